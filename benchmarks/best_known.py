@@ -133,8 +133,8 @@ def _count_noise(world: World, cells: int, epsilon: float, rng: np.random.Genera
 
 def _adding_up(cells: int, rate: float, rng: np.random.Generator) -> Floats:
     """Return e^(-rate |z_1| - ..) on the integers that add up to zero, cell after cell by its chance given the sum."""
-    reach = math.ceil(_FAR / rate)
-    each = np.arange(-reach, reach + 1)
+    width = math.ceil(_FAR / rate)
+    each = np.arange(-width, width + 1)
     one = np.exp(-rate * np.abs(each))
     rest = [np.ones(1)]  # of the sum of no cells, then of one, two, ..
     for _ in range(cells):
@@ -236,29 +236,29 @@ def _sums(
         else np.maximum(np.ptp(added, axis=0), 0 if world.public else np.abs(added).max(axis=0))
     )
     noisy = most > 0
-    reach = np.abs(added).max(axis=0)[1:]
+    width = np.abs(added).max(axis=0)[1:]
     out = []
     for state, true in zip(states, truths, strict=True):
         sums = np.tile(np.array(state) @ added, (DRAWS, 1))
         for j in np.flatnonzero(noisy):
             sums[:, j] += _geometric(epsilon / noisy.sum() / most[j], (DRAWS,), rng)
         rows = np.maximum(sums[:, 0], 1)
-        means = np.clip(sums[:, 1:] / rows[:, None], -reach, reach)
-        out.append(np.abs(_of_means(text, means, reach[0]) - true).mean())
+        means = np.clip(sums[:, 1:] / rows[:, None], -width, width)
+        out.append(np.abs(_of_means(text, means, width[0]) - true).mean())
     return np.array(out)
 
 
-def _of_means(text: str, means: Floats, reach: float) -> Floats:
+def _of_means(text: str, means: Floats, width: float) -> Floats:
     match text.partition("(")[0]:
         case "mean":
-            return np.asarray((means[:, 0] + reach) / 2)
+            return np.asarray((means[:, 0] + width) / 2)
         case "proportion":
             return np.asarray((means[:, 0] + 1) / 2)
         case "covariance":
             found = (means[:, 2] - means[:, 0] * means[:, 1]) / 4
             return np.asarray(np.clip(found, -0.25, 0.25))
         case name:
-            spread = np.clip(means[:, 1] - means[:, 0] ** 2, 0, reach**2) / 4
+            spread = np.clip(means[:, 1] - means[:, 0] ** 2, 0, width**2) / 4
             return np.asarray(np.sqrt(spread) if name == "std" else spread)
 
 

@@ -145,7 +145,7 @@ def _size(z: Point, *, alike: bool) -> int:
 
 
 def _reached(
-    steps: list[Point], reach: int, one: Callable[[Point], Point], most: int
+    steps: list[Point], window: int, one: Callable[[Point], Point], most: int
 ) -> list[Point]:
     """Return the names of all points that moves lead to, in rising order of |z|, up to a whole |z|."""
     most = min(most, _POINTS)
@@ -156,13 +156,13 @@ def _reached(
         after = {
             one(tuple(a + b for a, b in zip(z, move, strict=True))) for z in edge for move in steps
         }
-        edge = [z for z in after - found if sum(map(abs, z)) <= reach + far]
+        edge = [z for z in after - found if sum(map(abs, z)) <= window + far]
         found.update(edge)
         if len(found) > 8 * most:
             break
     inside = sorted(found, key=lambda z: sum(map(abs, z)))
     size = [sum(map(abs, z)) for z in inside]
-    last = min(reach, size[most] - 1) if len(inside) > most else reach
+    last = min(window, size[most] - 1) if len(inside) > most else window
     return [z for z, s in zip(inside, size, strict=True) if s <= last]
 
 

@@ -51,8 +51,10 @@ def laws() -> Iterator[tuple[str, Fraction, GridLaw]]:
     for name, (runs, sensitivity) in DOMAINS.items():
         for epsilon in EPSILONS:
             found: dict[str, GridLaw] = {}
-            for spikes in (True, False):
-                request = GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, spikes=spikes)
+            for point_masses in (True, False):
+                request = GridRequest(
+                    GridSet.from_runs(runs), sensitivity, epsilon, point_masses=point_masses
+                )
                 for law in grid_laws(request):
                     found.setdefault(law.family, law)
             for family in sorted(found):
@@ -64,10 +66,10 @@ def coverage(law: GridLaw) -> Floats:
     low, high = law.allowed.lower, law.allowed.upper
     out = np.empty(high - low + 1)
     if isinstance(law, AdditiveLaw):
-        reach = law.noise.quantile(1 - 1e-9)
-        weights = law.noise.weights(reach + 1)
+        margin = law.noise.quantile(1 - 1e-9)
+        weights = law.noise.weights(margin + 1)
         chance = np.concatenate([weights[:0:-1], weights])
-        raw = np.arange(low - reach, high + reach + 1)
+        raw = np.arange(low - margin, high + margin + 1)
         lower, upper = law.interval(raw)
         for q in range(low, high + 1):
             here = slice(q - low, q - low + chance.size)

@@ -270,12 +270,12 @@ def scales(cases: int) -> Iterator[Goal]:
             for a, b in zip(cuts[::2], cuts[1::2], strict=True)
         ]
         domain = Domain(0, width, forbidden=gaps)
-        reach = Fraction(pick.randint(1, 100) * width, 100)
+        moved = Fraction(pick.randint(1, 100) * width, 100)
         epsilon, delta = Fraction(pick.randint(1, 40), 10), 10 ** -pick.uniform(1, 9)
-        law = BoundedLaplace.calibrate(domain, sensitivity=reach, epsilon=epsilon, delta=delta)
+        law = BoundedLaplace.calibrate(domain, sensitivity=moved, epsilon=epsilon, delta=delta)
         smaller = BoundedLaplace(domain, scale=law.scale * (1 - 1e-6))
         holds, beyond = (
-            m.delta(epsilon=epsilon, sensitivity=reach) <= delta for m in (law, smaller)
+            m.delta(epsilon=epsilon, sensitivity=moved) <= delta for m in (law, smaller)
         )
         least += holds and not beyond
     yield Goal(
@@ -290,7 +290,7 @@ def boxes() -> Iterator[Goal]:
     for caps, goal in (([4, 3], 32.35), ([2, 5], 29.33)):
         need = [
             BoundedGaussian.calibrate(graph, sensitivity=s, epsilon=1).scales[0] ** 2
-            for s in (caps, radius, {"radius": radius, "each": caps})
+            for s in (caps, radius, {"l2": radius, "per_coordinate": caps})
         ]
         yield Goal(
             "7 boxes", f"an l2 radius of sqrt(20) and caps of {caps[0]} and {caps[1]} together: scale^2",

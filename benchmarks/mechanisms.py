@@ -112,11 +112,11 @@ def draws(rows: list[str], count: int) -> None:
     scores = np.abs(np.arange(1000) - 300)[None, :].repeat(1000, axis=0)
     seconds = best_of(3, lambda: choice.draw_scores(scores, bits))
     rows.append(f"| draw, exponential (1,000 candidates) | {1 / seconds:.0f} k groups/s |")
-    for reach in (10**6, 10**18, 10**44):
-        noise = CellNoise.calibrate(reach, ONE)
+    for sensitivity in (10**6, 10**18, 10**44):
+        noise = CellNoise.calibrate(sensitivity, ONE)
         seconds = best_of(3, lambda noise=noise: noise.sample(count, bits))
         rows.append(
-            f"| draw, noise of cells that move by {reach:.0e} steps | {count / seconds / 1e6:.2f} M/s |"
+            f"| draw, noise of cells that move by {sensitivity:.0e} steps | {count / seconds / 1e6:.2f} M/s |"
         )
 
 

@@ -50,7 +50,9 @@ def plans() -> list[tuple[str, GridRequest]]:
 def ratios(request: GridRequest) -> dict[str, float]:
     """Return each family's expected |error| over the optimum's, by the request's criterion."""
     limit = math.exp(request.epsilon)
-    found = optimum(request.allowed, request.reach, limit, request.loss, request.criterion)
+    found = optimum(
+        request.allowed, request.capped_sensitivity, limit, request.loss, request.criterion
+    )
     assert found is not None
     return {
         law.family: law.expected_error().by(request.criterion) / found[1]

@@ -217,8 +217,8 @@ def one_grid(points: int, gap: float) -> list[dict[str, Any]]:
     allowed = GridSet.from_runs(runs)
     answers = np.linspace(0, top, 10_000).astype(np.int64)
     found = []
-    for spikes in (True, False):
-        request = GridRequest(allowed, points // 1_000, Fraction(1), spikes=spikes)
+    for point_masses in (True, False):
+        request = GridRequest(allowed, points // 1_000, Fraction(1), point_masses=point_masses)
         for family in registry.names("mechanisms"):
             start = time.process_time()
             try:
@@ -226,7 +226,12 @@ def one_grid(points: int, gap: float) -> list[dict[str, Any]]:
             except ArgumentError as refusal:
                 made = time.process_time() - start
                 found.append(
-                    {"law": family, "spikes": spikes, "refused": refusal.code, "made": made}
+                    {
+                        "law": family,
+                        "point masses": point_masses,
+                        "refused": refusal.code,
+                        "made": made,
+                    }
                 )
                 continue
             for law in laws:
@@ -237,7 +242,9 @@ def one_grid(points: int, gap: float) -> list[dict[str, Any]]:
                 start = time.process_time()
                 law.draw_raw(answers, SystemBits())
                 drawn = time.process_time() - start
-                found.append({"law": law.family, "spikes": spikes, "made": made, "drawn": drawn})
+                found.append(
+                    {"law": law.family, "point masses": point_masses, "made": made, "drawn": drawn}
+                )
     return found
 
 
@@ -291,7 +298,7 @@ def grid_table(sizes: Iterable[int]) -> list[str]:
     for gap, words in GAPS.items():
         for size in sizes:
             for row in apart("--grid", str(size), "--gap", str(gap)):
-                shape = words + ("" if row["spikes"] else ", no spikes")
+                shape = words + ("" if row["point masses"] else ", no point masses")
                 drawn = f"refused: {row['refused']}" if "refused" in row else f"{row['drawn']:.2f}"
                 lines.append(
                     f"| {shape} | {size:,} | `{row['law']}` | {row['made']:.2f} | {drawn} |"

@@ -128,7 +128,7 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
             }
         )
     ),
-    "no spikes": lambda: planned(
+    "no point masses": lambda: planned(
         schema(
             {
                 "epsilon": 2,

@@ -118,7 +118,7 @@ SUITES: dict[str, tuple[list[object], dict[str, Any]]] = {
     "count in a gap": ([{"statistic": "count", "domain": GAP}], {}),
     "count, small epsilon": (["count"], {"epsilon": 0.05}),
     "count, large epsilon": (["count"], {"epsilon": 10}),
-    "count without spikes": ([{"statistic": "count", "spikes": "forbid"}], {}),
+    "count without point masses": ([{"statistic": "count", "spikes": "forbid"}], {}),
     "sum, user unit": (["sum(x)"], {"unit": USER, "epsilon": 4}),
     "sum, replaced rows": (["sum(x)"], {"adjacency": "substitution"}),
     "mean": (["mean(x)"], {}),

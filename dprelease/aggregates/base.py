@@ -205,9 +205,9 @@ class Aggregate(ABC):
         del statistic
         return None
 
-    def without_spikes(self) -> str:
-        """Return the nearest forms that have a proof without spikes, where this one has none."""
-        return "allow spikes, or release each bin as a count with `spikes: forbid`"
+    def without_point_masses(self) -> str:
+        """Return the nearest forms that have a proof without point masses, where this one has none."""
+        return "remove `spikes: forbid`, or release each bin as a count with `spikes: forbid`"
 
     def instead_in_tables(self, statistic: Statistic) -> str:
         """Return what to do with a statistic that tables which add up do not hold."""

@@ -96,8 +96,8 @@ class Cdf(Aggregate):
         del asked
         return "on average over the edges"
 
-    def without_spikes(self) -> str:
-        return "allow spikes, or release each share as `proportion(...)` with `spikes: forbid`"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`, or release each share as `proportion(...)` with `spikes: forbid`"
 
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         return (*super().notes(asked, measurement), *tree_notes(measurement))

@@ -76,9 +76,9 @@ class Covariance(Aggregate):
         del measurement
         return (*column_notes(asked.statistic), "population form (divided by n)")
 
-    def without_spikes(self) -> str:
+    def without_point_masses(self) -> str:
         return (
-            "allow spikes; or make n public "
+            "remove `spikes: forbid`; or make n public "
             "(substitution, rows: {exact: n}, unit: row, nulls: {default: x} on both columns)"
         )
 
@@ -131,8 +131,8 @@ class Correlation(Aggregate):
             " as guessed" if guess else ""
         )
 
-    def without_spikes(self) -> str:
-        return "allow spikes"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`"
 
     def correlations(self, statistic: Statistic) -> tuple[float, ...]:
         return (float(statistic.spec.expected or 0),)

@@ -75,8 +75,8 @@ class Eigenvalues(Aggregate):
         del measurement
         return (*column_notes(asked.statistic), "population form (divided by n)")
 
-    def without_spikes(self) -> str:
-        return "allow spikes"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`"
 
     def domain(self, context: Context) -> Domain:
         n = context.public_rows

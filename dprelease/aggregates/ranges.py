@@ -138,8 +138,8 @@ class HistogramOfRanges(Histogram):
         del asked
         return "for sums from the first bin on, on average"
 
-    def without_spikes(self) -> str:
-        return "allow spikes, or leave out `accurate_for`"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`, or leave out `accurate_for`"
 
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         del asked

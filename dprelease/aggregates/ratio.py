@@ -111,8 +111,8 @@ class Ratio(Quotient):
             notes.append("each sum is over the rows where its own column is known")
         return tuple(notes)
 
-    def without_spikes(self) -> str:
-        return "allow spikes: a quotient of two noisy sums has no other form"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`: a quotient of two noisy sums has no other form"
 
     def stated_for(self, asked: Asked) -> str:
         column = asked.statistic.columns[1]

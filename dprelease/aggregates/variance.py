@@ -121,9 +121,9 @@ class Variance(Aggregate):
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         return (*super().notes(asked, measurement), "population form (divided by n)")
 
-    def without_spikes(self) -> str:
+    def without_point_masses(self) -> str:
         return (
-            "allow spikes; or ask for mean(...) with `spikes: forbid`; or make n public "
+            "remove `spikes: forbid`; or ask for mean(...) with `spikes: forbid`; or make n public "
             "(substitution, rows: {exact: n}, unit: row, nulls: {default: x})"
         )
 

@@ -74,8 +74,8 @@ class WeightedMean(Mean):
         middle = Fraction(weight.least + weight.most, 2) * weight.step
         return f"for rows that weigh {shown(middle)} on average"
 
-    def without_spikes(self) -> str:
-        return "allow spikes: a quotient of two noisy sums has no other form"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`: a quotient of two noisy sums has no other form"
 
     def instead_in_tables(self, statistic: Statistic) -> str:
         return _in_tables(statistic, f"ratio({_PRODUCT}, {_name(statistic)})")

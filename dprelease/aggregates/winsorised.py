@@ -190,8 +190,8 @@ class Winsorised(_OfLimits):
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         return self.inner.cap(low, high, column)
 
-    def without_spikes(self) -> str:
-        return "allow spikes, or ask for mean(...) with `spikes: forbid`"
+    def without_point_masses(self) -> str:
+        return "remove `spikes: forbid`, or ask for mean(...) with `spikes: forbid`"
 
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         column = asked.statistic.column

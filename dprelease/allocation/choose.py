@@ -82,7 +82,7 @@ def candidates(
         f"no admissible mechanism for {spec.text}",
         where=spec.origin,
         why="pins and `spikes: forbid` leave no law with a proof",
-        fix="allow spikes, or remove the `mechanism` pin"
+        fix="remove `spikes: forbid`, or remove the `mechanism` pin"
         if spec.mechanism != NORMAL
         else "normal noise has no pure loss: declare e.g. `delta: 0.000001`, or remove the pin",
         code="DPR212",

@@ -4,13 +4,13 @@
 lays out P(y | q) for every answer of the hull, without asking the law for its certificate. Rational
 laws give exact probabilities; laws with a power of e give rational bounds 2**-200 apart.
 
-`worst_ratio` is the largest P(y | q) / P(y | q') over all pairs of answers at most `reach` apart and
+`worst_ratio` is the largest P(y | q) / P(y | q') over all pairs of answers at most `distance` apart and
 all outputs. Float64 logarithms only choose: every pair within 1e-9 of their maximum is computed
 again in exact rationals, far more than the logarithms can be wrong.
 
 Laws of infinite support. A raw staircase draw repeats itself with its width, so a window of two
 widths beyond the answers shows every ratio. Raw discrete Laplace noise has the rational loss
-rate * reach, no table needed (`Worst.loss`). What is published is the raw draw, so it is audited
+rate * distance, no table needed (`Worst.loss`). What is published is the raw draw, so it is audited
 raw; the remap is a fixed function of it.
 
 Units    grid steps; losses in nats. Shapes: `(answers, outputs)`.
@@ -44,9 +44,9 @@ from dprelease.mechanisms.law import GridLaw, IntArray, choose_answers
 __all__ = [
     "Rows",
     "Worst",
+    "capped_sensitivity",
     "law_rows",
     "log_of",
-    "reach_of",
     "staircase_worst",
     "worst_between",
     "worst_ratio",
@@ -113,7 +113,7 @@ def log_of(value: Fraction) -> float:
     return math.log(value / Fraction(2) ** shift) + shift * math.log(2)
 
 
-def reach_of(law: GridLaw) -> int:
+def capped_sensitivity(law: GridLaw) -> int:
     """Return how far apart two clamped neighbouring answers can be."""
     if getattr(law, "splits", False):
         return law.sensitivity
@@ -272,9 +272,9 @@ def _stated(law: GridLaw, q: IntArray) -> Rows:
     return Rows(q, outputs, logs, exact, same)
 
 
-def worst_ratio(law: GridLaw, reach: int | None = None) -> Worst:
-    """Return the largest likelihood ratio of answers at most `reach` (default: its sensitivity) apart."""
-    distance = reach_of(law) if reach is None else reach
+def worst_ratio(law: GridLaw, distance: int | None = None) -> Worst:
+    """Return the largest likelihood ratio of answers at most `distance` (default: its sensitivity) apart."""
+    distance = capped_sensitivity(law) if distance is None else distance
     hull = law.allowed.hull_steps
     outputs = len(law.allowed)
     noise = getattr(law, "noise", None)

@@ -52,7 +52,7 @@ class MeasurementFamily(ABC):
         draws: names of the laws that may draw it (`Draw.tag`); forms: how its cells may be made.
         mechanisms: those that can draw it.
         free: a public number: nothing is drawn or charged.
-        spikes: it is post-processed from noisy cells, which puts mass on the ends of its domain.
+        point_masses: it is post-processed from noisy cells, which puts mass on the ends of its domain.
         shared: it holds more than one statistic: whoever can be computed from it, is.
         one_law: it is one law over the domains of all its members.
         sized: its error depends on a size that nobody may know.
@@ -69,7 +69,7 @@ class MeasurementFamily(ABC):
     forms: ClassVar[tuple[str, ...]] = ("linear",)
     mechanisms: ClassVar[tuple[str, ...]] = ()
     free: ClassVar[bool] = False
-    spikes: ClassVar[bool] = False
+    point_masses: ClassVar[bool] = False
     shared: ClassVar[bool] = False
     one_law: ClassVar[bool] = False
     sized: ClassVar[bool] = False

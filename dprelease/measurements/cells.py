@@ -126,7 +126,7 @@ class Cells(MeasurementFamily):
         "rectified_gaussian",
         "rectified_laplace",
     )
-    spikes = True
+    point_masses = True
     way: ClassVar[str] = ""
 
     def priced(self, asked: Pricing) -> list[Candidate]:

@@ -87,7 +87,7 @@ class BoxDraw(Draw):
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         law, each = self.law, sensitivity.linf_per_component
-        if law.radius is not None or not each or len(each) != len(law.laws):
+        if law.l2 is not None or not each or len(each) != len(law.laws):
             raise underclaimed("sensitivity")
         if min(law.steps) <= 0:
             raise underclaimed("step")
@@ -192,8 +192,10 @@ class GraphBox(MeasurementFamily):
         share, each = asked.epsilon / several, asked.sensitivity.linf_per_component[place]
         note = f"by itself at epsilon/{several}"
         out = []
-        for spikes in (True, False):
-            request = GridRequest(member.domain.on_grid(step_size), each, share, asked.loss, spikes)
+        for point_masses in (True, False):
+            request = GridRequest(
+                member.domain.on_grid(step_size), each, share, asked.loss, point_masses
+            )
             try:
                 laws = grid_laws(request)
             except ArgumentError:
@@ -203,7 +205,7 @@ class GraphBox(MeasurementFamily):
             law = min(laws, key=lambda law: law.expected_error().average)
             error = law.expected_error()
             unit = float(step_size if asked.loss == "absolute" else step_size * step_size)
-            said = note if spikes else f"{note}, without spikes"
+            said = note if point_masses else f"{note}, without spikes"
             out.append(Option(law.family, error.average * unit, error.worst * unit, said))
         return out
 

@@ -49,7 +49,7 @@ def _is_function(aggregate: Aggregate, measurement: Measurement) -> bool:
 
 
 def rises_or_falls(aggregate: Aggregate, measurement: Measurement) -> bool:
-    """Return whether different cells have different values: a law without spikes then stays one."""
+    """Return whether different cells have different values: a law without point masses then stays one."""
     values = _finished(aggregate, measurement, _even(measurement))
     steps = np.diff(values)
     return bool(np.all(np.isfinite(values)) and (np.all(steps > 0) or np.all(steps < 0)))

@@ -254,15 +254,15 @@ class Scalar(Normal):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         block, measurement, s, pin = asked.block, asked.measurement, asked.sensitivity, asked.pin
-        spikes = all(m.statistic.spec.spikes for m in block.members)
+        point_masses = all(m.statistic.spec.spikes for m in block.members)
         domain = scalar_domain(block, measurement)
         alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
-        if spikes:
+        if point_masses:
             step, origin, allowed = additive_grid(measurement, domain, s, asked.epsilon)
         else:
             step, origin, allowed = truncated_grid(block, measurement, domain, s, asked.epsilon)
         ways = [(False, asked.epsilon / s.changed_groups)]
-        if s.changed_groups > 1 and spikes:
+        if s.changed_groups > 1 and point_masses:
             ways.append((True, asked.epsilon))
         like = None if asked.like is None else asked.like.draw
         if isinstance(like, ScalarDraw):
@@ -272,7 +272,7 @@ class Scalar(Normal):
         for linear, each in ways:
             moved = steps_moved(s, measurement.step_size, step, linear=linear)
             for law, error in priced_laws(
-                allowed, moved, each, asked.loss, spikes, linear, asked.judge, alone
+                allowed, moved, each, asked.loss, point_masses, linear, asked.judge, alone
             ):
                 draw = ScalarDraw(
                     law=law,
@@ -360,7 +360,7 @@ def priced_laws(
     sensitivity: int,
     epsilon: Fraction,
     loss: Loss,
-    spikes: bool,
+    point_masses: bool,
     linear: bool,
     judge: Criterion = "average",
     family: str | None = None,
@@ -370,7 +370,7 @@ def priced_laws(
     Args:
         family: its laws alone: another package's where it is pinned, or those of a known winner.
     """
-    request = GridRequest(allowed, max(1, sensitivity), epsilon, loss, spikes, linear, judge)
+    request = GridRequest(allowed, max(1, sensitivity), epsilon, loss, point_masses, linear, judge)
     return _family_laws(request, family) if family else _all_laws(request)
 
 

@@ -225,7 +225,7 @@ def sum_sensitivity(sensitivity: Sensitivity, width: Fraction) -> Fraction:
 def _mean_law(
     allowed: GridSet, sensitivity: int, epsilon: Fraction, mechanism: str, loss: str
 ) -> GridLaw:
-    request = GridRequest(allowed, sensitivity, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
+    request = GridRequest(allowed, sensitivity, epsilon, loss=loss, point_masses=False)  # type: ignore[arg-type]
     family = cast("Any", registry.load("mechanisms", mechanism))
     laws: list[GridLaw] = family.grid_laws(request)
     for law in laws:

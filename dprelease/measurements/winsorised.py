@@ -203,7 +203,7 @@ class WinsorisedCells(MeasurementFamily):
     draws = ("winsorised",)
     forms = ("winsorised",)
     mechanisms = ("discrete_laplace",)
-    spikes = True
+    point_masses = True
     sized = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:

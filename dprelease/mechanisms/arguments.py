@@ -76,10 +76,10 @@ def capped(domain: Domain, sensitivity: Fraction) -> Fraction:
     return min(sensitivity, width) if isinstance(width, Fraction) else sensitivity
 
 
-def least_scale(reach: Fraction, epsilon: Fraction) -> float:
-    """Return the least float that is no smaller than reach / epsilon (DPR606 if out of range)."""
-    scale = as_float(reach / epsilon, "sensitivity / epsilon")
-    while Fraction(scale) * epsilon < reach:
+def least_scale(sensitivity: Fraction, epsilon: Fraction) -> float:
+    """Return the least float that is no smaller than sensitivity / epsilon (DPR606 if out of range)."""
+    scale = as_float(sensitivity / epsilon, "sensitivity / epsilon")
+    while Fraction(scale) * epsilon < sensitivity:
         scale = float(np.nextafter(scale, np.inf))
     return scale
 

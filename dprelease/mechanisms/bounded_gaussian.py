@@ -54,8 +54,8 @@ from dprelease.mechanisms.calibration.gaussian_arguments import (
     limits_of,
     per_side,
     ratios_of,
-    reach_of,
     sensitivity_of,
+    sensitivity_set,
     sides_of,
 )
 from dprelease.mechanisms.calibration.gaussian_cost import (
@@ -64,7 +64,11 @@ from dprelease.mechanisms.calibration.gaussian_cost import (
     worst_delta,
     zcdp_cost,
 )
-from dprelease.mechanisms.calibration.gaussian_scale import Reach, chen_hale_scale, exact_scale
+from dprelease.mechanisms.calibration.gaussian_scale import (
+    SensitivitySet,
+    chen_hale_scale,
+    exact_scale,
+)
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.box_step import within_a_percent
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
@@ -147,7 +151,7 @@ class BoundedGaussian:
         """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
 
         `sensitivity` is an l2 number or, for a box, a list with one number per side, or both:
-        `{"radius": 2, "each": [1, 2]}`, for answers that keep both limits.
+        `{"l2": 2, "per_coordinate": [1, 2]}`, for answers that keep both limits.
         `scale_ratios` (one number above 0 per side) fixes the shape of the noise.
 
         Raises:
@@ -165,13 +169,13 @@ class BoundedGaussian:
                 "there is no such calibration rule", fix="use exact or chen_hale", code="DPR633"
             )
         if rule == "chen_hale":
-            radius = check_chen_hale(sides, distance, ratios, slack)
-            scale = chen_hale_scale(sides, float(radius), float(budget))
+            l2 = check_chen_hale(sides, distance, ratios, slack)
+            scale = chen_hale_scale(sides, float(l2), float(budget))
         else:
-            reach = reach_of(domain, sides, distance, answers)
-            scale = exact_scale(sides, ratios, reach, float(budget))
+            sensitivities = sensitivity_set(domain, sides, distance, answers)
+            scale = exact_scale(sides, ratios, sensitivities, float(budget))
             if slack > 0:
-                scale = relaxed_scale(sides, ratios, reach, float(budget), slack, scale)
+                scale = relaxed_scale(sides, ratios, sensitivities, float(budget), slack, scale)
         return cls(
             domain,
             scale=tuple(scale * r for r in ratios),
@@ -188,7 +192,7 @@ class BoundedGaussian:
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        return self._reach(sensitivity).loss(sides_of(self.domain), self.scales)
+        return self._sensitivities(sensitivity).loss(sides_of(self.domain), self.scales)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
         """Return the hockey-stick divergence at `epsilon`, worst over admissible answers.
@@ -202,7 +206,9 @@ class BoundedGaussian:
                 exceeds `epsilon` (DPR634).
         """
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
-        return worst_delta(sides_of(self.domain), self.scales, self._reach(sensitivity), budget)
+        return worst_delta(
+            sides_of(self.domain), self.scales, self._sensitivities(sensitivity), budget
+        )
 
     def gdp(self, sensitivity: object) -> float:
         """Return mu such that the continuous law is mu-GDP, rounded up; intervals only.
@@ -210,11 +216,11 @@ class BoundedGaussian:
         Raises:
             ArgumentError: a side has a gap (DPR634).
         """
-        return gdp_cost(sides_of(self.domain), self.scales, self._reach(sensitivity))
+        return gdp_cost(sides_of(self.domain), self.scales, self._sensitivities(sensitivity))
 
     def zcdp(self, sensitivity: object) -> float:
         """Return rho such that the law is rho-zCDP, rounded up; the weaker bound on gaps."""
-        return zcdp_cost(sides_of(self.domain), self.scales, self._reach(sensitivity))
+        return zcdp_cost(sides_of(self.domain), self.scales, self._sensitivities(sensitivity))
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D.
@@ -290,12 +296,12 @@ class BoundedGaussian:
         """Return the certified table, on wide grids the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
+            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626) or the gaps of
                 a wide grid are too wide (DPR627).
         """
         # A single allowed value needs no noise; other families serve it.
         small = request.epsilon < EPSILON_FLOOR  # on wide grids too
-        if request.spikes and (small or request.allowed.hull_steps == 0):
+        if request.point_masses and (small or request.allowed.hull_steps == 0):
             return []
         return truncated_laws(request, BoundedGaussianLaw, BoundedGaussianWideLaw)
 
@@ -309,10 +315,10 @@ class BoundedGaussian:
     ) -> BoundedGaussianBoxLaw:
         box, scales = self.domain, self.scales
         assert isinstance(box, Box)
-        radius, caps = limits_of(distance)
+        l2, per_coordinate = limits_of(distance)
 
         def at(steps: tuple[Fraction, ...]) -> BoundedGaussianBoxLaw:
-            return BoundedGaussianBoxLaw.calibrate(box, steps, radius, caps, budget, scales)
+            return BoundedGaussianBoxLaw.calibrate(box, steps, l2, per_coordinate, budget, scales)
 
         if step is not None:
             names = per_side(step, "step", len(scales))
@@ -344,7 +350,7 @@ class BoundedGaussian:
         parts = zip(sides, curves.coordinates(q, len(sides)), self.scales, strict=True)
         return np.stack([curve(*part) for part in parts], axis=-1)
 
-    def _reach(self, sensitivity: object) -> Reach:
+    def _sensitivities(self, sensitivity: object) -> SensitivitySet:
         sides = sides_of(self.domain)
         distance = sensitivity_of(sensitivity, len(sides))
-        return reach_of(self.domain, sides, distance, self.answers)
+        return sensitivity_set(self.domain, sides, distance, self.answers)

@@ -130,7 +130,7 @@ class BoundedLaplace:
                 a rule without a proof for this domain or delta (DPR634).
         """
         distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        reach, goal = as_float(distance, "sensitivity"), as_float(budget, "epsilon")
+        plain, goal = as_float(distance, "sensitivity"), as_float(budget, "epsilon")
         slack = check_delta(delta)
         probe = cls(domain, scale=1, answers=answers)
         if rule not in ("exact", "holohan", "croft"):
@@ -152,13 +152,13 @@ class BoundedLaplace:
             )
         view = losses.LossView(domain, answers)
         if rule == "croft":
-            scale = view.croft_scale(reach, goal)
+            scale = view.croft_scale(plain, goal)
         elif rule == "holohan":
             scale = view.pure_scale(distance, goal - math.log1p(-slack))
         else:
             scale = view.pure_scale(distance, goal)
             if slack > 0:
-                scale = view.delta_scale(reach, goal, slack, scale)
+                scale = view.delta_scale(plain, goal, slack, scale)
         return cls(
             probe.domain,
             scale=scale,
@@ -258,7 +258,7 @@ class BoundedLaplace:
         """Return the certified table, on wide grids the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
+            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626) or the gaps of
                 a wide grid are too wide (DPR627).
         """
         return truncated_laws(request, BoundedLaplaceLaw, BoundedLaplaceWideLaw)

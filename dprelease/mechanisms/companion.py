@@ -17,7 +17,7 @@ the hull is* (memoryless tail, from an answer on l too). Its mean there is l - r
     y -> l - r / (1 - r)  if y <= l;   y -> u + r / (1 - r)  if y >= u;   y  otherwise
 
 is the raw integer averaged over what the ends hide (Rao and Blackwell): the same mean, a smaller
-variance, and a function of the rectified value alone. It is the lattice form of replacing the atom
+variance, and a function of the rectified value alone. It is the lattice form of replacing the point mass
 at l by l - b and at u by u + b. A tail whose mean is less than 2^-40 steps beyond its end is left at the
 end: about 2 / r > 10^12 releases would have to be added up before the bias is as large as their error,
 and at an end of 0 a reader would see 8.76e-27. A staircase has periodic tails, whose mean beyond an end depends on

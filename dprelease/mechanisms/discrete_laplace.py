@@ -157,10 +157,10 @@ class DiscreteLaplace(Scaled):
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the noise with the best remap, unless spikes are forbidden."""
-        if not request.spikes:
+        """Return the noise with the best remap, unless point masses are forbidden."""
+        if not request.point_masses:
             return []
-        noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
+        noise = DiscreteLaplaceNoise.calibrate(request.capped_sensitivity, request.epsilon)
         return [AdditiveLaw.build("discrete_laplace", request, noise)]
 
     @classmethod

@@ -107,7 +107,7 @@ class Exponential(Scaled):
         distance, budget = self._asked(sensitivity)
 
         def build(request: GridRequest) -> list[GridLaw]:
-            rate = float(request.epsilon) / (2 * request.reach)
+            rate = float(request.epsilon) / (2 * request.capped_sensitivity)
             p = max(1, min(2**60, math.ceil(math.ldexp(math.exp(-rate), 60))))
             law = BoundedLaplaceLaw(
                 request.allowed, request.sensitivity, request.epsilon, request.loss, p

@@ -66,7 +66,7 @@ class GridRequest:
         sensitivity: in steps, at least 1; each law caps it at the hull itself.
         epsilon: the loss to spend, in nats, above 0.
         loss: what "best" means.
-        spikes: False admits only laws without point masses at borders and gap edges.
+        point_masses: False admits only laws without point masses at borders and gap edges.
         splits: one unit may touch several coordinates with L1 total `sensitivity`: only laws whose
             loss is linear in the sensitivity are admissible, and the hull caps nothing.
         criterion: judge a law by its error averaged over answers, or by its worst answer.
@@ -76,7 +76,7 @@ class GridRequest:
     sensitivity: int
     epsilon: Fraction
     loss: Loss = "absolute"
-    spikes: bool = True
+    point_masses: bool = True
     splits: bool = False
     criterion: Criterion = "average"
 
@@ -101,8 +101,8 @@ class GridRequest:
             )
 
     @property
-    def reach(self) -> int:
-        """Steps that two neighbouring (clamped) answers can really be apart, at least 1."""
+    def capped_sensitivity(self) -> int:
+        """Steps that two neighbouring (clamped) answers can be apart: the sensitivity, at most the hull, at least 1."""
         if self.splits:
             return self.sensitivity
         return max(1, min(self.sensitivity, self.allowed.hull_steps))

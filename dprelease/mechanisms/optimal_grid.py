@@ -162,11 +162,14 @@ class OptimalGrid:
         """Return the optimum, where it can be priced quickly and point masses are allowed."""
         low, high = _EPSILON_RANGE
         points = request.allowed.hull_steps + 1
-        if not request.spikes or request.splits or not low <= request.epsilon <= high:
+        if not request.point_masses or request.splits or not low <= request.epsilon <= high:
             return []
         if points > programme.POINT_LIMIT:
             return []
-        if programme.pairs(request.allowed, request.reach) > PLANNED_PAIRS[request.criterion]:
+        if (
+            programme.pairs(request.allowed, request.capped_sensitivity)
+            > PLANNED_PAIRS[request.criterion]
+        ):
             return []
         law = _solve(request)
         return [] if law is None else [law]
@@ -194,7 +197,9 @@ def _solve(request: GridRequest) -> RowLaw | None:
     slack = Fraction(1, 2**22)
     while slack < Fraction(1, 2**10):
         limit = max(1.0, float(exp_lower(request.epsilon) * (1 - 2 * slack)))
-        found = programme.optimum(allowed, request.reach, limit, request.loss, request.criterion)
+        found = programme.optimum(
+            allowed, request.capped_sensitivity, limit, request.loss, request.criterion
+        )
         if found is None:
             return None
         kept, rows = programme.integer_rows(found[0], request, slack)

@@ -15,7 +15,7 @@ Units    domain's unit for locations; grid steps on a grid; epsilon in nats.
 Sources  Warner, "Randomized response: a survey technique for eliminating evasive answer bias";
          K and the values are chosen by price
          (`docs/theory/kernels-and-boundaries.md#randomised-response`).
-Limits   finite domains; at most `BIN_LIMIT` bins. Values are point masses: needs spikes.
+Limits   finite domains; at most `BIN_LIMIT` bins. Its values are point masses: they must be allowed.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ class RandomizedResponse:
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the best number of bins, unless spikes are forbidden or coordinates add up."""
-        if not request.spikes or request.splits:
+        """Return the best number of bins, unless point masses are forbidden or coordinates add up."""
+        if not request.point_masses or request.splits:
             return []
         return [_best(request, None)]
 

@@ -10,7 +10,7 @@ Erratum  `docs/theory/errata.md#hu-et-al`.
 Units    scale, sensitivity, locations: the domain's unit; epsilon and rho in nats.
 Sources  [BS] Hu, Mahloujifar, Smith, Chaudhuri & Guo on per-instance accounting with bounded support
          (its rectified mechanism); Gaussian DP: Dong, Roth & Su, "Gaussian Differential Privacy".
-Limits   needs spikes to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
+Limits   needs point masses to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
 """
 
 from __future__ import annotations

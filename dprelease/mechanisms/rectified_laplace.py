@@ -13,7 +13,7 @@ Erratum  none known.
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  Dwork, McSherry, Nissim & Smith, "Calibrating noise to sensitivity in private data
          analysis"; `docs/theory/kernels-and-boundaries.md#rectified-laws`.
-Limits   needs spikes to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
+Limits   needs point masses to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class RectifiedLaplace(Clamped, Scaled):
 
     def loss(self, *, sensitivity: object) -> float:
         """Return min(sensitivity, width) / scale, in nats."""
-        reach = capped(self.domain, positive(sensitivity, "sensitivity"))
-        return float(reach / Fraction(self.scale))
+        capped_sensitivity = capped(self.domain, positive(sensitivity, "sensitivity"))
+        return float(capped_sensitivity / Fraction(self.scale))
 
     def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
@@ -87,10 +87,10 @@ class RectifiedLaplace(Clamped, Scaled):
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return discrete Laplace noise with the nearest map, unless spikes are forbidden."""
-        if not request.spikes:
+        """Return discrete Laplace noise with the nearest map, unless point masses are forbidden."""
+        if not request.point_masses:
             return []
-        noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
+        noise = DiscreteLaplaceNoise.calibrate(request.capped_sensitivity, request.epsilon)
         return [AdditiveLaw.build("rectified_laplace", request, noise, nearest=True)]
 
     @classmethod

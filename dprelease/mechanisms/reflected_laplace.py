@@ -3,7 +3,7 @@
     p_q(x) = cosh((min(x, q) - l) / b) cosh((u - max(x, q)) / b) / (b sinh((u - l) / b)),
 
 the sum of the Laplace density over all mirror images of x at the ends. On a half-line it is |Lap|
-around the end. Among spike-free laws it is the most accurate for sensitivities up to about a
+around the end. Among laws without point masses it is the most accurate for sensitivities up to about a
 fifth of the width; unlike a truncated law its normaliser does not depend on q.
 
 Privacy. Folding is post-processing, so sensitivity / b is an upper bound; the exact loss is
@@ -81,22 +81,22 @@ class ReflectedLaplace(Scaled):
         distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         goal = as_float(budget, "epsilon")
         width = probe._width
-        reach = min(as_float(distance, "sensitivity"), width)
-        # In 1/b: loss <= reach / b and loss >= reach / b - log 2.
-        low, high = goal / reach, (goal + math.log(2)) / reach
+        capped = min(as_float(distance, "sensitivity"), width)
+        # In 1/b: loss <= capped / b and loss >= capped / b - log 2.
+        low, high = goal / capped, (goal + math.log(2)) / capped
         target = goal * (1 - 2.0**-43)  # leaves room for the float evaluation of the loss
-        if _loss(width, reach, high) <= target:
+        if _loss(width, capped, high) <= target:
             low = high
         for _ in range(200):
             middle = (low + high) / 2
             if not low < middle < high:
                 break
-            if _loss(width, reach, middle) <= target:
+            if _loss(width, capped, middle) <= target:
                 low = middle
             else:
                 high = middle
         low = min(low, high)
-        while _loss(width, reach, low) > target:
+        while _loss(width, capped, low) > target:
             low *= 1 - 2.0**-44
         return cls(domain, scale=1 / low, sensitivity=distance, epsilon=budget)
 
@@ -181,7 +181,7 @@ class ReflectedLaplace(Scaled):
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the folded noise for one interval; any size, with or without spikes."""
+        """Return the folded noise for one interval; any size, with or without point masses allowed."""
         # The loss is concave in the distance: splits over coordinates would add up to more.
         if request.splits or len(request.allowed.runs) > 1 or not drawable(request):
             return []
@@ -193,9 +193,9 @@ class ReflectedLaplace(Scaled):
         return ReflectedLaplaceLaw.from_json(value)
 
 
-def _loss(width: float, reach: float, rate: float) -> float:
-    """Return log cosh(width rate) - log cosh((width - reach) rate), free of cancellation."""
-    k, d = width * rate, reach * rate
+def _loss(width: float, distance: float, rate: float) -> float:
+    """Return log cosh(width rate) - log cosh((width - distance) rate), free of cancellation."""
+    k, d = width * rate, distance * rate
     if k < 20:
         rise = 2 * math.sinh(k - d / 2) * math.sinh(d / 2)
         return math.log1p(rise / math.cosh(k - d))

@@ -132,8 +132,8 @@ class Staircase(Clamped):
             ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
         """
         distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        reach = capped(check_domain(domain), distance) or distance
-        return cls(domain, sensitivity=reach, epsilon=budget)
+        capped_sensitivity = capped(check_domain(domain), distance) or distance
+        return cls(domain, sensitivity=capped_sensitivity, epsilon=budget)
 
     @property
     def scale(self) -> float:
@@ -146,8 +146,8 @@ class Staircase(Clamped):
 
     def loss(self, *, sensitivity: object) -> float:
         """Return epsilon * ceil(min(sensitivity, width) / own sensitivity), in nats."""
-        reach = capped(self.domain, positive(sensitivity, "sensitivity"))
-        return float(self.epsilon * -(-reach // self.sensitivity))
+        capped_sensitivity = capped(self.domain, positive(sensitivity, "sensitivity"))
+        return float(self.epsilon * -(-capped_sensitivity // self.sensitivity))
 
     def on_grid(self, step: object, *, loss: str = "absolute") -> UnitLaw:
         """Return the certified law: best first step, posterior remap for `loss`.
@@ -159,13 +159,15 @@ class Staircase(Clamped):
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return the best of a few first steps j, or nothing where it is not admissible."""
-        if not request.spikes or request.splits or request.epsilon < EPSILON_FLOOR:
+        if not request.point_masses or request.splits or request.epsilon < EPSILON_FLOOR:
             return []
         laws = [
             AdditiveLaw.build(
-                "staircase", request, StaircaseNoise.calibrate(request.reach, request.epsilon, j)
+                "staircase",
+                request,
+                StaircaseNoise.calibrate(request.capped_sensitivity, request.epsilon, j),
             )
-            for j in _first_steps(request.reach, float(request.epsilon))
+            for j in _first_steps(request.capped_sensitivity, float(request.epsilon))
         ]
         return [min(laws, key=lambda law: law.expected_error().by(request.criterion))]
 

@@ -49,7 +49,7 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
 
 
 def _alone(member: Member) -> str | None:
-    """A spike-free law must respect the declared domain itself, which it does for one statistic."""
+    """A law without point masses must respect the declared domain itself, which it does for one statistic."""
     spec = member.statistic.spec
     if family_of(member.options[0]).one_law:  # every member's domain is a side of it
         return None
@@ -114,22 +114,22 @@ def member_of(query: Query, statistic: Statistic) -> Member:
 def _check_function(
     statistic: Statistic, aggregate: Aggregate, scalar: Measurement, *, whole: bool
 ) -> None:
-    """Refuse a function of a scalar without spikes, where it makes some of a law without any."""
+    """Refuse a function of a scalar without point masses, where it makes some of a law without any."""
     spec = statistic.spec
     if not whole:
         raise PlanError(
-            f"no proved form of {spec.text} without spikes on a domain of its own",
+            f"no proved form of {spec.text} without point masses on a domain of its own",
             where=spec.origin,
-            why=f"it is a function of a released {scalar.cells[0]}; mapping that into the domain makes spikes",
-            fix="allow spikes, leave out `domain`, or ask for what it is a function of with a domain",
+            why=f"it is a function of a released {scalar.cells[0]}; mapping that into the domain makes point masses",
+            fix="remove `spikes: forbid` or `domain`, or ask for the released value itself with this domain",
             code="DPR210",
         )
     if not rises_or_falls(aggregate, scalar):
         raise PlanError(
-            f"no proved form of {spec.text} without spikes",
+            f"no proved form of {spec.text} without point masses",
             where=spec.origin,
-            why=f"many values of a released {scalar.cells[0]} have one value of it",
-            fix="allow spikes",
+            why=f"it has the same value for many values of a released {scalar.cells[0]}",
+            fix="remove `spikes: forbid`",
             code="DPR210",
         )
 
@@ -153,13 +153,13 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
     spec = statistic.spec
     kept = options
     if not spec.spikes:
-        kept = tuple(o for o in kept if not family_of(o).spikes)
+        kept = tuple(o for o in kept if not family_of(o).point_masses)
         if not kept:
             raise PlanError(
-                f"no proved form of {spec.text} without spikes",
+                f"no proved form of {spec.text} without point masses",
                 where=spec.origin,
                 why="it is post-processed from noisy cells, which puts mass on the ends of its domain",
-                fix=aggregate_named(statistic.function).without_spikes(),
+                fix=aggregate_named(statistic.function).without_point_masses(),
                 code="DPR210",
             )
     elif spec.mechanism is None:

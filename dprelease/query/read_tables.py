@@ -150,7 +150,7 @@ class TableReader:
             "share": "a table's `share` is for all its statistics",
             "max_rows_per_group": "one set of kept rows serves all tables, else they could not add up",
             "mechanism": "tables that are fitted need noise that is added and never cut",
-            "spikes: forbid": "a fitted value is put into its domain, which makes spikes",
+            "spikes: forbid": "a fitted value is put into its domain, which makes point masses",
             "accurate_for": "the bins of several tables are fitted to each other already, without coarser bins",
         }
         for option, given in said.items():

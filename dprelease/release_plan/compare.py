@@ -100,7 +100,7 @@ def _one(
         ("step", str(plain(old.step)), str(plain(new.step))),
         ("columns", ", ".join(old.columns), ", ".join(new.columns)),
         ("one unit moves", old.sensitivity, new.sensitivity),
-        ("spikes", _spikes(old), _spikes(new)),
+        ("spikes", _point_masses(old), _point_masses(new)),
     ):
         if a != b:
             yield Change(new.name, what, a, b)
@@ -130,7 +130,7 @@ def _method(plan: ReleasePlan) -> str:
     return "basic/1" if plan.composition is None else plan.composition.method
 
 
-def _spikes(statistic: PlannedStatistic) -> str:
+def _point_masses(statistic: PlannedStatistic) -> str:
     return "allowed" if statistic.spikes else "forbidden"
 
 

@@ -3,7 +3,7 @@
 For every request the family takes, and every law it makes:
 
     certificate   at most the epsilon asked for, the same when recomputed and when read back
-    privacy       P(y | q) <= ratio P(y | q') for all hull answers at most `reach` apart, gaps
+    privacy       P(y | q) <= ratio P(y | q') for all hull answers at most `distance` apart, gaps
                   included, and all outputs y, from the law's own `pmf`
     outputs       allowed points only; probabilities sum to 1
     interval      inside the hull, and at least its level over the law, from every answer
@@ -39,10 +39,10 @@ _ROUNDING = 1e-9
 _SETS = ([(0, 6)], [(-5, 12)], [(0, 3), (8, 11)], [(0, 0), (5, 9)], [(-4, -2), (3, 3), (7, 12)])
 
 REQUESTS: tuple[GridRequest, ...] = tuple(
-    GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, loss, spikes)  # type: ignore[arg-type]
+    GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, loss, point_masses)  # type: ignore[arg-type]
     for runs in _SETS
     for sensitivity in (1, 3, 40)
-    for epsilon, loss, spikes in (
+    for epsilon, loss, point_masses in (
         (Fraction(1, 4), "absolute", True),
         (Fraction(1), "squared", True),
         (Fraction(3), "absolute", False),
@@ -112,7 +112,7 @@ def _privacy(
 ) -> None:
     limit = exp_lower(epsilon)
     for q, chances in table.items():
-        for other in range(q - request.reach, q + request.reach + 1):
+        for other in range(q - request.capped_sensitivity, q + request.capped_sensitivity + 1):
             for y, p in chances.items() if other in table else ():
                 q_chance = table[other].get(y, 0)
                 exact = isinstance(p, Fraction) and isinstance(q_chance, Fraction)

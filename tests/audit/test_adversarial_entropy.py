@@ -56,7 +56,7 @@ def plans():
     """Return one plan for each way that a block is drawn."""
     return {
         "a mean": planned(["mean(x)"], rows={"max": 60}),
-        "a mean without spikes": planned(
+        "a mean without point masses": planned(
             [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}],
             rows={"max": 60},
         ),

@@ -12,8 +12,8 @@ import pytest
 
 from dprelease import registry
 from dprelease.audit.laws import (
+    capped_sensitivity,
     law_rows,
-    reach_of,
     staircase_worst,
     worst_between,
     worst_ratio,
@@ -97,7 +97,7 @@ def largest_renyi(law):
     rows = law_rows(law)
     logs = rows.logs - np.logaddexp.reduce(rows.logs, axis=1, keepdims=True)
     found = 0.0
-    for lag in range(1, min(reach_of(law), logs.shape[0] - 1) + 1):
+    for lag in range(1, min(capped_sensitivity(law), logs.shape[0] - 1) + 1):
         for p, r in ((logs[:-lag], logs[lag:]), (logs[lag:], logs[:-lag])):
             for alpha in ALPHAS:
                 total = np.logaddexp.reduce(alpha * p + (1 - alpha) * r, axis=1)

@@ -2,7 +2,7 @@
 
 Requests cover epsilon 0.01 to 10, output domains of 1 to 4 intervals with gaps narrower and wider
 than the sensitivity, 1 to 4 and thousands of groups, both adjacencies, row and user units, public
-and private size, spikes allowed and forbidden, and pins. The exact answers are synthetic tables of
+and private size, point masses allowed and forbidden, and pins. The exact answers are synthetic tables of
 two distinct codes per group, from empty to beyond the declared cap.
 """
 

@@ -105,7 +105,7 @@ def test_amplification_fails_on_a_union() -> None:
 def test_everything_on_one_atom_costs_next_to_nothing_but_not_zero() -> None:
     m = RectifiedGaussian(ONE, scale=0.5)
     got = float(renyi_divergence(m, 9.0, 8.0, 2.0))
-    # All but 1e-44 of both laws lies on the upper atom.
+    # All but 1e-44 of both laws lies on the upper point mass.
     assert 0 < got < 1e-40
     assert float(renyi_divergence(StochasticSign(scale=0.5), 9.0, 8.0, 2.0)) > 0
 

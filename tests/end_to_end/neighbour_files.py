@@ -230,8 +230,8 @@ WORLDS = {
         ),
         ENDS[0], "an unknown group", alone=ENDS[:1],
     ),
-    "gaps, spikes allowed": _gap("allow"),
-    "gaps, spikes forbidden": _gap("forbid"),
+    "gaps, point masses allowed": _gap("allow"),
+    "gaps, point masses forbidden": _gap("forbid"),
     **{f"a sum by {m}": _pinned(m) for m in PINNED},
     "a graph's box": _graph(
         {"statistic": "algebraic_connectivity", "as": "lambda_2", "mechanism": "bounded_gaussian"},

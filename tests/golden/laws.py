@@ -78,7 +78,7 @@ def requests() -> list[GridRequest]:
                         pick.choice(sensitivities),
                         pick.choice(EPSILONS),
                         pick.choice(("absolute", "squared")),
-                        spikes=pick.random() < 0.7,
+                        point_masses=pick.random() < 0.7,
                         splits=pick.random() < 0.15,
                         criterion=pick.choice(("average", "average", "worst")),
                     )
@@ -91,7 +91,7 @@ def requests() -> list[GridRequest]:
 def _said(request: GridRequest) -> str:
     runs = " ".join(f"{a}..{b}" for a, b in request.allowed.runs)
     flags = [request.loss, request.criterion]
-    flags += ["splits"] * request.splits + ["no spikes"] * (not request.spikes)
+    flags += ["splits"] * request.splits + ["no spikes"] * (not request.point_masses)
     return (
         f"[{runs}] sensitivity {request.sensitivity} epsilon {request.epsilon} {', '.join(flags)}"
     )

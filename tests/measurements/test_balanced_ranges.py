@@ -35,7 +35,7 @@ from tests.planning.requests import planned
 REPLACED = "substitution"
 PUBLIC, PRIVATE = {"exact": 60}, {"max": 90, "expected": 60}
 SHARES = "cdf(x, [0, 1, 2])"
-REACH = 25
+WIDTH = 25
 
 
 def ranges(edges: Sequence[int]) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def law(plan: ReleasePlan) -> BalancedTreeDraw:
 
 
 def vectors(
-    cells: int, rate: float, reach: int = REACH
+    cells: int, rate: float, width: int = WIDTH
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the vectors of so many cells that add up to zero, as far as they matter, and their chances."""
-    free = np.array(list(itertools.product(range(-reach, reach + 1), repeat=cells - 1)))
+    free = np.array(list(itertools.product(range(-width, width + 1), repeat=cells - 1)))
     noise = np.column_stack([free, -free.sum(axis=1)])
     chance = np.exp(-rate * np.abs(noise).sum(axis=1))
     return noise, chance / chance.sum()
@@ -164,7 +164,7 @@ def test_twin_a_tree_of_two_levels_has_no_such_noise() -> None:
 def test_intervals_cover_by_enumeration_and_one_row_less_does_not(statistic: Any) -> None:
     plan = few(statistic, PUBLIC, top=3, epsilon="2.5")
     draw, exact = law(plan), np.array([20, 15, 10, 15], dtype=object)
-    noise, chance = vectors(4, float(draw.noise.noise.rate), reach=8)
+    noise, chance = vectors(4, float(draw.noise.noise.rate), width=8)
     raw = exact + noise.astype(object)
     assert draw.drawable(raw).all()
     measurement = PlacedMeasurement.from_json(plan.blocks[0].measurement)

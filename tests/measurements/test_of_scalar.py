@@ -203,14 +203,16 @@ def test_only_a_standard_deviation_of_a_public_number_of_rows_is_one() -> None:
     assert found == {("std", "scatter")}
 
 
-def test_without_spikes_only_what_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_point_masses_only_functions_that_make_none_are_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     block(monkeypatch, Power("mean"), spikes="forbid")
     block(monkeypatch, Stepped("mean"))
     for aggregate, more, why in (
-        (Power("mean"), {"domain": {"range": [2, 100]}}, "makes spikes"),
-        (Stepped("mean"), {}, "have one value"),
+        (Power("mean"), {"domain": {"range": [2, 100]}}, "makes point masses"),
+        (Stepped("mean"), {}, "same value for many"),
     ):
-        with pytest.raises(PlanError, match="without spikes") as refused:
+        with pytest.raises(PlanError, match="without point masses") as refused:
             block(monkeypatch, aggregate, spikes="forbid", **more)
         assert refused.value.code == "DPR210"
         assert why in (refused.value.why or "")

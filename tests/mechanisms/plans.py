@@ -36,11 +36,11 @@ def hull(allowed: GridSet) -> range:
     return range(allowed.lower, allowed.upper + 1)
 
 
-def worst_ratio(pmfs: dict[int, dict[int, Any]], reach: int) -> Any:
-    """Return the largest P(y | q) / P(y | q') over all pairs at most `reach` apart, exactly."""
+def worst_ratio(pmfs: dict[int, dict[int, Any]], distance: int) -> Any:
+    """Return the largest P(y | q) / P(y | q') over all pairs at most `distance` apart, exactly."""
     worst: Any = 0
     for q, p in pmfs.items():
-        for other in range(q - reach, q + reach + 1):
+        for other in range(q - distance, q + distance + 1):
             if other in pmfs and other != q:
                 r = pmfs[other]
                 worst = max(worst, max(w / r[y] for y, w in p.items()))
@@ -52,12 +52,12 @@ def enumerate_law(law: GridLaw) -> dict[int, dict[int, Any]]:
     return {q: law.pmf(q) for q in hull(law.allowed)}
 
 
-def renyi_rate(law: dict[int, dict[int, Fraction]], reach: int) -> float:
-    """Return the largest D_alpha / alpha over pairs within `reach` and a list of alphas."""
+def renyi_rate(law: dict[int, dict[int, Fraction]], distance: int) -> float:
+    """Return the largest D_alpha / alpha over pairs within `distance` and a list of alphas."""
     logs = {q: np.log([float(w) for w in row.values()]) for q, row in law.items()}
     worst = 0.0
     for q, p in logs.items():
-        for k in range(-reach, reach + 1):
+        for k in range(-distance, distance + 1):
             if k and q + k in logs:
                 r = logs[q + k]
                 for alpha in (1.001, 1.5, 2.0, 5.0, 30.0):

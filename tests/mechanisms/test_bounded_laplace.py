@@ -54,10 +54,10 @@ def test_many_intervals_at_once_stay_within_epsilon() -> None:
     width = 10 ** pick.uniform(-6, 6, 100_000)
     shift, epsilon = 10 ** pick.uniform(-9, 6, 100_000), 10 ** pick.uniform(-9, 1, 100_000)
     scale = bounded_laplace_scale(0, width, shift, epsilon)
-    reach = np.minimum(shift, width)
-    assert (interval_loss(1 / scale, reach, width) <= epsilon).all()
-    assert (scale >= reach / epsilon).all()
-    assert (scale <= 2 * reach / epsilon * (1 + 1e-9)).all()
+    distance = np.minimum(shift, width)
+    assert (interval_loss(1 / scale, distance, width) <= epsilon).all()
+    assert (scale >= distance / epsilon).all()
+    assert (scale <= 2 * distance / epsilon * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("domain", [Domain(0, 1), GAPPED, ISLANDS], ids=str)
@@ -252,9 +252,9 @@ def test_unions_stay_within_epsilon_at_random_hull_pairs(
     domain = Domain.from_pieces([(a, a + w) for a, w in parts])
     m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon)
     low, high = domain.hull
-    reach = min(float(shift), high - low)
-    for q in np.linspace(low, high - reach, 23).tolist():
-        assert float(reference.pair_loss(domain.pieces, q, q + reach, m.scale)) <= epsilon
+    distance = min(float(shift), high - low)
+    for q in np.linspace(low, high - distance, 23).tolist():
+        assert float(reference.pair_loss(domain.pieces, q, q + distance, m.scale)) <= epsilon
 
 
 class TestOnGrid:

@@ -53,7 +53,7 @@ def test_the_continuous_formula_is_not_the_lattice_one() -> None:
 
 def laws(epsilon: Fraction = Fraction(1), *, gap: bool, spikes: bool = True) -> list[GridLaw]:
     runs = [(0, 14), (22, 40)] if gap else [(0, 40)]
-    return grid_laws(GridRequest(GridSet.from_runs(runs), 3, epsilon, spikes=spikes))
+    return grid_laws(GridRequest(GridSet.from_runs(runs), 3, epsilon, point_masses=spikes))
 
 
 def chances(law: GridLaw, q: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

@@ -61,8 +61,10 @@ def test_linear_losses_are_within_epsilon_in_rationals(family: str) -> None:
     for request, law in of(family):
         assert isinstance(law, AdditiveLaw)
         noise: Any = law.noise
-        reach = request.reach
-        exact = max(noise.log_ratio(d, k) for d in range(-99, 99) for k in range(-reach, reach + 1))
+        distance = request.capped_sensitivity
+        exact = max(
+            noise.log_ratio(d, k) for d in range(-99, 99) for k in range(-distance, distance + 1)
+        )
         assert exact <= request.epsilon
         assert law.certificate.epsilon_upper == exact
         assert exact > request.epsilon * Fraction(999, 1000)  # nothing is wasted either
@@ -174,15 +176,15 @@ def test_a_stuck_source_yields_allowed_values_or_stops(byte: int) -> None:
         assert stopped == 0
 
 
-def test_without_spikes_only_truncated_laws_are_admissible() -> None:
+def test_without_point_masses_only_truncated_laws_are_admissible() -> None:
     allowed = GridSet.from_runs([(0, 30), (40, 50)])
-    laws = grid_laws(GridRequest(allowed, 3, Fraction(1), spikes=False))
+    laws = grid_laws(GridRequest(allowed, 3, Fraction(1), point_masses=False))
     assert "bounded_laplace" in {law.family for law in laws}
     additive = {"staircase", "discrete_laplace", "rectified_laplace"}
     assert not additive & {law.family for law in laws}
     torn = GridSet.from_runs([(0, 10), (10**9, 2 * 10**9)])
     with pytest.raises(ArgumentError) as caught:
-        grid_laws(GridRequest(torn, 3, Fraction(1), spikes=False))
+        grid_laws(GridRequest(torn, 3, Fraction(1), point_masses=False))
     assert caught.value.code in ("DPR622", "DPR627")
     # Where other families are admissible, one family's refusal is not the request's.
     assert additive <= {law.family for law in grid_laws(GridRequest(torn, 3, Fraction(1)))}
@@ -196,7 +198,7 @@ def test_splits_admit_only_linear_losses_and_the_hull_caps_nothing() -> None:
         assert isinstance(law, AdditiveLaw)
         # Three coordinates of hull 5 can together move 12 steps; capping at 5 would cost 12/5.
         assert law.noise.log_ratio(0, 12) == law.certificate.epsilon_upper == 1  # type: ignore[union-attr]
-    assert grid_laws(GridRequest(allowed, 12, Fraction(1), splits=True, spikes=False)) == []
+    assert grid_laws(GridRequest(allowed, 12, Fraction(1), splits=True, point_masses=False)) == []
 
 
 def test_a_staircase_on_two_cells_costs_twice_epsilon() -> None:

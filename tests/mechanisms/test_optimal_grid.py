@@ -231,7 +231,7 @@ def test_the_planner_prices_only_small_programmes() -> None:
     one = Fraction(1)
     assert OptimalGrid.grid_laws(GridRequest(GridSet.from_runs([(0, 59)]), 40, one)) == []
     assert OptimalGrid.grid_laws(GridRequest(GridSet.from_runs([(0, 64)]), 1, one)) == []
-    assert OptimalGrid.grid_laws(GridRequest(GAPPED, 3, one, spikes=False)) == []
+    assert OptimalGrid.grid_laws(GridRequest(GAPPED, 3, one, point_masses=False)) == []
     assert OptimalGrid.grid_laws(GridRequest(GAPPED, 3, one, splits=True)) == []
     assert OptimalGrid.grid_laws(GridRequest(GAPPED, 3, Fraction(1, 10**4))) == []
     assert programme.pairs(GridSet.from_runs([(0, 9)]), 1) == 90

@@ -178,7 +178,9 @@ class TestTheClass:
 
 
 def test_spikes_and_splits_rule_it_out() -> None:
-    assert RandomizedResponse.grid_laws(GridRequest(GAPPED, 3, Fraction(1), spikes=False)) == []
+    assert (
+        RandomizedResponse.grid_laws(GridRequest(GAPPED, 3, Fraction(1), point_masses=False)) == []
+    )
     assert RandomizedResponse.grid_laws(GridRequest(GAPPED, 3, Fraction(1), splits=True)) == []
 
 

@@ -26,7 +26,8 @@ def read_back(plan):
 
 
 @pytest.mark.parametrize(
-    "name", ["groups of users", "a week", "no spikes", "normal noise", "ranks", "goals", "a view"]
+    "name",
+    ["groups of users", "a week", "no point masses", "normal noise", "ranks", "goals", "a view"],
 )
 def test_request_and_choice_give_the_plan(name):
     plan = CASES[name]()
@@ -37,7 +38,7 @@ def test_request_and_choice_give_the_plan(name):
 
 def test_other_integers_of_a_solver_pass_where_they_serve_as_well():
     """What another machine's floating point proposes: a different rate, the same error to a millionth."""
-    plan = CASES["no spikes"]()
+    plan = CASES["no point masses"]()
     query, stated = read_back(plan), plan.to_json()
     law = next(b["law"]["law"] for b in stated["blocks"] if b["law"]["draw"] == "scalar")
     assert "p" in law or "noise" in law or "rate" in law
@@ -163,7 +164,7 @@ def test_the_split_stays_within_the_epsilon():
 
 
 def test_a_law_with_a_tenth_more_noise_is_another_law():
-    plan = CASES["no spikes"]()
+    plan = CASES["no point masses"]()
     stated = json.loads(canonical_json(plan.to_json()))
     law = next(b["law"]["law"] for b in stated["blocks"] if b["law"]["draw"] == "scalar")
     key = next(k for k in ("p", "rate") if k in law)

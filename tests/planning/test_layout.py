@@ -45,7 +45,7 @@ class TestSharing:
         assert names(pinned) == ["mean_x", "variance_x"]
 
     def test_a_spike_free_law_on_a_domain_of_its_own_is_not_shared(self) -> None:
-        """A shared law respects the cells' hull only; mapping into a gap would make spikes."""
+        """A shared law respects the cells' hull only; mapping into a gap would make point masses."""
         both = [{"statistic": "variance(x)", "spikes": "forbid", "domain": GAP}, "std(x)"]
         assert names(both, **PUBLIC) == ["variance_x", "std_x"]
         plan = public(both)
@@ -154,7 +154,7 @@ class TestRefusals:
     def test_a_variance_without_spikes_names_the_nearest_forms(self, more: dict[str, Any]) -> None:
         problem = self.refused("DPR210", [{"statistic": "variance(x)", "spikes": "forbid"}], **more)
         assert "mass on the ends" in (problem.why or "")
-        for form in ("allow spikes", "mean(...)", "rows: {exact: n}"):
+        for form in ("remove `spikes: forbid`", "mean(...)", "rows: {exact: n}"):
             assert form in (problem.fix or "")
 
     def test_a_histogram_without_spikes(self) -> None:
@@ -167,7 +167,7 @@ class TestRefusals:
         gap = {"range": [0, 5], "forbidden": [[1, 2]]}
         wanted = [{"statistic": "std(x)", "spikes": "forbid", "domain": gap}]
         problem = self.refused("DPR210", wanted, **PUBLIC)
-        assert "makes spikes" in (problem.why or "")
+        assert "makes point masses" in (problem.why or "")
 
     @pytest.mark.parametrize(
         ("text", "pin", "offer"),

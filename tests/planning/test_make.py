@@ -24,7 +24,10 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "by": ["g"],
         "unit": USER,
     },
-    "no spikes": {"statistics": [{"statistic": "mean(x)", "spikes": "forbid"}], "epsilon": "0.3"},
+    "no point masses": {
+        "statistics": [{"statistic": "mean(x)", "spikes": "forbid"}],
+        "epsilon": "0.3",
+    },
     "gaps": {
         "statistics": [{"statistic": "count", "domain": {"range": [0, 99], "forbidden": [[0, 5]]}}]
     },

@@ -223,8 +223,8 @@ def test_a_comparison_that_is_taken_out_lets_a_forgery_through(honest, tmp_path,
 
 UNDRAWABLE = [
     ("a public constant", "constant", "59"),
-    ("no spikes", "scalar", "100000"),
-    ("no spikes", "mean", "100000"),
+    ("no point masses", "scalar", "100000"),
+    ("no point masses", "mean", "100000"),
     ("persons, distinct, worst answer", "optimal_grid", "5"),
     ("ranks", "exponential", "-1"),
 ]

@@ -38,19 +38,19 @@ def truncated_laws(
     """Return the certified table, on wide grids the closed form; nothing for splits.
 
     Raises:
-        ArgumentError: spikes are forbidden, so that there may be no other family, and epsilon is
+        ArgumentError: point masses are forbidden, so that there may be no other family, and epsilon is
             too small (DPR626) or the gaps of a wide grid are too wide (DPR627).
     """
     if request.splits:
         return []
     if request.allowed.hull_steps < POINT_LIMIT:
-        if request.spikes and request.epsilon < EPSILON_FLOOR:
+        if request.point_masses and request.epsilon < EPSILON_FLOOR:
             return []
         return [table.calibrate(request)]
     try:
         return [closed_form.calibrate(request)]
     except ArgumentError:
-        if request.spikes:
+        if request.point_masses:
             return []
         raise
 

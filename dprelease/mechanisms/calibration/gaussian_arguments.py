@@ -1,4 +1,4 @@
-"""What users hand to a bounded Gaussian, parsed: sides, sensitivities, reach.
+"""What users hand to a bounded Gaussian, parsed: sides, sensitivities.
 
 Units    the domain's unit; nats.
 Sources  none.
@@ -16,7 +16,7 @@ import numpy as np
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, domain_runs
-from dprelease.mechanisms.calibration.gaussian_scale import Reach, SideList
+from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList
 from dprelease.numeric import positive
 from dprelease.schema.domain import Box, Domain
 
@@ -29,8 +29,8 @@ __all__ = [
     "limits_of",
     "per_side",
     "ratios_of",
-    "reach_of",
     "sensitivity_of",
+    "sensitivity_set",
     "sides_of",
 ]
 
@@ -39,10 +39,10 @@ Answers = Literal["hull", "domain"]
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """An l2 radius, and the most that each coordinate moves by itself."""
+    """An l2 sensitivity, and one of each coordinate by itself."""
 
-    radius: Fraction
-    each: tuple[Fraction, ...]
+    l2: Fraction
+    per_coordinate: tuple[Fraction, ...]
 
 
 Sensitivity = Fraction | tuple[Fraction, ...] | Capped
@@ -70,7 +70,7 @@ def _listed(value: object) -> list[object] | None:
 
 def as_argument(distance: Sensitivity) -> object:
     if isinstance(distance, Capped):
-        return {"radius": distance.radius, "each": list(distance.each)}
+        return {"l2": distance.l2, "per_coordinate": list(distance.per_coordinate)}
     return list(distance) if isinstance(distance, tuple) else distance
 
 
@@ -89,9 +89,9 @@ def per_side(value: object, name: str, count: int) -> list[object]:
 
 
 def limits_of(distance: Sensitivity) -> tuple[Fraction | None, tuple[Fraction, ...] | None]:
-    """Return the radius and the caps per side, None for what is not given."""
+    """Return the l2 sensitivity and those per coordinate, None for what is not given."""
     if isinstance(distance, Capped):
-        return distance.radius, distance.each
+        return distance.l2, distance.per_coordinate
     return (None, distance) if isinstance(distance, tuple) else (distance, None)
 
 
@@ -102,8 +102,8 @@ def sensitivity_of(value: object, count: int) -> Sensitivity:
         return _both_of(value, count)
     if _listed(value) is None:
         return positive(value, "sensitivity")
-    each = per_side(value, "sensitivity", count)
-    distances = tuple(positive(v, "sensitivity", allow_zero=True) for v in each)
+    parts = per_side(value, "sensitivity", count)
+    distances = tuple(positive(v, "sensitivity", allow_zero=True) for v in parts)
     if not any(distances):
         raise ArgumentError(
             "every sensitivity is 0",
@@ -115,36 +115,39 @@ def sensitivity_of(value: object, count: int) -> Sensitivity:
 
 
 def _both_of(value: Mapping[object, object], count: int) -> Sensitivity:
-    if set(value) != {"radius", "each"}:
+    if set(value) != {"l2", "per_coordinate"}:
         raise ArgumentError(
-            "a sensitivity of two parts has a radius and caps per side",
-            fix='write {"radius": 2, "each": [1, 2]}',
+            "a sensitivity of two parts has an l2 part and one number per coordinate",
+            fix='write {"l2": 2, "per_coordinate": [1, 2]}',
             code="DPR637",
         )
-    radius = positive(value["radius"], "sensitivity")
-    each = sensitivity_of(per_side(value["each"], "sensitivity", count), count)
-    assert isinstance(each, tuple)
-    return min(radius, each[0]) if count == 1 else Capped(radius, each)
+    l2 = positive(value["l2"], "sensitivity")
+    parts = per_side(value["per_coordinate"], "sensitivity", count)
+    per_coordinate = sensitivity_of(parts, count)
+    assert isinstance(per_coordinate, tuple)
+    return min(l2, per_coordinate[0]) if count == 1 else Capped(l2, per_coordinate)
 
 
 def ratios_of(value: Sequence[object], count: int) -> tuple[float, ...]:
     return tuple(float(positive(r, "scale_ratios")) for r in per_side(value, "scale_ratios", count))
 
 
-def reach_of(
+def sensitivity_set(
     domain: Domain | Box, sides: SideList, distance: Sensitivity, answers: Answers
-) -> Reach:
+) -> SensitivitySet:
     if isinstance(distance, Capped):
-        return Reach(radius=float(distance.radius), each=tuple(float(s) for s in distance.each))
+        return SensitivitySet(
+            l2=float(distance.l2), per_coordinate=tuple(float(s) for s in distance.per_coordinate)
+        )
     if isinstance(distance, tuple):
         if answers == "domain" and isinstance(domain, Domain):
             distance = distance[0]
         else:
-            return Reach(each=tuple(float(s) for s in distance))
+            return SensitivitySet(per_coordinate=tuple(float(s) for s in distance))
     if len(sides) > 1:
-        return Reach(radius=float(distance))
+        return SensitivitySet(l2=float(distance))
     if answers == "hull" or sides[0].is_interval:
-        return Reach(each=(float(distance),))
+        return SensitivitySet(per_coordinate=(float(distance),))
     only = domain if isinstance(domain, Domain) else domain.sides[0]
     pairs = domain_pairs(only, distance)
     if not pairs:
@@ -156,7 +159,7 @@ def reach_of(
         )
     full = max(t - s for s, t in pairs)
     runs = domain_runs(only, distance) if full == distance else []
-    return Reach(
+    return SensitivitySet(
         pairs=tuple((float(s), float(t - s)) for s, t in pairs),
         runs=tuple((float(a), float(b)) for a, b in runs),
     )

@@ -1,7 +1,7 @@
 """What bounded Gaussian noise costs under zCDP, Gaussian DP and (epsilon, delta).
 
 For a direction c, independent sides add up: rho = sum rate_i c_i^2 and mu^2 = sum c_i^2 / scale_i^2,
-maximised over the reach (greedily: the dearest sides first, each up to its cap).
+maximised over the sensitivities (greedily: the side with the highest rate first, each up to its own).
 
 * zCDP, every side: D_alpha is at most (alpha / 2) (c / scale^2)^2 sup Var, Var <= width^2 / 4;
 * intervals only: Var <= scale^2 as well (the law is log-concave), and (c / scale)-GDP.
@@ -18,7 +18,7 @@ import math
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.calibration.gaussian_joint import ball_delta, box_delta
-from dprelease.mechanisms.calibration.gaussian_scale import Reach, SideList, delta_scale
+from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList, delta_scale
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
 __all__ = ["gdp_cost", "relaxed_scale", "worst_delta", "zcdp_cost"]
@@ -28,37 +28,37 @@ _JOINT = 2.0**-16
 """Relative tolerance of scales on boxes: below the joint divergence's own."""
 
 
-def zcdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
+def zcdp_cost(sides: SideList, scales: tuple[float, ...], sensitivities: SensitivitySet) -> float:
     """Return rho, rounded up."""
     rates = []
     for side, s in zip(sides, scales, strict=True):
         flat = side.span**2 / (8 * s**4)
         rates.append(min(1 / (2 * s * s), flat) if side.is_interval else flat)
-    return _quadratic(sides, rates, reach) * _UP
+    return _quadratic(sides, rates, sensitivities) * _UP
 
 
-def _distance(reach: Reach, sides: SideList) -> float:
+def _distance(sensitivities: SensitivitySet, sides: SideList) -> float:
     """Return the largest distance of one coordinate."""
-    if reach.pairs is not None:
-        return max(c for _, c in reach.pairs)
-    return reach.distances(sides)[0]
+    if sensitivities.pairs is not None:
+        return max(c for _, c in sensitivities.pairs)
+    return sensitivities.distances(sides)[0]
 
 
-def _quadratic(sides: SideList, rates: list[float], reach: Reach) -> float:
-    """Return the largest sum of rate_i c_i^2 within reach."""
+def _quadratic(sides: SideList, rates: list[float], sensitivities: SensitivitySet) -> float:
+    """Return the largest sum of rate_i c_i^2 over distances that keep the sensitivities."""
     if len(sides) == 1:
-        return rates[0] * _distance(reach, sides) ** 2
-    caps = reach.distances(sides)
-    if reach.radius is None:
+        return rates[0] * _distance(sensitivities, sides) ** 2
+    caps = sensitivities.distances(sides)
+    if sensitivities.l2 is None:
         return sum(r * c * c for r, c in zip(rates, caps, strict=True))
-    left, total = reach.radius**2, 0.0
+    left, total = sensitivities.l2**2, 0.0
     for rate, cap in sorted(zip(rates, caps, strict=True), key=lambda part: -part[0]):
         used = min(left, cap**2)
         total, left = total + rate * used, left - used
     return total
 
 
-def gdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
+def gdp_cost(sides: SideList, scales: tuple[float, ...], sensitivities: SensitivitySet) -> float:
     """Return mu, rounded up; DPR634 where a side has a gap."""
     if not all(side.is_interval for side in sides):
         raise ArgumentError(
@@ -67,49 +67,51 @@ def gdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
             fix="use zcdp(sensitivity), which holds on unions too",
             code="DPR634",
         )
-    return math.sqrt(_quadratic(sides, [s**-2.0 for s in scales], reach)) * _UP
+    return math.sqrt(_quadratic(sides, [s**-2.0 for s in scales], sensitivities)) * _UP
 
 
-def worst_delta(sides: SideList, scales: tuple[float, ...], reach: Reach, epsilon: float) -> float:
+def worst_delta(
+    sides: SideList, scales: tuple[float, ...], sensitivities: SensitivitySet, epsilon: float
+) -> float:
     """Return the divergence at `epsilon`.
 
     Raises:
         ArgumentError: an l2 ball on three or more sides, some with gaps, whose loss exceeds
             `epsilon` (DPR634).
     """
-    if reach.pairs is not None:
-        return sides[0].domain_hockey(reach.pairs, reach.runs, scales[0], epsilon)
+    if sensitivities.pairs is not None:
+        return sides[0].domain_hockey(sensitivities.pairs, sensitivities.runs, scales[0], epsilon)
     if len(sides) == 1:
-        return sides[0].worst_hockey(_distance(reach, sides), scales[0], epsilon)
-    if reach.loss(sides, scales) <= epsilon:
+        return sides[0].worst_hockey(_distance(sensitivities, sides), scales[0], epsilon)
+    if sensitivities.loss(sides, scales) <= epsilon:
         return 0.0
-    caps = reach.distances(sides)
-    if reach.radius is None or math.hypot(*caps) <= reach.radius:
+    caps = sensitivities.distances(sides)
+    if sensitivities.l2 is None or math.hypot(*caps) <= sensitivities.l2:
         found = box_delta(sides, caps, scales, epsilon)
     elif len(sides) == 2:
-        found = ball_delta(sides, (caps[0], caps[1]), scales, reach.radius, epsilon)
+        found = ball_delta(sides, (caps[0], caps[1]), scales, sensitivities.l2, epsilon)
     else:
-        return gaussian_delta(gdp_cost(sides, scales, reach), epsilon)
+        return gaussian_delta(gdp_cost(sides, scales, sensitivities), epsilon)
     if not all(side.is_interval for side in sides):
         return found
-    return min(found, gaussian_delta(gdp_cost(sides, scales, reach), epsilon))
+    return min(found, gaussian_delta(gdp_cost(sides, scales, sensitivities), epsilon))
 
 
 def relaxed_scale(
     sides: SideList,
     ratios: tuple[float, ...],
-    reach: Reach,
+    sensitivities: SensitivitySet,
     epsilon: float,
     delta: float,
     pure: float,
 ) -> float:
     """Return the scale for (epsilon, delta), at most `pure`."""
     one = len(sides) == 1
-    plain = math.sqrt(_quadratic(sides, [r**-2.0 for r in ratios], reach))
-    distance = _distance(reach, sides) if one else plain
+    plain = math.sqrt(_quadratic(sides, [r**-2.0 for r in ratios], sensitivities))
+    distance = _distance(sensitivities, sides) if one else plain
     goal = delta * (1 - 1e-9)
 
     def holds(scale: float) -> bool:
-        return worst_delta(sides, tuple(scale * r for r in ratios), reach, epsilon) <= goal
+        return worst_delta(sides, tuple(scale * r for r in ratios), sensitivities, epsilon) <= goal
 
     return delta_scale(holds, distance, epsilon, delta, pure, 1e-11 if one else _JOINT)

@@ -22,25 +22,25 @@ __all__ = ["table_scale"]
 
 def table_scale(request: GridRequest) -> float:
     """Return about the smallest scale whose exact discrete Gaussian is within epsilon."""
-    allowed, reach, budget = request.allowed, request.reach, float(request.epsilon)
+    allowed, distance, budget = request.allowed, request.capped_sensitivity, float(request.epsilon)
     if allowed.hull_steps == 0:
         return 1.0
     x = (allowed.points() - allowed.lower).astype(np.float64)
     ways = [x] if len(allowed.runs) == 1 else [x, (allowed.hull_steps - x)[::-1]]
 
     def loss(scale: float) -> float:
-        return max(_upward(points, reach, scale) for points in ways)
+        return max(_upward(points, distance, scale) for points in ways)
 
-    middle = math.sqrt(reach * allowed.hull_steps / budget)
+    middle = math.sqrt(distance * allowed.hull_steps / budget)
     low, high = middle * math.sqrt(0.5), middle * (1 + 2.0**-40)
     if len(ways) > 1:
         low, high = first_bracket(loss, low, high, budget)
     return scale_within(loss, low, high, budget)
 
 
-def _upward(x: FloatArray, reach: int, scale: float) -> float:
-    """Return -log E_0[e^(-reach (top - X) / scale^2)] of the discrete Gaussian at 0."""
+def _upward(x: FloatArray, distance: int, scale: float) -> float:
+    """Return -log E_0[e^(-distance (top - X) / scale^2)] of the discrete Gaussian at 0."""
     plain = x * x / (-2 * scale * scale)
-    tilted = plain - (x[-1] - x) * (reach / scale**2)
+    tilted = plain - (x[-1] - x) * (distance / scale**2)
     peak = float(tilted.max())
     return math.log(np.exp(plain).sum() / np.exp(tilted - peak).sum()) - peak

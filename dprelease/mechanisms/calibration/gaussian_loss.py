@@ -202,7 +202,7 @@ def domain_pairs(domain: Domain, distance: Fraction) -> list[tuple[Fraction, Fra
     """Return the worst pairs (s', s), s' < s <= s' + distance, of answers inside the domain.
 
     For x = max D: s' a lower end, or a lower end minus `distance` if that is allowed; s the largest
-    allowed point within reach. Then the mirror images. In exact rationals: recomputing
+    allowed point within that distance. Then the mirror images. In exact rationals: recomputing
     (l - distance) + distance in floats would miss l.
     """
     pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]

@@ -41,7 +41,7 @@ from dprelease.mechanisms.calibration.roots import inside_root
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
 __all__ = [
-    "Reach",
+    "SensitivitySet",
     "SideList",
     "ball_maximum",
     "chen_hale_scale",
@@ -59,33 +59,33 @@ _GAP_SIDES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How far two neighbouring answers can be apart, in the domain's unit.
+class SensitivitySet:
+    """The sensitivities that two neighbouring answers keep, in the domain's unit.
 
     Attributes:
-        radius: an l2 sensitivity, or None.
-        each: per-coordinate sensitivities, or None. Where both are given, both hold.
+        l2: an l2 sensitivity, or None.
+        per_coordinate: one sensitivity per coordinate, or None. Where both are given, both hold.
         pairs: for one coordinate with answers inside the domain only: (start, distance) pairs.
         runs: with `pairs`: (first, last) starts of allowed pairs at the largest distance.
     """
 
-    radius: float | None = None
-    each: tuple[float, ...] | None = None
+    l2: float | None = None
+    per_coordinate: tuple[float, ...] | None = None
     pairs: tuple[tuple[float, float], ...] | None = None
     runs: tuple[tuple[float, float], ...] = ()
 
     def distances(self, sides: SideList) -> tuple[float, ...]:
         """Return the most that each coordinate can move by itself: at most its width."""
-        if self.each is None:
+        if self.per_coordinate is None:
             return tuple(side.width for side in sides)
-        return tuple(min(s, side.width) for s, side in zip(self.each, sides, strict=True))
+        return tuple(min(s, side.width) for s, side in zip(self.per_coordinate, sides, strict=True))
 
     def loss(self, sides: SideList, scales: tuple[float, ...]) -> float:
-        """Return the worst loss over all answers within reach of each other."""
+        """Return the worst loss over all answers that keep them."""
         if self.pairs is not None:
             return _pair_loss(self.pairs, sides[0], scales[0])
-        if self.radius is not None:
-            return _ball_loss(sides, scales, self.radius, self.distances(sides))
+        if self.l2 is not None:
+            return _ball_loss(sides, scales, self.l2, self.distances(sides))
         parts = zip(sides, self.distances(sides), scales, strict=True)
         return sum(side.worst(c, s) for side, c, s in parts if c > 0)
 
@@ -97,12 +97,12 @@ class Reach:
             return k, k
         caps = self.distances(sides)
         k = sum(c * p for c, p in zip(caps, pull, strict=True))
-        if self.radius is None:
+        if self.l2 is None:
             return k, k
         norm = math.hypot(*pull)
-        moves = [min(c, self.radius * p / norm) for c, p in zip(caps, pull, strict=True)]
+        moves = [min(c, self.l2 * p / norm) for c, p in zip(caps, pull, strict=True)]
         low = sum(c * p for c, p in zip(moves, pull, strict=True))
-        return low, min(k, self.radius * norm)
+        return low, min(k, self.l2 * norm)
 
 
 def _pair_loss(pairs: tuple[tuple[float, float], ...], side: Side, scale: float) -> float:
@@ -198,16 +198,18 @@ def _stationary(slope: Slope, cap: float, multiplier: float, start: float) -> fl
     return c
 
 
-def exact_scale(sides: SideList, ratios: tuple[float, ...], reach: Reach, epsilon: float) -> float:
+def exact_scale(
+    sides: SideList, ratios: tuple[float, ...], sensitivities: SensitivitySet, epsilon: float
+) -> float:
     """Return the smallest verified scale with loss at most `epsilon`, up to 2**-40 relative."""
-    low, high = reach.bracket(sides, ratios)
+    low, high = sensitivities.bracket(sides, ratios)
 
     def loss(scale: float) -> float:
-        return reach.loss(sides, tuple(scale * r for r in ratios))
+        return sensitivities.loss(sides, tuple(scale * r for r in ratios))
 
     low = math.sqrt(low / (2 * epsilon)) * (1 - 2.0**-42)
     high = math.sqrt(high / epsilon) * (1 + 2.0**-42)
-    monotone = reach.pairs is None and all(side.is_interval for side in sides)
+    monotone = sensitivities.pairs is None and all(side.is_interval for side in sides)
     if not monotone:
         low, high = first_bracket(loss, low, high, epsilon)
     return scale_within(loss, low, high, epsilon)

@@ -3,7 +3,7 @@
 Over tables p(y | q), q in the hull, y allowed:
 
     minimise   the mean over q, or the largest over q, of sum_y p(y | q) cost(q, y)
-    subject to p(y | q) <= e^epsilon p(y | q')   for all |q - q'| <= reach, both ways,
+    subject to p(y | q) <= e^epsilon p(y | q')   for all |q - q'| <= s, both ways,
                sum_y p(y | q) = 1.
 
 A mirror-symmetric allowed set has a mirror-symmetric optimum (average a table with its mirror
@@ -11,7 +11,7 @@ image: constraints and objective are convex), which halves the variables.
 
 Repair. A solver's answer is feasible only up to a tolerance, so it proposes and never decides.
 Per output the weights become integers and are raised to the smallest integer function above them
-whose values at distance <= reach differ by a factor of at most e^epsilon (1 - slack) (a dilation:
+whose values at distance <= s, the capped sensitivity, differ by a factor of at most e^epsilon (1 - slack) (a dilation:
 raising never lowers a later bound, so it ends). The programme itself is solved at
 e^epsilon (1 - 2 slack): tight chains then need no raising, which would add up along the hull and
 unbalance the row sums. The exact certificate is taken from the integers; if it fails, the slack
@@ -44,10 +44,10 @@ _DUST = 1e-8
 """Outputs that no answer gets with a larger chance are dropped: solver noise."""
 
 
-def pairs(allowed: GridSet, reach: int) -> int:
+def pairs(allowed: GridSet, distance: int) -> int:
     """Return the number of ratio constraints of the programme."""
     points = allowed.hull_steps + 1
-    near = sum(points - d for d in range(1, min(reach, points - 1) + 1))
+    near = sum(points - d for d in range(1, min(distance, points - 1) + 1))
     return near * len(allowed) * (1 if _mirrors(allowed) else 2)
 
 
@@ -68,7 +68,7 @@ def costs(allowed: GridSet, loss: Loss) -> FloatArray:
 
 
 def optimum(
-    allowed: GridSet, reach: int, limit: float, loss: Loss, criterion: Criterion
+    allowed: GridSet, distance: int, limit: float, loss: Loss, criterion: Criterion
 ) -> tuple[FloatArray, float] | None:
     """Return (table, its objective) for ratios up to `limit`, or None if the solver gave up.
 
@@ -93,7 +93,7 @@ def optimum(
 
     each = np.repeat(np.arange(own.size), columns)
     sums = sparse(np.ones(each.size), each, index[own].ravel(), own.size)
-    near = _near_pairs(index, min(reach, rows - 1), both=not mirrored)
+    near = _near_pairs(index, min(distance, rows - 1), both=not mirrored)
     count = np.arange(len(near))
     signs = np.concatenate([np.ones(len(near)), np.full(len(near), -limit)])
     bounds = sparse(signs, np.concatenate([count, count]), near.T.ravel(), len(near))
@@ -120,10 +120,10 @@ def optimum(
     return None
 
 
-def _near_pairs(index: IntArray, reach: int, *, both: bool) -> IntArray:
+def _near_pairs(index: IntArray, distance: int, *, both: bool) -> IntArray:
     """Return index pairs (high, low) with p[high] <= limit p[low] to hold, without repeats."""
     found = []
-    for d in range(1, reach + 1):
+    for d in range(1, distance + 1):
         after, before = index[d:].ravel(), index[:-d].ravel()
         found.append(np.stack([after, before], axis=1))
         if both:
@@ -137,7 +137,7 @@ def _near_pairs(index: IntArray, reach: int, *, both: bool) -> IntArray:
 def integer_rows(
     table: FloatArray, request: GridRequest, slack: Fraction
 ) -> tuple[npt.NDArray[np.bool_], list[list[int]]]:
-    """Return (kept outputs, integer weights): ratios within reach at most about e^eps (1 - slack).
+    """Return (kept outputs, integer weights): ratios within the capped sensitivity at most about e^eps (1 - slack).
 
     The weights have shape `(hull points, kept outputs)`; row sums are close to 2**44 but not
     equal, which the exact certificate takes into account.
@@ -146,17 +146,19 @@ def integer_rows(
     limit = exp_lower(request.epsilon) * (1 - slack)
     limit = max(limit, Fraction(1))
     weights = np.rint(table[:, kept] * 2.0**_WEIGHT_BITS).astype(np.int64)
-    columns = [_dilate(column.tolist(), request.reach, limit) for column in weights.T]
+    columns = [_dilate(column.tolist(), request.capped_sensitivity, limit) for column in weights.T]
     return kept, [list(row) for row in zip(*columns, strict=True)]
 
 
-def _dilate(column: list[int], reach: int, limit: Fraction) -> list[int]:
-    """Return the smallest integers above `column`, at least 1, within `limit` at distance reach."""
+def _dilate(column: list[int], distance: int, limit: Fraction) -> list[int]:
+    """Return the smallest integers above `column`, at least 1, within `limit` at that distance."""
     floor_of = (limit.denominator, limit.numerator)
     current = [max(w, 1) for w in column]
     while True:
         needed = [-(-w * floor_of[0] // floor_of[1]) for w in current]
-        raised = [max(w, *needed[max(0, i - reach) : i + reach + 1]) for i, w in enumerate(current)]
+        raised = [
+            max(w, *needed[max(0, i - distance) : i + distance + 1]) for i, w in enumerate(current)
+        ]
         if raised == current:
             return current
         current = raised

@@ -25,8 +25,8 @@ __all__ = ["TableLoss", "largest_rate"]
 class TableLoss:
     """Float view of the loss as a function of the scale (steps), to propose a calibration."""
 
-    def __init__(self, allowed: GridSet, reach: int) -> None:
-        self.allowed, self.reach = allowed, reach
+    def __init__(self, allowed: GridSet, distance: int) -> None:
+        self.allowed, self.distance = allowed, distance
         self._distances = np.arange(allowed.hull_steps + 1, dtype=np.float64)
 
     def __call__(self, scale: float) -> float:
@@ -35,11 +35,13 @@ class TableLoss:
         weights = np.exp(-self._distances / scale)
         head = np.concatenate([[0.0], np.cumsum(weights)])
         z = np.log(np.maximum(masses(self.allowed, head), 1e-300))
-        return self.reach / scale + float(np.max(np.abs(z[self.reach :] - z[: -self.reach])))
+        return self.distance / scale + float(
+            np.max(np.abs(z[self.distance :] - z[: -self.distance]))
+        )
 
     def smallest_scale(self, epsilon: float) -> float:
-        """Return about the smallest scale of loss epsilon within [reach/eps, 2 reach/eps]."""
-        narrow, wide = epsilon / self.reach, epsilon / (2 * self.reach)
+        """Return about the smallest scale of loss epsilon within [distance/eps, 2 distance/eps]."""
+        narrow, wide = epsilon / self.distance, epsilon / (2 * self.distance)
 
         def excess(rate: float) -> float:  # nearly linear in the rate
             return self(1 / rate) - epsilon
@@ -51,30 +53,30 @@ class TableLoss:
         return 1 / inside_root(excess, narrow, wide, epsilon * 2.0**-43)
 
 
-def largest_rate(allowed: GridSet, reach: int, epsilon: float) -> float:
+def largest_rate(allowed: GridSet, distance: int, epsilon: float) -> float:
     """Return about the largest rate of loss epsilon, on a float view of the loss."""
 
     def excess(rate: float) -> float:
-        return _float_loss(allowed, reach, rate) - epsilon
+        return _float_loss(allowed, distance, rate) - epsilon
 
-    low, high = epsilon / (2 * reach), epsilon / reach
+    low, high = epsilon / (2 * distance), epsilon / distance
     if excess(high) <= 0:
         return high
     return low if excess(low) >= 0 else inside_root(excess, high, low, epsilon * 2.0**-46)
 
 
-def _float_loss(allowed: GridSet, reach: int, rate: float) -> float:
+def _float_loss(allowed: GridSet, distance: int, rate: float) -> float:
     """Return the loss over a dense choice of hull pairs; the certificate is the judge."""
     if allowed.hull_steps == 0:
         return 0.0
-    last = allowed.upper - reach
+    last = allowed.upper - distance
     q = np.array([allowed.lower], dtype=np.int64)
     if len(allowed.runs) > 1:
         marks = {allowed.lower, last}
         for a, b in allowed.runs:
-            marks |= {min(max(e, allowed.lower), last) for e in (a, b, a - reach, b - reach)}
+            marks |= {min(max(e, allowed.lower), last) for e in (a, b, a - distance, b - distance)}
         cuts = sorted(marks)
         parts = [np.linspace(x, y, 129).astype(np.int64) for x, y in pairwise(cuts)]
         q = np.unique(np.concatenate([*parts, np.array(cuts, dtype=np.int64)]))
-    apart = log_mass(allowed, rate, q + reach) - log_mass(allowed, rate, q)
-    return rate * reach + float(np.max(np.abs(apart)))
+    apart = log_mass(allowed, rate, q + distance) - log_mass(allowed, rate, q)
+    return rate * distance + float(np.max(np.abs(apart)))

@@ -81,11 +81,11 @@ def _better(best: float, pair: Pairs, pairs: Pairs, found: FloatArray) -> tuple[
     return (float(found[top]), pairs.take(top)) if found[top] > best else (best, pair)
 
 
-def hull_scale(ends: Ends, reach: Fraction, epsilon: float) -> float:
-    """Return the smallest scale found at which no pair of answers in the hull, `reach` apart, loses more."""
-    least = float(reach) / epsilon
-    smooth = ends.stretches(reach, 2 * least)
-    passes = Passes.of(ends, float(reach), epsilon)
+def hull_scale(ends: Ends, distance: Fraction, epsilon: float) -> float:
+    """Return the smallest scale found at which no pair of answers in the hull, `distance` apart, loses more."""
+    least = float(distance) / epsilon
+    smooth = ends.stretches(distance, 2 * least)
+    passes = Passes.of(ends, float(distance), epsilon)
 
     def judge(pairs: Pairs) -> Callable[[FloatArray], FloatArray]:
         if passes is not None:

@@ -136,35 +136,35 @@ class LossView:
     def _one_interval(self) -> bool:
         return len(self.domain.exact_pieces) == 1
 
-    def _reach(self, distance: float | Fraction) -> Fraction:
-        width, reach = self.domain.width, Fraction(distance)
-        return min(reach, width) if isinstance(width, Fraction) else reach
+    def _capped(self, distance: float | Fraction) -> Fraction:
+        width, exact = self.domain.width, Fraction(distance)
+        return min(exact, width) if isinstance(width, Fraction) else exact
 
     def loss(self, scale: float, distance: float | Fraction) -> float:
         """Return the worst loss for answers at most `distance` apart."""
         low, high = self.domain.hull
-        reach = self._reach(distance)
+        capped = self._capped(distance)
         if math.isinf(low) and math.isinf(high) and self._one_interval():
             return float(distance) / scale
         if self._one_interval():
             width = float(self.domain.width)  # not high - low: the ends are rounded
-            value = interval_loss(np.array(1 / scale), np.array(float(reach)), np.array(width))
+            value = interval_loss(np.array(1 / scale), np.array(float(capped)), np.array(width))
             return float(value)
         ends = Ends.of(self.domain)
         if self.answers == "domain":
             pairs = ends.inside(Fraction(distance))
             worst = float(pair_losses(ends, pairs, scale).max())
             return worst if self.domain.is_finite else max(worst, float(distance) / scale)
-        return worst_pair(ends, ends.stretches(reach, scale), scale)[0]
+        return worst_pair(ends, ends.stretches(capped, scale), scale)[0]
 
-    def _starts(self, reach: float, scale: float) -> FloatArray:
-        """Return the ends of the smooth stretches of q -> (q, q + reach), for `delta`."""
+    def _starts(self, distance: float, scale: float) -> FloatArray:
+        """Return the ends of the smooth stretches of q -> (q, q + distance), for `delta`."""
         ends = [e for piece in self.domain.pieces for e in piece if math.isfinite(e)]
         low, high = self.domain.hull
-        low = low if math.isfinite(low) else min(ends) - reach - 40 * scale
-        high = high if math.isfinite(high) else max(ends) + reach + 40 * scale
-        marks = {low, high - reach, *ends, *(e - reach for e in ends)}
-        return np.array(sorted(m for m in marks if low <= m <= high - reach))
+        low = low if math.isfinite(low) else min(ends) - distance - 40 * scale
+        high = high if math.isfinite(high) else max(ends) + distance + 40 * scale
+        marks = {low, high - distance, *ends, *(e - distance for e in ends)}
+        return np.array(sorted(m for m in marks if low <= m <= high - distance))
 
     def pure_scale(self, distance: float | Fraction, epsilon: float) -> float:
         """Return the smallest verified scale with loss at most `epsilon`."""
@@ -176,16 +176,16 @@ class LossView:
         ends = Ends.of(self.domain)
         if self.answers == "domain":
             pairs = ends.inside(Fraction(distance))
-            reach = float(np.max(pairs.distance) if self.domain.is_finite else distance)
-            least = 0.0 if self.domain.is_finite else reach
+            capped = float(np.max(pairs.distance) if self.domain.is_finite else distance)
+            least = 0.0 if self.domain.is_finite else capped
 
             def inside(scale: FloatArray) -> FloatArray:
                 worst: FloatArray = pair_losses(ends, pairs, scale).max(axis=-1)
                 return np.asarray(np.maximum(worst, least / scale))
 
-            scale = smallest_scale(inside, reach / epsilon, epsilon)
+            scale = smallest_scale(inside, capped / epsilon, epsilon)
             return widen(lambda b: self.loss(b, distance) <= epsilon, scale)
-        return hull_scale(ends, self._reach(distance), epsilon)
+        return hull_scale(ends, self._capped(distance), epsilon)
 
     def croft_scale(self, distance: float, epsilon: float) -> float:
         """Return the scale of the metric guarantee, at most 2 distance / epsilon."""
@@ -211,7 +211,7 @@ class LossView:
 
     def delta(self, scale: float, distance: float, epsilon: float) -> float:
         """Return the worst hockey-stick divergence over pairs `distance` apart, both directions."""
-        reach = float(self._reach(distance))
+        capped = float(self._capped(distance))
         if self.answers == "domain" and not self._one_interval():
             ends = Ends.of(self.domain)
             first, second = ends.floats(ends.inside(Fraction(distance)))
@@ -227,23 +227,23 @@ class LossView:
             return worst
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
             return max(0.0, -math.expm1((epsilon - distance / scale) / 2))
-        return self._worst_place(reach, scale, epsilon)[0]
+        return self._worst_place(capped, scale, epsilon)[0]
 
-    def _worst_place(self, reach: float, scale: float, epsilon: float) -> tuple[float, float]:
-        """Return the largest divergence of answers in the hull `reach` apart, and the lower of the two."""
-        return _maximum(self._curve(reach, scale, epsilon), self._starts(reach, scale))
+    def _worst_place(self, distance: float, scale: float, epsilon: float) -> tuple[float, float]:
+        """Return the largest divergence of answers in the hull `distance` apart, and the lower of the two."""
+        return _maximum(self._curve(distance, scale, epsilon), self._starts(distance, scale))
 
     def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
         first = segments(self.domain, q, scale).log_mass()
         return segments(self.domain, other, scale).log_mass() - first
 
     def _curve(
-        self, reach: float, scale: float, epsilon: float
+        self, distance: float, scale: float, epsilon: float
     ) -> Callable[[FloatArray], FloatArray]:
         top = self.domain.hull[1]
 
         def curve(q: FloatArray) -> FloatArray:
-            return self._hockey(q, np.minimum(q + reach, top), scale, epsilon)
+            return self._hockey(q, np.minimum(q + distance, top), scale, epsilon)
 
         return curve
 
@@ -257,19 +257,19 @@ class LossView:
         Of answers in the hull the scale is searched on few pairs; the worst of all pairs at the result
         is added while it is too much.
         """
-        reach, goal = float(self._reach(distance)), delta * (1 - 1e-9)
+        capped, goal = float(self._capped(distance)), delta * (1 - 1e-9)
         free = self._one_interval() and self.domain.hull == (-math.inf, math.inf)
         if self.answers == "domain" or free:
             return min(pure, _least(lambda b: self.delta(b, distance, epsilon) <= goal, pure))
-        places = _nodes(self._starts(reach, pure))
+        places = _nodes(self._starts(capped, pure))
         scale = pure
         for _ in range(_WORST_PLACES):
 
             def holds(scale: float, places: FloatArray = places) -> bool:
-                return float(self._curve(reach, scale, epsilon)(places).max()) <= goal
+                return float(self._curve(capped, scale, epsilon)(places).max()) <= goal
 
             scale = _least(holds, pure)
-            worst, place = self._worst_place(reach, scale, epsilon)
+            worst, place = self._worst_place(capped, scale, epsilon)
             if worst <= delta:
                 return min(pure, scale)
             places = np.append(places, place)

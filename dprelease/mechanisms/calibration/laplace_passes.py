@@ -45,15 +45,15 @@ class Passes:
     gaps: FloatArray
 
     @classmethod
-    def of(cls, found: Ends, reach: float, epsilon: float) -> Passes | None:
-        """Return it for answers `reach` apart at scales from reach / epsilon on; None where it is not exact enough."""
+    def of(cls, found: Ends, distance: float, epsilon: float) -> Passes | None:
+        """Return it for answers `distance` apart at scales from distance / epsilon on; None where it is not exact enough."""
         ends = np.array([float(e) for e in found.values])
         padded = np.concatenate([[-math.inf], ends, [math.inf]])
         solid = [(float(a), float(c)) for a, c in found.pieces if a != c]
         allowed = [float(any(a <= e and f <= c for a, c in solid)) for e, f in pairwise(padded)]
         widest = max((f - e for e, f in pairwise(ends.tolist())), default=0.0)
-        small = epsilon < _SMALL or np.abs(ends).max() > _REMOTE * reach
-        if small or widest * epsilon > _FAR * reach or len(set(ends.tolist())) < len(ends):
+        small = epsilon < _SMALL or np.abs(ends).max() > _REMOTE * distance
+        if small or widest * epsilon > _FAR * distance or len(set(ends.tolist())) < len(ends):
             return None
         return cls(padded, np.array(allowed), np.diff(ends))
 

@@ -15,7 +15,7 @@ most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k step
 
 Units    the box's unit outside, grid steps inside; epsilon in nats.
 Sources  `certifiers/table.py`; `docs/theory/certificates.md#boxes`.
-Limits   curves cost hull times reach operations per side: at most 2**24. The last step of rounding
+Limits   curves cost hull times sensitivity operations per side: at most 2**24. The last step of rounding
          per side is paid for: a step well below sensitivity / sides keeps that small.
 """
 
@@ -55,11 +55,11 @@ class BoundedGaussianBoxLaw(Stored):
     Attributes:
         laws: one table per side; each law's own `sensitivity` and `epsilon` are the side's alone.
         steps: size of a grid step per side.
-        radius: the l2 sensitivity, or None where sensitivities are per coordinate.
-        caps: with a radius: the most that each side moves by itself, if less is known than the radius.
+        l2: the l2 sensitivity, or None where all are per coordinate.
+        per_coordinate: beside an l2 sensitivity: one of each side by itself, where that is known.
         moved: steps that side i can move (0 where its sensitivity is 0).
         epsilon: the loss asked for.
-        multiplier: of the dual bound; 0 without a radius.
+        multiplier: of the dual bound; 0 without an l2 sensitivity.
     """
 
     family: ClassVar[str] = "bounded_gaussian"
@@ -68,11 +68,11 @@ class BoundedGaussianBoxLaw(Stored):
 
     laws: tuple[BoundedGaussianLaw, ...]
     steps: tuple[Fraction, ...]
-    radius: Fraction | None
+    l2: Fraction | None
     moved: tuple[int, ...]
     epsilon: Fraction
     multiplier: Fraction
-    caps: tuple[Fraction, ...] | None = None
+    per_coordinate: tuple[Fraction, ...] | None = None
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -80,28 +80,28 @@ class BoundedGaussianBoxLaw(Stored):
         cls,
         box: Box,
         steps: tuple[Fraction, ...],
-        radius: Fraction | None,
-        caps: tuple[Fraction, ...] | None,
+        l2: Fraction | None,
+        per_coordinate: tuple[Fraction, ...] | None,
         epsilon: Fraction,
         scales: tuple[float, ...],
     ) -> BoundedGaussianBoxLaw:
         """Return the law whose certificate is within `epsilon`, widening `scales` (the box's unit).
 
         The same arguments give the same law; the last ones are kept, as a plan asks again for each
-        statistic of a block. Of `radius` and `caps` at least one is given.
+        statistic of a block. Of `l2` and `per_coordinate` at least one is given.
 
         Raises:
             ArgumentError: a grid that is too fine (DPR622), a side without grid points (DPR604).
         """
         parts = zip(box.sides, steps, strict=True)
         allowed = tuple(side.on_grid(step) for side, step in parts)
-        moved = _moved(allowed, steps, radius, caps)
-        _check(allowed, moved if radius is not None else (0,) * len(moved))
+        moved = _moved(allowed, steps, l2, per_coordinate)
+        _check(allowed, moved if l2 is not None else (0,) * len(moved))
 
         def at(factor: float) -> BoundedGaussianBoxLaw:
             parts = zip(scales, steps, strict=True)
             decays = tuple(decay_of(s * factor / float(g)) for s, g in parts)
-            return cls._of(allowed, decays, steps, radius, caps, moved, epsilon)
+            return cls._of(allowed, decays, steps, l2, per_coordinate, moved, epsilon)
 
         bad, good = 0.0, 1.0
         law = at(good)
@@ -125,8 +125,8 @@ class BoundedGaussianBoxLaw(Stored):
         allowed: tuple[GridSet, ...],
         decays: tuple[int, ...],
         steps: tuple[Fraction, ...],
-        radius: Fraction | None,
-        caps: tuple[Fraction, ...] | None,
+        l2: Fraction | None,
+        per_coordinate: tuple[Fraction, ...] | None,
         moved: tuple[int, ...],
         epsilon: Fraction,
     ) -> BoundedGaussianBoxLaw:
@@ -135,11 +135,11 @@ class BoundedGaussianBoxLaw(Stored):
             own = _side_loss(a, p, k) or epsilon
             laws.append(BoundedGaussianLaw(a, max(k, 1), own, "absolute", p))
         multiplier = Fraction(0)
-        if radius is not None:
+        if l2 is not None:
             curves = _curves(tuple(laws), moved)
-            multiplier = Fraction(_best_multiplier(curves, steps, radius))
-        kept = None if radius is None else caps
-        return cls(tuple(laws), steps, radius, moved, epsilon, multiplier, kept)
+            multiplier = Fraction(_best_multiplier(curves, steps, l2))
+        kept = None if l2 is None else per_coordinate
+        return cls(tuple(laws), steps, l2, moved, epsilon, multiplier, kept)
 
     @property
     def certificate(self) -> Certificate:
@@ -147,19 +147,19 @@ class BoundedGaussianBoxLaw(Stored):
 
     def certify(self) -> Certificate:
         """Recompute the joint proof from the sides' integers."""
-        if self.radius is None:
+        if self.l2 is None:
             parts = zip(self.laws, self.moved, strict=True)
             proved = sum((_side_loss(law.allowed, law.p, k) for law, k in parts), Fraction(0))
             method = "sum of the sides' certified losses"
         else:
             curves = _curves(self.laws, self.moved)
-            bound = _dual(curves, self.steps, self.radius, float(self.multiplier))
+            bound = _dual(curves, self.steps, self.l2, float(self.multiplier))
             proved = Fraction(bound * _MARGIN)
             method = "dual bound over all splits of the l2 sensitivity, rounding included"
         stated = [(f"p_{i}", str(law.p)) for i, law in enumerate(self.laws)]
         stated += [(f"moved_{i}", str(k)) for i, k in enumerate(self.moved)]
-        stated += [("multiplier", str(self.multiplier)), ("radius", str(self.radius))]
-        stated += [(f"cap_{i}", str(c)) for i, c in enumerate(self.caps or ())]
+        stated += [("multiplier", str(self.multiplier)), ("l2", str(self.l2))]
+        stated += [(f"per_coordinate_{i}", str(c)) for i, c in enumerate(self.per_coordinate or ())]
         return Certificate("bounded_gaussian", proved, None, method, tuple(stated))
 
     @property
@@ -211,13 +211,15 @@ class BoundedGaussianBoxLaw(Stored):
         return out
 
     def completed(self) -> BoundedGaussianBoxLaw:
-        laws, steps, moved, radius = self.laws, self.steps, self.moved, self.radius
+        laws, steps, moved, l2 = self.laws, self.steps, self.moved, self.l2
         if not len(laws) == len(steps) == len(moved) or self.multiplier < 0:
             raise ValueError("sides")
-        if self.caps is not None and (radius is None or len(self.caps) != len(laws)):
-            raise ValueError("caps")
+        if self.per_coordinate is not None and (
+            l2 is None or len(self.per_coordinate) != len(laws)
+        ):
+            raise ValueError("per_coordinate")
         allowed = tuple(law.allowed for law in laws)
-        if radius is not None and moved != _moved(allowed, steps, radius, self.caps):
+        if l2 is not None and moved != _moved(allowed, steps, l2, self.per_coordinate):
             raise ValueError("moved")
         return self
 
@@ -225,13 +227,17 @@ class BoundedGaussianBoxLaw(Stored):
 def _moved(
     allowed: tuple[GridSet, ...],
     steps: tuple[Fraction, ...],
-    radius: Fraction | None,
-    caps: tuple[Fraction, ...] | None,
+    l2: Fraction | None,
+    per_coordinate: tuple[Fraction, ...] | None,
 ) -> tuple[int, ...]:
     """Return how many steps each side's rounded answer can move by itself."""
     out = []
     for i, (a, g) in enumerate(zip(allowed, steps, strict=True)):
-        limits = [x for x in (radius, caps[i] if caps is not None else None) if x is not None]
+        limits = [
+            x
+            for x in (l2, per_coordinate[i] if per_coordinate is not None else None)
+            if x is not None
+        ]
         out.append(min(math.ceil(min(limits) / g), a.hull_steps))
     return tuple(out)
 
@@ -250,7 +256,7 @@ def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:
         if (a.hull_steps + 1) * k > _CURVE_LIMIT:
             raise ArgumentError(
                 "the grid is too fine for a joint proof over an l2 sensitivity",
-                why=f"hull steps times reach pass {_CURVE_LIMIT} on one side",
+                why=f"on one side the steps of the hull times those of the sensitivity pass {_CURVE_LIMIT}",
                 fix="use a coarser step, or per-coordinate sensitivities",
                 code="DPR622",
             )
@@ -276,10 +282,10 @@ def _curves(
 def _dual(
     curves: tuple[npt.NDArray[np.float64], ...],
     steps: tuple[Fraction, ...],
-    radius: Fraction,
+    l2: Fraction,
     multiplier: float,
 ) -> float:
-    total = multiplier * float(radius) ** 2
+    total = multiplier * float(l2) ** 2
     for curve, step in zip(curves, steps, strict=True):
         moved = np.maximum(np.arange(curve.size) - 1, 0) * float(step)
         total += float((curve - multiplier * moved**2).max())
@@ -287,14 +293,14 @@ def _dual(
 
 
 def _best_multiplier(
-    curves: tuple[npt.NDArray[np.float64], ...], steps: tuple[Fraction, ...], radius: Fraction
+    curves: tuple[npt.NDArray[np.float64], ...], steps: tuple[Fraction, ...], l2: Fraction
 ) -> float:
     """Return about the best multiplier; the dual bound is convex in it."""
-    low, high = 0.0, sum(float(c[-1]) for c in curves) / float(radius) ** 2
+    low, high = 0.0, sum(float(c[-1]) for c in curves) / float(l2) ** 2
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(60):
         x, y = high - ratio * (high - low), low + ratio * (high - low)
-        if _dual(curves, steps, radius, x) <= _dual(curves, steps, radius, y):
+        if _dual(curves, steps, l2, x) <= _dual(curves, steps, l2, y):
             high = y
         else:
             low = x

@@ -9,8 +9,8 @@ Privacy. The laws of real locations t are one exponential family with statistic 
 
     2 rate * integral over t in [s', s] of (top - E_t Y) dt.
 
-E_t Y rises in t: the worst pair of hull answers at most `reach` apart is exactly (lowest, lowest +
-reach), or its mirror image at the other end; gaps change nothing. Two ratios
+E_t Y rises in t: the worst pair of hull answers at most `distance` apart is exactly (lowest, lowest +
+distance), or its mirror image at the other end; gaps change nothing. Two ratios
 
     e^(rate k (2 hull - k)) Z(low) / Z(low + k)
 
@@ -109,17 +109,17 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
         """Recompute the proof from the runs, the rate and the sensitivity alone."""
         return certify_ratio(
             self.family,
-            worst_ratio(self.allowed, self.reach, self.noise.rate),
+            worst_ratio(self.allowed, self.capped_sensitivity, self.noise.rate),
             self.epsilon,
-            "e**(rate reach (2 hull - reach)) times Z(end) / Z(end +- reach), both ends",
+            "e**(rate distance (2 hull - distance)) times Z(end) / Z(end +- distance), both ends",
             rate=self.noise.rate,
-            reach=self.reach,
+            distance=self.capped_sensitivity,
         )
 
     @property
     def rho_upper(self) -> Fraction:
         """The law is rho-zCDP for this rho, exact and rounded up."""
-        rate, k, hull = self.noise.rate, self.reach, self.allowed.hull_steps
+        rate, k, hull = self.noise.rate, self.capped_sensitivity, self.allowed.hull_steps
         bounds = [self.certificate.epsilon_upper**2 / 2, (rate * k * hull) ** 2 / 2]
         if len(self.allowed.runs) == 1:
             bounds.append(rate * k * k * exp_upper(rate))
@@ -180,19 +180,19 @@ def _scale(noise: WideGaussianNoise) -> float:
     return 1 / math.sqrt(2 * float(noise.rate))
 
 
-def worst_ratio(allowed: GridSet, reach: int, rate: Fraction) -> Fraction:
+def worst_ratio(allowed: GridSet, distance: int, rate: Fraction) -> Fraction:
     """Return a rational upper bound of the largest likelihood ratio."""
     hull, worst = allowed.hull_steps, Fraction(0)
-    ends = [(allowed.lower, allowed.lower + reach)]
+    ends = [(allowed.lower, allowed.lower + distance)]
     if len(allowed.runs) > 1:  # one run is its own mirror image
-        ends.append((allowed.upper, allowed.upper - reach))
+        ends.append((allowed.upper, allowed.upper - distance))
     for end, inner in ends:
         first = gaussian_sum(allowed.runs, end, rate)
         second = gaussian_sum(allowed.runs, inner, rate)
         if second.low <= 0:
             return Fraction(10**400)
         worst = max(worst, first.high / second.low)
-    return worst * exp_upper(rate * reach * (2 * hull - reach))
+    return worst * exp_upper(rate * distance * (2 * hull - distance))
 
 
 def largest_noise(request: GridRequest) -> WideGaussianNoise:
@@ -202,7 +202,7 @@ def largest_noise(request: GridRequest) -> WideGaussianNoise:
     with the rate: a scan from above brackets the first rate within epsilon. What is returned was
     evaluated.
     """
-    allowed, k, budget = request.allowed, request.reach, request.epsilon
+    allowed, k, budget = request.allowed, request.capped_sensitivity, request.epsilon
     high = budget / (k * allowed.hull_steps)
     m = P_BITS - math.floor(math.log2(high.numerator) - math.log2(high.denominator)) + 1
 

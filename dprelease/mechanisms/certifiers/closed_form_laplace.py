@@ -11,14 +11,14 @@ unlikely noise is to land in D from there, is given up.
 
 Privacy. For k = |q - q'| the largest likelihood ratio is exactly e^(rate k) max(Z(q')/Z(q), its
 inverse): both hull ends are allowed, and one of them attains either sign. The bound grows along
-chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance reach = min(sensitivity, hull) count. Every
+chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance s = min(sensitivity, hull) count. Every
 hull answer counts, gaps included. Y = (1 - e^-rate) Z is a sum of powers of e^-rate, bounded here
 in outward-rounded rationals, and over a whole stretch of answers by monotone parts (a power
-either rises or falls in q). The supremum of |log Y(q + reach) - log Y(q)| over all pairs is then
+either rises or falls in q). The supremum of |log Y(q + s) - log Y(q)| over all pairs is then
 bounded by branch and bound on stretches that no run edge crosses, each by the smaller of two
 bounds: of both masses apart, and of their difference, a sum of monotone powers too; a finite number
 of exact comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
-end pair (low, low + reach) is the worst.
+end pair (low, low + s) is the worst.
 
 Support is D for every answer. No point masses are added.
 
@@ -82,7 +82,7 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
             ArgumentError: the gaps are too wide (DPR627).
         """
         goal = float(request.epsilon * (1 - _ROOM))
-        rate = largest_rate(request.allowed, request.reach, goal)
+        rate = largest_rate(request.allowed, request.capped_sensitivity, goal)
         shrink = 2.0**-32
         while True:
             noise = DiscreteLaplaceNoise.calibrate(1, Fraction(rate))
@@ -100,25 +100,25 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
 
     @property
     def rho_upper(self) -> Fraction:
-        """The law is rho-zCDP for this rho: losses of a pair span 2 rate reach, squared over 8."""
-        return (self.rate * self.reach) ** 2 / 2
+        """The law is rho-zCDP for this rho: losses of a pair span 2 rate s, squared over 8."""
+        return (self.rate * self.capped_sensitivity) ** 2 / 2
 
     def certify(self) -> Certificate:
         """Recompute the proof from the runs, the rate and the sensitivity alone."""
-        reach = self.reach
+        distance = self.capped_sensitivity
         if self.allowed.hull_steps == 0:
             ratio = Fraction(1)
         else:
-            allowance = exp_lower(self.epsilon) / exp_upper(reach * self.rate)
-            worst = worst_ratio(LaplaceSums(self.allowed, self.rate), reach, allowance)
-            ratio = worst * exp_upper(reach * self.rate)
+            allowance = exp_lower(self.epsilon) / exp_upper(distance * self.rate)
+            worst = worst_ratio(LaplaceSums(self.allowed, self.rate), distance, allowance)
+            ratio = worst * exp_upper(distance * self.rate)
         return certify_ratio(
             self.family,
             ratio,
             self.epsilon,
-            "e**(rate reach) times the largest Z ratio over all hull pairs, by branch and bound",
+            "e**(rate distance) times the largest Z ratio over all hull pairs, by branch and bound",
             rate=self.rate,
-            reach=reach,
+            distance=distance,
         )
 
     @property
@@ -189,44 +189,44 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
         return self
 
 
-def worst_ratio(sums: LaplaceSums, reach: int, enough: Fraction) -> Fraction:
-    """Return an upper bound of max(Y(q + reach) / Y(q), inverse) over all hull pairs.
+def worst_ratio(sums: LaplaceSums, distance: int, enough: Fraction) -> Fraction:
+    """Return an upper bound of max(Y(q + distance) / Y(q), inverse) over all hull pairs.
 
     Branch and bound stops as soon as the bound is at most `enough`, or after a fixed number
     of splits; the bound that is returned holds in either case.
     """
-    last = sums.high - reach
+    last = sums.high - distance
     if len(sums.runs) == 1:  # Y is concave: the ratio falls along the run, symmetrically
         stretches = [(sums.low, sums.low)]
     else:
         edges = {sums.low, last + 1}
         for a, b in sums.runs:
-            for edge in (a, b + 1, a - reach, b + 1 - reach):
+            for edge in (a, b + 1, a - distance, b + 1 - distance):
                 if sums.low < edge <= last:
                     edges.add(edge)
         cuts = sorted(edges)
         stretches = [(x, y - 1) for x, y in pairwise(cuts)]
-    heap = [(-_ratio(sums, x, y, reach), x, y) for x, y in stretches]
+    heap = [(-_ratio(sums, x, y, distance), x, y) for x, y in stretches]
     heapq.heapify(heap)
     for _ in range(_MOST_SPLITS):
         bound, x, y = heap[0]
         if -bound <= enough or x == y:
             break
         middle = (x + y) // 2
-        heapq.heapreplace(heap, (-_ratio(sums, x, middle, reach), x, middle))
-        heapq.heappush(heap, (-_ratio(sums, middle + 1, y, reach), middle + 1, y))
+        heapq.heapreplace(heap, (-_ratio(sums, x, middle, distance), x, middle))
+        heapq.heappush(heap, (-_ratio(sums, middle + 1, y, distance), middle + 1, y))
     return -heap[0][0]
 
 
-def _ratio(sums: LaplaceSums, first: int, last: int, reach: int) -> Fraction:
-    here, there = sums.bounds(first, last), sums.bounds(first + reach, last + reach)
+def _ratio(sums: LaplaceSums, first: int, last: int, distance: int) -> Fraction:
+    here, there = sums.bounds(first, last), sums.bounds(first + distance, last + distance)
     if min(here[0], there[0]) <= 0:
         return Fraction(10**400)
     apart = max(there[1] / here[0], here[1] / there[0])
-    change = sums.change(first, last, reach)
+    change = sums.change(first, last, distance)
     if change is None:
         return apart
-    # Y(q + reach) / Y(q) = 1 + change / Y(q), and the inverse is 1 - change / Y(q + reach).
+    # Y(q + distance) / Y(q) = 1 + change / Y(q), and the inverse is 1 - change / Y(q + distance).
     together = 1 + max(change[1] / here[0], -change[0] / there[0], Fraction(0))
     return min(apart, together)
 

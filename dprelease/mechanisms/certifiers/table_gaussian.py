@@ -10,7 +10,7 @@ W[d] / W[d + k] never exceeds the Gaussian's own ratio, and W ends on a floor of
 below 2**-24) instead of at 0: every answer has the same support. No point masses are added anywhere.
 
 Privacy. The certificate is `certifiers.table.worst_ratio`: all hull pairs at all distances up to
-reach = min(sensitivity, hull), answers inside gaps included, from the integers alone. That the loss
+s = min(sensitivity, hull), answers inside gaps included, from the integers alone. That the loss
 grows with the distance, as it does for the exact Gaussian, is not assumed of the rounded table.
 
 zCDP. `certifiers.table.range_rho` holds for any table. On one run there is more: for real alpha let
@@ -99,10 +99,10 @@ class BoundedGaussianLaw(CertifiedTableLaw):
 
     @property
     def rho_upper(self) -> Fraction:
-        """The law is rho-zCDP for this rho, rounded up; on one run about reach^2 / 2 scale^2."""
-        bounds = [range_rho(self.table, self.reach)]
+        """The law is rho-zCDP for this rho, rounded up; on one run about s^2 / 2 scale^2."""
+        bounds = [range_rho(self.table, self.capped_sensitivity)]
         if len(self.allowed.runs) == 1 and 0 < self.p < 2**_BITS:
-            bounds.append(_gaussian_rho(self, self.reach))
+            bounds.append(_gaussian_rho(self, self.capped_sensitivity))
         return min(bounds)
 
 
@@ -118,7 +118,7 @@ def _rate(p: int) -> float:
     return rate
 
 
-def _gaussian_rho(law: BoundedGaussianLaw, reach: int) -> Fraction:
+def _gaussian_rho(law: BoundedGaussianLaw, distance: int) -> Fraction:
     """Return the interval's bound, widened by what rounding W can change; see the module."""
     rate = _rate(law.p) / 2
     weights = law.table.weights.astype(np.float64)
@@ -126,8 +126,8 @@ def _gaussian_rho(law: BoundedGaussianLaw, reach: int) -> Fraction:
     exponent = rate * d * d
     off = np.log(weights / weights[0]) + exponent
     kappa = float(np.abs(off).max()) + 2.0**-44 * (1 + float(exponent[-1]))
-    plain = rate * reach**2 * math.exp(rate)
+    plain = rate * distance**2 * math.exp(rate)
     most = float(law.certificate.epsilon_upper) / plain + 1  # the largest alpha that counts
     drift = min(2 * kappa * most, 300.0)
-    spread = 2 * rate * reach * math.sqrt(math.exp(rate) / (2 * rate)) * math.exp(drift)
+    spread = 2 * rate * distance * math.sqrt(math.exp(rate) / (2 * rate)) * math.exp(drift)
     return Fraction((spread + 2 * kappa) ** 2 / 2 * (1 + 2.0**-40))

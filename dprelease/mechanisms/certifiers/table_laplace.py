@@ -9,10 +9,10 @@ Privacy. W[d + 1] <= W[d] and W[d + 1] >= r W[d], r = p / 2**60, exactly. Hence 
     P(y | q) / P(y | q') <= r**-k * Z(q') / Z(q),
 
 and Z(q + 1) >= r Z(q) makes the right side grow along any chain q, q + 1, ..., so only pairs at
-distance reach = min(sensitivity, hull) need checking: all of them, with answers inside gaps included.
+distance s = min(sensitivity, hull) need checking: all of them, with answers inside gaps included.
 (Checking only pairs inside D would understate the loss by up to 11 nats.) Z is an exact int64
 vector; its largest ratio is found in float64, recomputed exactly, and widened by 2**-50, more
-than the float comparison can err; r**-reach is computed in outward-rounded 256-bit integers.
+than the float comparison can err; r**-s is computed in outward-rounded 256-bit integers.
 
 The same support for every answer: all weights are at least 1. No point masses are added anywhere.
 
@@ -68,7 +68,7 @@ class BoundedLaplaceLaw(TableLaw):
         """
         check_size(request.allowed)
         check_epsilon(request.epsilon)
-        loss = TableLoss(request.allowed, request.reach)
+        loss = TableLoss(request.allowed, request.capped_sensitivity)
         scale = loss.smallest_scale(float(request.epsilon))
         widen = 2.0**-44
         while True:  # ends: the uniform table, p = 2**60, certifies at every epsilon admitted
@@ -100,38 +100,38 @@ class BoundedLaplaceLaw(TableLaw):
     @property
     def rho_upper(self) -> Fraction:
         """The law is rho-zCDP for this rho: eighth of the squared range of its losses."""
-        return range_rho(self.table, self.reach)
+        return range_rho(self.table, self.capped_sensitivity)
 
     def certify(self) -> Certificate:
         """Recompute the proof from scratch: build the table, check every pair."""
-        reach, z = self.reach, self.table.mass
+        distance, z = self.capped_sensitivity, self.table.mass
         if self.allowed.hull_steps == 0:
             # One possible answer and one output: nothing can be told apart.
             ratio = Fraction(1)
         else:
-            pairs = z.size - reach
+            pairs = z.size - distance
             if pairs < 1:
                 raise InternalError("a table was certified over no pairs")
-            forward = z[reach:] / z[:-reach]
+            forward = z[distance:] / z[:-distance]
             up, down = int(np.argmax(forward)), int(np.argmin(forward))
             worst = max(
-                Fraction(int(z[up + reach]), int(z[up])),
-                Fraction(int(z[down]), int(z[down + reach])),
+                Fraction(int(z[up + distance]), int(z[up])),
+                Fraction(int(z[down]), int(z[down + distance])),
             )
-            ratio = worst * _SLACK * _decay_upper(self.p, reach)
+            ratio = worst * _SLACK * _decay_upper(self.p, distance)
         return certify_ratio(
             self.family, ratio, self.epsilon,
-            "(2**60 / p)**reach times the largest Z ratio over all hull pairs at that distance",
-            p=self.p, top=top_bits(self.allowed), reach=reach, pairs=max(1, z.size - reach),
+            "(2**60 / p)**distance times the largest Z ratio over all hull pairs at that distance",
+            p=self.p, top=top_bits(self.allowed), distance=distance, pairs=max(1, z.size - distance),
         )  # fmt: skip
 
 
-def _decay_upper(p: int, reach: int) -> Fraction:
-    """Return a rational upper bound of (2**60 / p)**reach, by 256-bit lower bounds of r**n."""
+def _decay_upper(p: int, distance: int) -> Fraction:
+    """Return a rational upper bound of (2**60 / p)**distance, by 256-bit lower bounds of r**n."""
     result, base = (1 << _WORK), (p << _WORK) >> _BITS
     exponent = 0  # powers are floating: value = mantissa * 2**exponent, rounded down
     base_exponent = 0
-    n = reach
+    n = distance
     while n:
         if n & 1:
             result, exponent = _times(result, exponent, base, base_exponent)

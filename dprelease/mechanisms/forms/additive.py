@@ -4,8 +4,8 @@ For a clamped answer q the raw draw is q + D, with D symmetric integer noise of 
 (`staircase`, `discrete_laplace`); the published value is `remap(q + D)`, which lies in the allowed
 set. The family is in the noise: this module adds, remaps, prices and inverts.
 
-Privacy. The noise's certificate bounds P(D = d) / P(D = d + s) for every |s| <= reach, so the raw
-draw has that loss for any two clamped answers at most `reach` steps apart, and the remap is
+Privacy. The noise's certificate bounds P(D = d) / P(D = d + s) for every |s| <= distance, so the raw
+draw has that loss for any two clamped answers at most `distance` steps apart, and the remap is
 post-processing. The answer itself is never snapped.
 
 Units    grid steps; epsilon in nats.
@@ -54,9 +54,9 @@ class AdditiveNoise(remaps.Noise, Protocol):
         """Mean steps beyond an end, given that noise passed it; None where that is not constant."""
 
     def certify(
-        self, family: str, reach: int, claim: Fraction, *, splits: bool = False
+        self, family: str, distance: int, claim: Fraction, *, splits: bool = False
     ) -> Certificate:
-        """Return the proof for answers at most `reach` apart, together if they `splits`."""
+        """Return the proof for answers at most `distance` apart, together if they `splits`."""
 
     def describe(self) -> str:
         """Return the scale in words."""
@@ -101,13 +101,17 @@ class AdditiveLaw(ScalarLaw):
         )  # fmt: skip
 
     @property
-    def reach(self) -> int:
+    def capped_sensitivity(self) -> int:
         """Steps that two neighbouring answers can really be apart; all of them where one splits."""
-        return GridRequest(self.allowed, self.sensitivity, self.epsilon, splits=self.splits).reach
+        return GridRequest(
+            self.allowed, self.sensitivity, self.epsilon, splits=self.splits
+        ).capped_sensitivity
 
     def certify(self) -> Certificate:
         """Recompute the proof from the noise's integers, for the capped sensitivity."""
-        return self.noise.certify(self.family, self.reach, self.epsilon, splits=self.splits)
+        return self.noise.certify(
+            self.family, self.capped_sensitivity, self.epsilon, splits=self.splits
+        )
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return clamped answer + noise, saturated at +-2**62; shape `(groups,)`."""

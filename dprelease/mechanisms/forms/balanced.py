@@ -130,7 +130,7 @@ class BalancedNoise(CellNoise):
         return high
 
     def quantile_of_sum(self, count: int, level: float) -> int:
-        """Return a k, nearly the least, with P(|z_1 + .. + z_count| <= k) >= level; of many steps, to 1 / 2^15 of their reach."""
+        """Return a k, nearly the least, with P(|z_1 + .. + z_count| <= k) >= level; of many steps, to 1 / 2^15 of the lattice's width."""
         check_level(level)
         if not 0 < count < self.cells:
             return 0
@@ -193,21 +193,21 @@ def _quantile_of_sum(rate: float, cells: int, count: int, level: float) -> int:
     Chances fall with |S|. Known every c steps, c times the one at j c is at least that of the block which begins
     there, and at most that of the block which ends there; with c = 1 both are exact.
     """
-    reach = 2 * cells + 60 + (cells + 30) / rate
-    block = max(1, math.ceil(reach / _POINTS))
-    at: Floats = np.arange(math.ceil(reach / block)) * np.float64(block)
-    logs = [_log_weights(rate, n, at, reach) for n in (count, cells - count)]
+    width = 2 * cells + 60 + (cells + 30) / rate
+    block = max(1, math.ceil(width / _POINTS))
+    at: Floats = np.arange(math.ceil(width / block)) * np.float64(block)
+    logs = [_log_weights(rate, n, at, width) for n in (count, cells - count)]
     weights = np.exp(logs[0] + logs[1] - logs[0][0] - logs[1][0])
     beyond = 2 * block * np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # of |S| >= j c
     least = weights[0] + 2 * block * float(weights[1:].sum())
     small = beyond / least + _ROOM <= (1 - level) * _SURE
-    return int(np.argmax(small)) * block - 1 if small.any() else math.ceil(reach)
+    return int(np.argmax(small)) * block - 1 if small.any() else math.ceil(width)
 
 
-def _log_weights(rate: float, draws: int, at: Floats, reach: float) -> Floats:
+def _log_weights(rate: float, draws: int, at: Floats, width: float) -> Floats:
     """Return log P(sum of `draws` draws = u), up to a constant: e^-(r u) times a polynomial with positive terms."""
     log_y = -math.log(math.expm1(2 * rate))
-    scale = reach + draws + math.exp(min(log_y, 700.0)) * draws
+    scale = width + draws + math.exp(min(log_y, 700.0)) * draws
     found: Floats = np.ones(at.size)
     for i in range(1, draws):
         each = math.log(math.comb(draws - 1, i)) + math.lgamma(draws + i) - math.lgamma(draws)

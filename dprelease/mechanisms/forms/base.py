@@ -1,4 +1,4 @@
-"""What every form of scalar law shares: its request, its reach, and that its proof is kept.
+"""What every form of scalar law shares: its request, its capped sensitivity, and that its proof is kept.
 
 A *form* is the shape of a law on the grid. It owns its sampler, its intervals, its expected error
 and its JSON once, for every kernel of noise. What is proved belongs to a form and a kernel together
@@ -38,9 +38,9 @@ class ScalarLaw(Stored, ABC):
     loss: Loss
 
     @property
-    def reach(self) -> int:
+    def capped_sensitivity(self) -> int:
         """Steps that two neighbouring answers can really be apart."""
-        return GridRequest(self.allowed, self.sensitivity, self.epsilon).reach
+        return GridRequest(self.allowed, self.sensitivity, self.epsilon).capped_sensitivity
 
     @property
     def certificate(self) -> Certificate:

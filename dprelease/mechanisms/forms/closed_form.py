@@ -118,6 +118,6 @@ def gaps_too_wide() -> ArgumentError:
     return ArgumentError(
         "the forbidden intervals are too wide for this law at this size of domain",
         why="an answer in the middle of a gap would almost never land on an allowed value",
-        fix="use a coarser step, or allow spikes at the borders",
+        fix="use a coarser step, or remove `spikes: forbid`",
         code="DPR627",
     )

@@ -128,12 +128,12 @@ class Copies:
         scores = np.maximum(np.maximum(unit * low - over, under - unit * high), 0)
         return first, counts, scores
 
-    def _near(self, ends: tuple[int, int], aim: int, reach: int) -> tuple[int, int]:
-        """Return the values between two copies whose ranks come within `reach` of the aim."""
+    def _near(self, ends: tuple[int, int], aim: int, window: int) -> tuple[int, int]:
+        """Return the values between two copies whose ranks come within `window` of the aim."""
         each = 2 * self.copies
         start = int(np.searchsorted(self.places, ends[0] // self.copies))
         end = int(np.searchsorted(self.places, ends[1] // self.copies, side="right"))
         # rows, rounded outwards
-        least, most = (aim - reach) // each, -(-(aim + reach) // each)
+        least, most = (aim - window) // each, -(-(aim + window) // each)
         start = max(start, int(np.searchsorted(self.upto, least)))
         return start, max(start, min(end, int(np.searchsorted(self.below, most, side="right"))))

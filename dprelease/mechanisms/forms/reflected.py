@@ -75,7 +75,7 @@ class ReflectedLaplaceLaw(ScalarLaw):
 
         The float search only proposes; the rate shrinks until the certificate holds.
         """
-        n, s, goal = request.allowed.hull_steps, request.reach, float(request.epsilon)
+        n, s, goal = request.allowed.hull_steps, request.capped_sensitivity, float(request.epsilon)
         low, high = goal / s, (goal + math.log(2)) / s
         for _ in range(100 if n else 0):
             middle = (low + high) / 2
@@ -97,17 +97,17 @@ class ReflectedLaplaceLaw(ScalarLaw):
     def certify(self) -> Certificate:
         """Recompute the proof from the rate, in outward-rounded rationals."""
         n = self.allowed.hull_steps
-        reach, rate = self.reach, self.noise.rate
+        distance, rate = self.capped_sensitivity, self.noise.rate
         ratio = Fraction(1)
         if n:  # else one possible answer and one output: nothing can be told apart
-            ratio = exp_upper(reach * rate)
+            ratio = exp_upper(distance * rate)
             ratio *= 1 + 1 / exp_lower(min((2 * n + 1) * rate, Fraction(_FAR)))
-            tail = (2 * (n - reach) + 1) * rate
+            tail = (2 * (n - distance) + 1) * rate
             ratio /= 1 + (1 / exp_upper(tail) if tail <= _FAR else 0)
         return certify_ratio(
             self.family, ratio, self.epsilon,
-            "cosh((n + 1/2) rate) / cosh((n - reach + 1/2) rate), rounded up: the worst hull pair",
-            rate=rate, reach=reach, points=n + 1,
+            "cosh((n + 1/2) rate) / cosh((n - distance + 1/2) rate), rounded up: the worst hull pair",
+            rate=rate, distance=distance, points=n + 1,
         )  # fmt: skip
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:

@@ -3,7 +3,7 @@
     P(y_k | q) = rows[i][k] / sum(rows[i]),    i = the row whose answers hold q.
 
 Privacy. Every weight is at least 1, so all answers have the same support. The certificate is the
-largest ratio over *all* pairs of rows that hold answers at most `reach` steps apart (answers in
+largest ratio over *all* pairs of rows that hold answers at most `distance` steps apart (answers in
 gaps included) and over all outputs. It is found in float64, recomputed exactly, and widened by
 2**-46, more than the float comparison can err.
 
@@ -59,14 +59,14 @@ class RowLaw(ScalarLaw):
     rows: tuple[tuple[int, ...], ...]
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the integers: every pair of rows within reach."""
-        reach = self.reach
+        """Recompute the proof from the integers: every pair of rows within the capped sensitivity."""
+        distance = self.capped_sensitivity
         chance = np.array(self.rows, dtype=np.float64)
         chance /= np.array([sum(row) for row in self.rows], dtype=np.float64)[:, None]
         begins, ends = _ranges(self)
         worst, pairs = Fraction(1), 0
         for lag in range(1, len(self.rows)):
-            near = np.flatnonzero(begins[lag:] - ends[:-lag] <= reach)
+            near = np.flatnonzero(begins[lag:] - ends[:-lag] <= distance)
             if not near.size:
                 break  # rows further apart hold answers further apart
             pairs += near.size
@@ -78,8 +78,8 @@ class RowLaw(ScalarLaw):
                 worst = max(worst, exact if up else 1 / exact)
         return certify_ratio(
             self.family, worst * _SLACK if pairs else worst, self.epsilon,
-            "largest weight ratio over all pairs of rows within reach, widened by 2**-46",
-            rows=len(self.rows), outputs=len(self.outputs), reach=reach, pairs=pairs,
+            "largest weight ratio over all pairs of rows within that distance, widened by 2**-46",
+            rows=len(self.rows), outputs=len(self.outputs), distance=distance, pairs=pairs,
         )  # fmt: skip
 
     def _chance(self, row: int, k: int) -> Fraction:

@@ -245,6 +245,6 @@ def check_size(allowed: GridSet) -> None:
         raise ArgumentError(
             "the grid is too fine for a truncated law",
             why=f"its weight table would pass {POINT_LIMIT} points",
-            fix="use a coarser step, or allow spikes at the borders",
+            fix="use a coarser step, or remove `spikes: forbid`",
             code="DPR622",
         )

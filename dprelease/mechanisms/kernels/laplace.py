@@ -62,13 +62,13 @@ class DiscreteLaplaceNoise(Stored):
             )
 
     @classmethod
-    def calibrate(cls, reach: int, epsilon: Fraction) -> DiscreteLaplaceNoise:
-        """Return the noise whose loss at L1 distance `reach` is at most `epsilon`.
+    def calibrate(cls, distance: int, epsilon: Fraction) -> DiscreteLaplaceNoise:
+        """Return the noise whose loss at L1 distance `distance` is at most `epsilon`.
 
-        The rate is epsilon / reach itself if its denominator is small, else a shorter fraction
+        The rate is epsilon / distance itself if its denominator is small, else a shorter fraction
         below it, by less than a relative 2**-50: short numbers are drawn faster.
         """
-        wanted = min(epsilon / reach, Fraction(_RATE_LIMIT))
+        wanted = min(epsilon / distance, Fraction(_RATE_LIMIT))
         if wanted.denominator > _NARROW:
             numerator = max(1, math.floor(wanted * _NARROW))
             # Keep the numerator and round the denominator up: precise for tiny rates, too.
@@ -95,17 +95,17 @@ class DiscreteLaplaceNoise(Stored):
         return float(mean_excess(1 / exp_lower(self.rate)))
 
     def certify(
-        self, family: str, reach: int, claim: Fraction, *, splits: bool = False
+        self, family: str, distance: int, claim: Fraction, *, splits: bool = False
     ) -> Certificate:
-        """Return the exact loss at L1 distance `reach`: reach * rate. `claim` is not needed."""
+        """Return the exact loss at L1 distance `distance`: distance * rate. `claim` is not needed."""
         del claim, splits
-        loss = reach * self.rate
+        loss = distance * self.rate
         return Certificate(
             family,
             loss,
             None,
-            "loss = reach * rate, linear in the L1 sensitivity",
-            (("rate", str(self.rate)), ("reach", str(reach))),
+            "loss = distance * rate, linear in the L1 sensitivity",
+            (("rate", str(self.rate)), ("distance", str(distance))),
         )
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:

@@ -64,33 +64,35 @@ class LaplaceSums:
             self.power(near)[1] * (1 - size[0]),
         )
 
-    def change(self, first: int, last: int, reach: int) -> tuple[Fraction, Fraction] | None:
-        """Return bounds of Y(q + reach) - Y(q) over first..last; None where a run edge lies between.
+    def change(self, first: int, last: int, distance: int) -> tuple[Fraction, Fraction] | None:
+        """Return bounds of Y(q + distance) - Y(q) over first..last; None where a run edge lies between.
 
         Term by term: the masses themselves move far more over a stretch than their difference does,
         so bounding them apart would take a stretch per few answers.
         """
         down = up = Fraction(0)
-        step = self.power(reach)
+        step = self.power(distance)
         lost = 1 - step[1], 1 - step[0]
         for a, b in self.runs:
             size = self.power(b - a + 1)
             part = lost[0] * max(1 - size[1], Fraction(0)), lost[1] * (1 - size[0])
-            if last + reach < a:  # right of both: r^(a - q - reach) (1 - r^reach) (1 - r^length)
-                down += self.power(a - first - reach)[0] * part[0]
-                up += self.power(a - last - reach)[1] * part[1]
-            elif first > b:  # left of both: -r^(q - b) (1 - r^reach) (1 - r^length)
+            if (
+                last + distance < a
+            ):  # right of both: r^(a - q - distance) (1 - r^distance) (1 - r^length)
+                down += self.power(a - first - distance)[0] * part[0]
+                up += self.power(a - last - distance)[1] * part[1]
+            elif first > b:  # left of both: -r^(q - b) (1 - r^distance) (1 - r^length)
                 down -= self.power(first - b)[1] * part[1]
                 up -= self.power(last - b)[0] * part[0]
-            elif first >= a and last + reach <= b:
-                # around both: (1 - r^reach) (r^(q - a + 1) - r^(b - q - reach + 1)), falling in q
+            elif first >= a and last + distance <= b:
+                # around both: (1 - r^distance) (r^(q - a + 1) - r^(b - q - distance + 1)), falling in q
                 low = (
                     self.power(last - a + 1)[0] * lost[0]
-                    - self.power(b - last - reach + 1)[1] * lost[1]
+                    - self.power(b - last - distance + 1)[1] * lost[1]
                 )
                 high = (
                     self.power(first - a + 1)[1] * lost[1]
-                    - self.power(b - first - reach + 1)[0] * lost[0]
+                    - self.power(b - first - distance + 1)[0] * lost[0]
                 )
                 down, up = down + low, up + high
             else:

@@ -90,14 +90,14 @@ class StaircaseNoise(Stored):
         return (abs(d) + self.width - self.j) // self.width
 
     def certify(
-        self, family: str, reach: int, claim: Fraction, *, splits: bool = False
+        self, family: str, distance: int, claim: Fraction, *, splits: bool = False
     ) -> Certificate:
-        """Return the proof for distances up to `reach`.
+        """Return the proof for distances up to `distance`.
 
-        A distance over `width` crosses ceil(reach / width) levels. With `splits`, every single step
-        can cross a level in its own coordinate, so `reach` coordinates pay in full.
+        A distance over `width` crosses ceil(distance / width) levels. With `splits`, every single step
+        can cross a level in its own coordinate, so `distance` coordinates pay in full.
         """
-        levels = reach if splits else -(-reach // self.width)
+        levels = distance if splits else -(-distance // self.width)
         ratio = Fraction(2**64, self.p) ** levels
         return certify_ratio(
             family,

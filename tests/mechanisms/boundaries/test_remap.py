@@ -40,8 +40,8 @@ def test_every_table_entry_has_the_smallest_posterior_cost(kind: remap.Remap) ->
     power = 1 if kind == "median" else 2
     for law in additive(corpus(40)):
         noise, allowed = law.noise, law.allowed
-        reach = 2 * noise.period + 5
-        raws = np.arange(allowed.lower - reach, allowed.upper + reach + 1)
+        margin = 2 * noise.period + 5
+        raws = np.arange(allowed.lower - margin, allowed.upper + margin + 1)
         outputs = remap.apply(noise, allowed, kind, raws)
         for raw, y in zip(raws.tolist(), outputs.tolist(), strict=True):
             table = costs(noise, allowed, raw, power)

@@ -62,8 +62,8 @@ def test_every_entry_has_the_smallest_cost_under_the_stated_prior() -> None:
     law = additive(GridRequest(GAPPED, 5, Fraction(1)))[0]
     prior = tuple(1 + (7 * q) % 11 for q in hull(GAPPED))
     for kind, power in (("median", 1), ("mean", 2)):
-        reach = 2 * law.noise.period + 3
-        raws = np.arange(GAPPED.lower - reach, GAPPED.upper + reach + 1)
+        margin = 2 * law.noise.period + 3
+        raws = np.arange(GAPPED.lower - margin, GAPPED.upper + margin + 1)
         outputs = remap.apply(law.noise, GAPPED, kind, raws, prior)  # type: ignore[arg-type]
         answers, points = np.array(hull(GAPPED)), GAPPED.points()
         for raw, y in zip(raws.tolist(), outputs.tolist(), strict=True):

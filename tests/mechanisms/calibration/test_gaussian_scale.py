@@ -14,7 +14,7 @@ from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, highest
 from dprelease.mechanisms.calibration.gaussian_scale import (
-    Reach,
+    SensitivitySet,
     chen_hale_scale,
     log_ratio,
 )
@@ -175,9 +175,11 @@ def test_anisotropic_boxes_match_brute_force(
 
 
 @pytest.mark.parametrize("caps", [[4, 3], [2, 5], [2, 4.4], [8, 2], [0, 8]])
-def test_a_radius_and_caps_need_less_than_either(caps: list[float]) -> None:
+def test_an_l2_and_a_per_coordinate_sensitivity_need_less_than_either(caps: list[float]) -> None:
     radius = 20**0.5
-    both = BoundedGaussian.calibrate(GRAPH, sensitivity={"radius": radius, "each": caps}, epsilon=1)
+    both = BoundedGaussian.calibrate(
+        GRAPH, sensitivity={"l2": radius, "per_coordinate": caps}, epsilon=1
+    )
     alone = [
         BoundedGaussian.calibrate(GRAPH, sensitivity=s, epsilon=1).scale ** 2
         for s in (radius, caps)
@@ -199,13 +201,16 @@ def test_a_radius_and_caps_need_less_than_either(caps: list[float]) -> None:
 
 def test_delta_and_zcdp_of_a_radius_with_caps() -> None:
     m = BoundedGaussian(GRAPH, scale=[2, 4])  # a ball would spend itself on the first side
-    both = {"radius": 3, "each": [1, 5]}
-    corner = {"radius": 30, "each": [1, 5]}  # a radius that no cap lets it reach
+    both = {"l2": 3, "per_coordinate": [1, 5]}
+    corner = {
+        "l2": 30,
+        "per_coordinate": [1, 5],
+    }  # an l2 sensitivity that the two others do not let it meet
     for cost in (m.zcdp, m.gdp, lambda s: m.delta(epsilon=1, sensitivity=s)):
         assert cost(both) < min(cost(3), cost([1, 5]))
         assert cost(corner) == cost([1, 5])
     assert m.gdp(both) == pytest.approx(math.sqrt(1 / 4 + 8 / 16))
-    for wrong in ({"radius": 1}, {"radius": 1, "each": [1]}, {"radius": 0, "each": [1, 1]}):
+    for wrong in ({"l2": 1}, {"l2": 1, "per_coordinate": [1]}, {"l2": 0, "per_coordinate": [1, 1]}):
         with pytest.raises(ArgumentError):
             BoundedGaussian.calibrate(GRAPH, sensitivity=wrong, epsilon=1)
 
@@ -237,10 +242,10 @@ def test_sides_with_gaps_are_tried_at_both_ends() -> None:
     box = Box([near_top, near_bottom])
     m = BoundedGaussian.calibrate(box, sensitivity=0.4, epsilon=1)
     sides = tuple(Side.of(d) for d in box.sides)
-    one_way = Reach(radius=0.4).loss(sides, m.scales)
+    one_way = SensitivitySet(l2=0.4).loss(sides, m.scales)
     for turn in itertools.product((0, 1), repeat=2):
         turned = tuple(s.mirror if t else s for s, t in zip(sides, turn, strict=False))
-        assert Reach(radius=0.4).loss(turned, m.scales) == pytest.approx(one_way, rel=1e-9)
+        assert SensitivitySet(l2=0.4).loss(turned, m.scales) == pytest.approx(one_way, rel=1e-9)
     parts = [side.upward(0.4 / math.sqrt(2), m.scales[0]) for side in sides]
     mirrored = [side.mirror.upward(0.4 / math.sqrt(2), m.scales[0]) for side in sides]
     # the twin that looks at one end only understates the loss

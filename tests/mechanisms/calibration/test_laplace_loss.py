@@ -127,8 +127,8 @@ def test_random_unions_never_exceed_epsilon_and_waste_nothing() -> None:
             assert worst >= epsilon * (1 - mp.mpf(10) ** -9)
             # No smaller scale of a fine scan would have done.
             least = m.scale * (1 - 1e-3)
-            reach = min(shift, float(domain.width)) / epsilon
-            lower = np.geomspace(min(reach, least) / 2, least, 40)
+            distance = min(shift, float(domain.width)) / epsilon
+            lower = np.geomspace(min(distance, least) / 2, least, 40)
             assert (dense_losses(domain, shift, lower, answers) > epsilon).all()
 
 

@@ -26,22 +26,22 @@ def union(pick: random.Random) -> Domain:
     return Domain(low, 10, forbidden=gaps)
 
 
-def everywhere(ends: Ends, reach: Fraction, scale: float) -> Pairs:
-    return Pairs.of([nodes for nodes, _ in ends.stretches(reach, scale)])
+def everywhere(ends: Ends, distance: Fraction, scale: float) -> Pairs:
+    return Pairs.of([nodes for nodes, _ in ends.stretches(distance, scale)])
 
 
 def test_passes_agree_with_every_interval_by_itself() -> None:
     pick, looked = random.Random(1), 0
     for _ in range(60):
-        ends, reach = Ends.of(union(pick)), Fraction(pick.randint(1, 60), 10)
+        ends, distance = Ends.of(union(pick)), Fraction(pick.randint(1, 60), 10)
         hull = ends.hull
-        reach = min(reach, hull[1] - hull[0]) if isinstance(hull[0], Fraction) else reach
+        distance = min(distance, hull[1] - hull[0]) if isinstance(hull[0], Fraction) else distance
         epsilon = pick.choice([0.03, 0.3, 1.0, 6.0])
-        passes = Passes.of(ends, float(reach), epsilon)
+        passes = Passes.of(ends, float(distance), epsilon)
         if passes is None:
             continue
-        scales = float(reach) / epsilon * np.array([1.0, 1.4, 2.0])
-        pairs = everywhere(ends, reach, 2 * float(reach) / epsilon)
+        scales = float(distance) / epsilon * np.array([1.0, 1.4, 2.0])
+        pairs = everywhere(ends, distance, 2 * float(distance) / epsilon)
         at = passes.losses(ends, pairs)
         wanted = pair_losses(ends, pairs, scales)
         assert np.allclose(at(scales), wanted, rtol=1e-11, atol=0)
@@ -52,7 +52,7 @@ def test_passes_agree_with_every_interval_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "reach", "epsilon"),
+    ("domain", "distance", "epsilon"),
     [
         (Domain(0, 10, forbidden=[(4, 6)]), 2.0, 1e-4),  # an absolute error would count
         (Domain(1_000_000, 1_000_010, forbidden=[(1_000_004, 1_000_006)]), 2.0, 1.0),
@@ -64,25 +64,25 @@ def test_passes_agree_with_every_interval_by_itself() -> None:
     ],
 )
 def test_where_passes_are_not_exact_enough_there_are_none(
-    domain: Domain, reach: float, epsilon: float
+    domain: Domain, distance: float, epsilon: float
 ) -> None:
-    assert Passes.of(Ends.of(domain), reach, epsilon) is None
+    assert Passes.of(Ends.of(domain), distance, epsilon) is None
     assert Passes.of(Ends.of(Domain(0, 10, forbidden=[(4, 6)])), 2.0, 1.0) is not None
 
 
 def test_scales_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pick = random.Random(2)
     cases = [(Ends.of(union(pick)), Fraction(pick.randint(1, 30), 10)) for _ in range(8)]
-    quick = [hull_scale(ends, reach, 0.7) for ends, reach in cases]
+    quick = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
     monkeypatch.setattr(Passes, "of", lambda *_: None)
-    slow = [hull_scale(ends, reach, 0.7) for ends, reach in cases]
+    slow = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
     assert quick == pytest.approx(slow, rel=1e-10)
 
 
 def test_what_passes_propose_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: passes that see nine tenths of every loss. The scale would be too small, and is widened."""
-    ends, reach, epsilon = Ends.of(Domain(0, 10, forbidden=[(3, 4), (7, 8)])), Fraction(2), 1.0
-    honest = hull_scale(ends, reach, epsilon)
+    ends, distance, epsilon = Ends.of(Domain(0, 10, forbidden=[(3, 4), (7, 8)])), Fraction(2), 1.0
+    honest = hull_scale(ends, distance, epsilon)
     found: Any = Passes.losses
 
     def less(self: Passes, at: Ends, pairs: Pairs) -> Callable[[Any], Any]:
@@ -90,10 +90,10 @@ def test_what_passes_propose_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda scale: 0.9 * inner(scale)
 
     monkeypatch.setattr(Passes, "losses", less)
-    scale = hull_scale(ends, reach, epsilon)
-    smooth = ends.stretches(reach, scale)
+    scale = hull_scale(ends, distance, epsilon)
+    smooth = ends.stretches(distance, scale)
     assert worst_pair(ends, smooth, scale)[0] <= epsilon
     assert scale >= honest * (1 - 1e-9)
     monkeypatch.setattr(laplace_hull, "widen", lambda holds, scale: scale)
-    believed = hull_scale(ends, reach, epsilon)
+    believed = hull_scale(ends, distance, epsilon)
     assert worst_pair(ends, smooth, believed)[0] > epsilon  # the control: nobody judged

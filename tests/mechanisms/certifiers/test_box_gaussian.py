@@ -49,9 +49,9 @@ def exact_losses(law: BoundedGaussianBoxLaw) -> list[list[float]]:
 
 
 def feasible(law: BoundedGaussianBoxLaw, split: tuple[int, ...]) -> bool:
-    assert law.radius is not None
+    assert law.l2 is not None
     need = sum((max(k - 1, 0) * g) ** 2 for k, g in zip(split, law.steps, strict=False))
-    return need < law.radius**2
+    return need < law.l2**2
 
 
 @pytest.mark.parametrize(("box", "radius", "epsilon", "step"), BOXES, ids=str)
@@ -140,14 +140,14 @@ def worst_of_answers(law: BoundedGaussianBoxLaw, radius: float, caps: list[float
 
 
 @pytest.mark.parametrize("caps", [[1, 2], ["0.75", "1.5"], [2, "0.25"]])
-def test_a_radius_and_caps_hold_together(caps: list[Any]) -> None:
+def test_an_l2_and_a_per_coordinate_sensitivity_hold_together(caps: list[Any]) -> None:
     """Every pair of answers of a lattice finer than the grid, rounded, within both limits."""
     box, radius = Box([(0, 3), (0, 4)]), Fraction(2)
-    both = {"radius": radius, "each": caps}
+    both = {"l2": radius, "per_coordinate": caps}
     m = BoundedGaussian.calibrate(box, sensitivity=both, epsilon=1)
     law = m.on_grid(Fraction(1, 2))
     assert isinstance(law, BoundedGaussianBoxLaw)
-    assert law.caps == tuple(Fraction(c) for c in caps)
+    assert law.per_coordinate == tuple(Fraction(c) for c in caps)
     each = [float(c) for c in caps]
     worst = worst_of_answers(law, 2.0, each)
     assert worst <= law.certificate.epsilon_upper <= 1
@@ -155,7 +155,7 @@ def test_a_radius_and_caps_hold_together(caps: list[Any]) -> None:
     wider = [min(2.0, c + 0.5) for c in each]  # beyond a cap the same law promises too little
     assert worst_of_answers(law, 2.0, wider) > 1
     assert BoundedGaussianBoxLaw.from_json(law.to_json()) == law
-    for change in ({"caps": ["1/4", "1/4"]}, {"caps": ["1"]}, {"radius": None}):
+    for change in ({"per_coordinate": ["1/4", "1/4"]}, {"per_coordinate": ["1"]}, {"l2": None}):
         with pytest.raises(ConfigError):
             BoundedGaussianBoxLaw.from_json(law.to_json() | change)
 
@@ -165,7 +165,7 @@ def test_without_a_step_the_grid_costs_at_most_a_percent() -> None:
     for box, shift in (
         (Box([(0, 10), (1, 9)]), 2),
         (Box([gapped, (0, "0.5")]), ["0.5", "0.3"]),
-        (Box([(0, 10), (1, 9)]), {"radius": 1, "each": ["0.2", 1]}),
+        (Box([(0, 10), (1, 9)]), {"l2": 1, "per_coordinate": ["0.2", 1]}),
     ):
         m = BoundedGaussian.calibrate(box, sensitivity=shift, epsilon=1)
         law = m.on_grid()

@@ -35,12 +35,12 @@ def log_pmf(runs: Runs, rate: float, q: float) -> np.ndarray:
     return out
 
 
-def brute_loss(runs: Runs, rate: float, reach: int) -> float:
+def brute_loss(runs: Runs, rate: float, distance: int) -> float:
     low, high = runs[0][0], runs[-1][1]
     rows = [log_pmf(runs, rate, q) for q in range(low, high + 1)]
     return max(
         float(np.abs(rows[i + k] - rows[i]).max())
-        for k in range(1, reach + 1)
+        for k in range(1, distance + 1)
         for i in range(len(rows) - k)
     )
 
@@ -65,12 +65,12 @@ def test_enumerated_loss_is_never_more_than_certified(
     allowed = GridSet.from_runs(runs)
     if allowed.hull_steps < 3:
         return
-    request = GridRequest(allowed, shift, epsilon, spikes=False)
+    request = GridRequest(allowed, shift, epsilon, point_masses=False)
     try:
         law = BoundedGaussianWideLaw.calibrate(request)
     except ArgumentError:  # islands in a wide hull, scales below 6 steps: refusals are tested below
         return
-    true = brute_loss(allowed.runs, float(law.noise.rate), request.reach)
+    true = brute_loss(allowed.runs, float(law.noise.rate), request.capped_sensitivity)
     assert law.certificate.epsilon_upper <= epsilon
     assert true <= float(epsilon) * (1 + 1e-10)
     assert true >= float(epsilon) * 0.97, "noise above the minimum"
@@ -80,19 +80,19 @@ def test_enumerated_loss_is_never_more_than_certified(
 
 def test_looking_at_one_end_of_a_union_understates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: the mirror image of the worst pair left out."""
-    runs, reach, rate = ((0, 100), (130, 130)), 40, Fraction(1, 9000)
-    true = brute_loss(runs, float(rate), reach)
-    found = wide.worst_ratio(GridSet(runs), reach, rate)
+    runs, distance, rate = ((0, 100), (130, 130)), 40, Fraction(1, 9000)
+    true = brute_loss(runs, float(rate), distance)
+    found = wide.worst_ratio(GridSet(runs), distance, rate)
     assert math.log(found) == pytest.approx(true, rel=1e-5)
     assert math.log(found) >= true
     flipped = GridSet(tuple((-b, -a) for a, b in reversed(runs)))
-    one_end = min(_first_end(GridSet(runs), reach, rate), _first_end(flipped, reach, rate))
+    one_end = min(_first_end(GridSet(runs), distance, rate), _first_end(flipped, distance, rate))
     assert math.log(one_end) < 0.99 * true
 
 
-def _first_end(allowed: GridSet, reach: int, rate: Fraction) -> float:
+def _first_end(allowed: GridSet, distance: int, rate: Fraction) -> float:
     first, last = allowed.lower, allowed.upper
-    rows = [log_pmf(allowed.runs, float(rate), q) for q in (first, first + reach)]
+    rows = [log_pmf(allowed.runs, float(rate), q) for q in (first, first + distance)]
     assert last > first
     return math.exp(float(np.abs(rows[1] - rows[0]).max()))
 
@@ -107,7 +107,7 @@ def _first_end(allowed: GridSet, reach: int, rate: Fraction) -> float:
     ],
 )
 def test_same_law_as_the_table(runs: Runs, shift: int, epsilon: Fraction) -> None:
-    request = GridRequest(GridSet(runs), shift, epsilon, spikes=False)
+    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
     law, table = BoundedGaussianWideLaw.calibrate(request), BoundedGaussianLaw.calibrate(request)
     assert law.scale == pytest.approx(table.scale, rel=1e-7)
     y = np.array([runs[0][0], runs[-1][1], runs[0][1], runs[-1][0]])
@@ -136,7 +136,7 @@ def test_same_law_as_the_table(runs: Runs, shift: int, epsilon: Fraction) -> Non
 @pytest.mark.parametrize("share", [1000, 1])
 def test_wide_domains(runs: Runs, share: int) -> None:
     allowed = GridSet(runs)
-    request = GridRequest(allowed, allowed.hull_steps // share, Fraction(1, 2), spikes=False)
+    request = GridRequest(allowed, allowed.hull_steps // share, Fraction(1, 2), point_masses=False)
     [law] = BoundedGaussian.grid_laws(request)
     ratio = law.certificate.ratio
     assert ratio is not None
@@ -168,7 +168,7 @@ def chi_square(draws: IntArray, law: BoundedGaussianWideLaw, q: int) -> float:
 @pytest.mark.parametrize("epsilon", [Fraction(2), Fraction(1, 10)], ids=["blocks", "uniform"])
 @pytest.mark.parametrize("q", [0, 30, 45, 100, -7])
 def test_draws_fit_the_law_and_a_wrong_scale_is_caught(q: int, epsilon: Fraction) -> None:
-    request = GridRequest(GridSet(((0, 40), (50, 100))), 8, epsilon, spikes=False)
+    request = GridRequest(GridSet(((0, 40), (50, 100))), 8, epsilon, point_masses=False)
     law = BoundedGaussianWideLaw.calibrate(request)
     draws = law.draw_raw(np.full(60_000, q), ReplayBits(f"fit {q}"))
     assert law.noise.uniform_fits(100) == (epsilon < 1)
@@ -205,7 +205,7 @@ class TestRho:
     @pytest.mark.parametrize("runs", [((0, 60),), ((0, 9), (40, 60))], ids=["run", "gap"])
     @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
     def test_renyi_divergences_of_all_pairs(self, runs: Runs, epsilon: Fraction) -> None:
-        request = GridRequest(GridSet(runs), 6, epsilon, spikes=False)
+        request = GridRequest(GridSet(runs), 6, epsilon, point_masses=False)
         law = BoundedGaussianWideLaw(
             request.allowed, 6, epsilon, "absolute", wide.largest_noise(request)
         )
@@ -241,7 +241,7 @@ class TestRho:
     ],
 )
 def test_refusals(runs: Runs, shift: int, epsilon: Fraction, code: str) -> None:
-    request = GridRequest(GridSet(runs), shift, epsilon, spikes=False)
+    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
     with pytest.raises(ArgumentError) as caught:
         BoundedGaussian.grid_laws(request)
     assert caught.value.code == code
@@ -258,7 +258,7 @@ def test_a_domain_of_one_value_is_refused() -> None:
 @pytest.mark.parametrize("byte", [0, 0x33, 0xFF])
 def test_stuck_sources_end(byte: int) -> None:
     for epsilon in (Fraction(1, 100), Fraction(1)):
-        request = GridRequest(GridSet(((1, 10), (900, 10**6))), 999, epsilon, spikes=False)
+        request = GridRequest(GridSet(((1, 10), (900, 10**6))), 999, epsilon, point_masses=False)
         law = BoundedGaussianWideLaw(
             request.allowed, 999, epsilon, "absolute", wide.largest_noise(request)
         )
@@ -270,7 +270,7 @@ def test_stuck_sources_end(byte: int) -> None:
 
 
 def test_stored_laws_are_checked() -> None:
-    request = GridRequest(GridSet(((0, 10**6),)), 10, Fraction(1), spikes=False)
+    request = GridRequest(GridSet(((0, 10**6),)), 10, Fraction(1), point_masses=False)
     [law] = BoundedGaussian.grid_laws(request)
     good = law.to_json()
     for change in ({"p": "5"}, {"m": 3}, {"loss": "cubic"}, {"allowed": [["1", "1"]]}):
@@ -282,7 +282,7 @@ def test_stored_laws_are_checked() -> None:
 
 
 def test_levels_are_checked() -> None:
-    request = GridRequest(GridSet(((0, 10**6),)), 10, Fraction(1), spikes=False)
+    request = GridRequest(GridSet(((0, 10**6),)), 10, Fraction(1), point_masses=False)
     [law] = BoundedGaussian.grid_laws(request)
     with pytest.raises(ArgumentError) as caught:
         law.interval(np.array([1]), 1.0)

@@ -34,8 +34,8 @@ def mass(runs, rate, q):
         return sum(mpmath.exp(-r * abs(y - q)) for a, b in runs for y in range(a, b + 1))
 
 
-def brute_loss(runs, rate, reach):
-    """The loss over every hull pair at every distance up to `reach`, by its definition."""
+def brute_loss(runs, rate, distance):
+    """The loss over every hull pair at every distance up to `distance`, by its definition."""
     import mpmath
 
     low, high = runs[0][0], runs[-1][1]
@@ -44,7 +44,7 @@ def brute_loss(runs, rate, reach):
         r = mpmath.mpf(rate.numerator) / rate.denominator
         return max(
             k * r + abs(z[q + k] - z[q])
-            for k in range(1, reach + 1)
+            for k in range(1, distance + 1)
             for q in range(low, high - k + 1)
         )
 
@@ -67,12 +67,12 @@ def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
     allowed = GridSet.from_runs(runs)
     if allowed.hull_steps == 0:
         return
-    request = GridRequest(allowed, shift, epsilon, spikes=False)
+    request = GridRequest(allowed, shift, epsilon, point_masses=False)
     try:
         law = BoundedLaplaceWideLaw.calibrate(request)
     except ArgumentError:  # gaps too wide for rejection: DPR627, tested below
         return
-    true = brute_loss(allowed.runs, law.rate, request.reach)
+    true = brute_loss(allowed.runs, law.rate, request.capped_sensitivity)
     assert law.certificate.epsilon_upper <= epsilon
     assert float(true) <= float(epsilon) * (1 + 1e-15)
     assert float(true) >= float(epsilon) * (1 - 1e-6), "noise above the minimum"
@@ -88,7 +88,7 @@ def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
     ],
 )
 def test_same_law_as_the_table(runs, shift, epsilon):
-    request = GridRequest(GridSet(runs), shift, epsilon, spikes=False)
+    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
     wide, table = BoundedLaplaceWideLaw.calibrate(request), BoundedLaplaceLaw.calibrate(request)
     assert float(1 / wide.rate) == pytest.approx(table.scale, rel=1e-8)
     y = np.array([runs[0][0], runs[-1][1], runs[0][1], runs[-1][0]])
@@ -99,28 +99,28 @@ def test_same_law_as_the_table(runs, shift, epsilon):
 
 def test_a_union_needs_more_than_its_first_pair():
     """The broken twin of branch and bound: the interval's end pair, used on a union."""
-    runs, reach, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
+    runs, distance, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
     masses = LaplaceSums(GridSet(runs), rate)
-    first = closed_form_laplace._ratio(masses, 0, 0, reach)
-    worst = worst_ratio(masses, reach, Fraction(0))
-    true = brute_loss(runs, rate, reach)
-    assert math.log(worst) + reach * rate >= float(true)
-    assert math.log(worst) + reach * rate == pytest.approx(float(true), rel=1e-9)
-    assert math.log(first) + reach * rate < 0.95 * float(true)
+    first = closed_form_laplace._ratio(masses, 0, 0, distance)
+    worst = worst_ratio(masses, distance, Fraction(0))
+    true = brute_loss(runs, rate, distance)
+    assert math.log(worst) + distance * rate >= float(true)
+    assert math.log(worst) + distance * rate == pytest.approx(float(true), rel=1e-9)
+    assert math.log(first) + distance * rate < 0.95 * float(true)
 
 
 def test_answers_in_gaps_count():
     """The broken twin that looks at pairs of allowed answers only understates the loss."""
-    runs, reach, rate = ((0, 5), (40, 45)), 4, Fraction(1, 5)
+    runs, distance, rate = ((0, 5), (40, 45)), 4, Fraction(1, 5)
     inside = max(
-        float(abs(_log(mass(runs, rate, q + reach)) - _log(mass(runs, rate, q))))
+        float(abs(_log(mass(runs, rate, q + distance)) - _log(mass(runs, rate, q))))
         for q in (0, 1, 40, 41)
     )
-    worst = math.log(worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0)))
+    worst = math.log(worst_ratio(LaplaceSums(GridSet(runs), rate), distance, Fraction(0)))
     assert worst > inside + 0.1
 
 
-CHANGES = [  # runs, reach, (first, last): left of, around and right of runs, and mixed
+CHANGES = [  # runs, distance, (first, last): left of, around and right of runs, and mixed
     (((0, 5), (20, 45)), 3, (6, 16)),
     (((0, 5), (20, 45)), 4, (20, 41)),
     (((0, 15), (40, 45)), 9, (0, 6)),
@@ -129,24 +129,24 @@ CHANGES = [  # runs, reach, (first, last): left of, around and right of runs, an
 ]
 
 
-@pytest.mark.parametrize(("runs", "reach", "stretch"), CHANGES)
+@pytest.mark.parametrize(("runs", "distance", "stretch"), CHANGES)
 @pytest.mark.parametrize("rate", [Fraction(1, 90), Fraction(1, 3)])
-def test_the_change_over_a_stretch_is_bounded_from_both_sides(runs, reach, stretch, rate):
+def test_the_change_over_a_stretch_is_bounded_from_both_sides(runs, distance, stretch, rate):
     import mpmath
 
     masses = LaplaceSums(GridSet(runs), rate)
     first, last = stretch
-    low, high = masses.change(first, last, reach)
+    low, high = masses.change(first, last, distance)
     with mpmath.workdps(PRECISE):
         part = 1 - mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
         true = [
-            part * (mass(runs, rate, q + reach) - mass(runs, rate, q))
+            part * (mass(runs, rate, q + distance) - mass(runs, rate, q))
             for q in range(first, last + 1)
         ]
         assert mpmath.mpf(low.numerator) / low.denominator <= min(true) + mpmath.mpf(10) ** -60
         assert mpmath.mpf(high.numerator) / high.denominator >= max(true) - mpmath.mpf(10) ** -60
     for q, change in zip(range(first, last + 1), true, strict=True):
-        one = masses.change(q, q, reach)
+        one = masses.change(q, q, distance)
         assert float(one[0]) == pytest.approx(float(change), rel=1e-12, abs=1e-15)
 
 
@@ -158,22 +158,22 @@ def test_a_change_across_a_run_edge_is_not_bounded_term_by_term(first, last):
 
 def test_a_change_that_is_not_bounded_would_understate_the_loss(monkeypatch):
     """The broken twin: a change of nothing, claimed for every stretch."""
-    runs, reach, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
-    honest = worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0))
+    runs, distance, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
+    honest = worst_ratio(LaplaceSums(GridSet(runs), rate), distance, Fraction(0))
 
-    def careless(self, first, last, reach):
+    def careless(self, first, last, distance):
         return Fraction(0), Fraction(0)
 
     monkeypatch.setattr(LaplaceSums, "change", careless)
-    broken = worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0))
-    assert math.log(broken) + reach * rate < float(brute_loss(runs, rate, reach)) - 0.1
-    assert math.log(honest) + reach * rate >= float(brute_loss(runs, rate, reach))
+    broken = worst_ratio(LaplaceSums(GridSet(runs), rate), distance, Fraction(0))
+    assert math.log(broken) + distance * rate < float(brute_loss(runs, rate, distance)) - 0.1
+    assert math.log(honest) + distance * rate >= float(brute_loss(runs, rate, distance))
 
 
 def test_few_stretches_settle_a_wide_union(monkeypatch):
     """A million points with a gap: tens of stretches; by the masses alone it takes thousands."""
     allowed = GridSet(((0, 400_000), (410_000, 1_000_000)))
-    request = GridRequest(allowed, 1_000, Fraction(1, 100), spikes=False)
+    request = GridRequest(allowed, 1_000, Fraction(1, 100), point_masses=False)
     looked = []
     honest = closed_form_laplace._ratio
 
@@ -202,9 +202,9 @@ def test_a_bound_that_takes_all_its_splits_is_not_asked_for_again_and_again(monk
     """Each such bound of a plan costs seconds; the rate goes down by what the first one is above."""
     asked = []
 
-    def counted(sums, reach, enough):
-        asked.append(reach)
-        return worst_ratio(sums, reach, enough)
+    def counted(sums, distance, enough):
+        asked.append(distance)
+        return worst_ratio(sums, distance, enough)
 
     monkeypatch.setattr(closed_form_laplace, "worst_ratio", counted)
     monkeypatch.setattr(closed_form_laplace, "_MOST_SPLITS", 200)
@@ -219,7 +219,7 @@ def test_a_bound_that_takes_all_its_splits_is_not_asked_for_again_and_again(monk
     "runs", [((0, 10**9),), ((0, 4 * 10**8), (4 * 10**8 + 2000, 10**9))], ids=["interval", "gap"]
 )
 def test_a_thousand_million_points(runs):
-    request = GridRequest(GridSet(runs), 1000, Fraction(1, 2), spikes=False)
+    request = GridRequest(GridSet(runs), 1000, Fraction(1, 2), point_masses=False)
     [law] = BoundedLaplace.grid_laws(request)
     assert law.certificate.ratio <= exp_lower(request.epsilon)
     answers = np.array([0, 10**9, 4 * 10**8 + 999, -(10**12), 10**12] * 2000)
@@ -235,7 +235,7 @@ def test_a_thousand_million_points(runs):
 @pytest.mark.parametrize("q", [0, 30, 47, 100], ids=["end", "inside", "in the gap", "other end"])
 def test_draws_fit_the_law_and_a_wrong_rate_is_caught(q):
     law = BoundedLaplaceWideLaw.calibrate(
-        GridRequest(GridSet(((0, 40), (50, 100))), 8, Fraction(1), spikes=False)
+        GridRequest(GridSet(((0, 40), (50, 100))), 8, Fraction(1), point_masses=False)
     )
     draws = law.draw_raw(np.full(20_000, q), ReplayBits(f"fit {q}"))
 
@@ -306,7 +306,7 @@ def test_a_million_points_at_a_small_epsilon_are_drawn():
 def test_gaps_too_wide_for_rejection_are_refused_with_the_fix():
     runs = ((0, 10), (10**9, 2 * 10**9))
     with pytest.raises(ArgumentError, match="too wide") as refused:
-        BoundedLaplace.grid_laws(GridRequest(GridSet(runs), 10, Fraction(1), spikes=False))
+        BoundedLaplace.grid_laws(GridRequest(GridSet(runs), 10, Fraction(1), point_masses=False))
     assert refused.value.code == "DPR627"
     assert "coarser step" in str(refused.value)
     assert BoundedLaplace.grid_laws(GridRequest(GridSet(runs), 10, Fraction(1))) == []
@@ -314,7 +314,7 @@ def test_gaps_too_wide_for_rejection_are_refused_with_the_fix():
 
 def test_a_claim_below_the_loss_shows():
     law = BoundedLaplaceWideLaw.calibrate(
-        GridRequest(GridSet(((0, 10**7),)), 10, Fraction(1), spikes=False)
+        GridRequest(GridSet(((0, 10**7),)), 10, Fraction(1), point_masses=False)
     )
     stored = {**law.to_json(), "sensitivity": "11"}
     assert law_from_json(stored).certify().epsilon_upper > 1

@@ -34,7 +34,7 @@ def law_of(request: GridRequest) -> BoundedGaussianLaw:
 def test_the_certificate_by_exact_enumeration(part: int) -> None:
     for request in PLANS[part::4]:
         law = law_of(request)
-        exact = worst_ratio(enumerate_law(law), request.reach)
+        exact = worst_ratio(enumerate_law(law), request.capped_sensitivity)
         certificate = law.certificate
         assert certificate.ratio is not None
         assert exact <= certificate.ratio <= exp_lower(request.epsilon)
@@ -48,7 +48,7 @@ def test_less_noise_is_caught() -> None:
     for request in PLANS:
         law = law_of(request)
         twin = dataclasses.replace(law, p=decay_of(0.8 * law.scale))
-        exact = worst_ratio(enumerate_law(twin), request.reach)
+        exact = worst_ratio(enumerate_law(twin), request.capped_sensitivity)
         assert twin.certificate.ratio is not None
         assert twin.certificate.ratio >= exact
         if exact > exp_lower(request.epsilon):
@@ -131,17 +131,17 @@ def test_draws_fit_the_pmf_and_a_wrong_scale_is_caught(answer: int) -> None:
 def test_when_it_is_offered() -> None:
     allowed = GridSet.from_runs([(0, 9)])
     one = Fraction(1)
-    assert BoundedGaussian.grid_laws(GridRequest(allowed, 1, one, spikes=False))
+    assert BoundedGaussian.grid_laws(GridRequest(allowed, 1, one, point_masses=False))
     assert not BoundedGaussian.grid_laws(GridRequest(allowed, 1, one, splits=True))
     assert not BoundedGaussian.grid_laws(GridRequest(GridSet.from_runs([(3, 3)]), 1, one))
     huge = GridSet.from_runs([(0, 2**20)])
     [wide] = BoundedGaussian.grid_laws(GridRequest(huge, 1, one))
     assert wide.to_json()["form"] == "wide"
     with pytest.raises(ArgumentError) as caught:
-        BoundedGaussianLaw.calibrate(GridRequest(huge, 1, one, spikes=False))
+        BoundedGaussianLaw.calibrate(GridRequest(huge, 1, one, point_masses=False))
     assert caught.value.code == "DPR622"
     (point,) = BoundedGaussian.grid_laws(
-        GridRequest(GridSet.from_runs([(3, 3)]), 1, one, spikes=False)
+        GridRequest(GridSet.from_runs([(3, 3)]), 1, one, point_masses=False)
     )
     assert point.pmf(3) == {3: 1}
     assert point.certificate.ratio == 1
@@ -188,7 +188,7 @@ def test_renyi_divergences_of_all_pairs_are_within_rho(
     request = GridRequest(GridSet.from_runs(runs), 4, epsilon)
     for law in (BoundedGaussianLaw.calibrate(request), BoundedLaplaceLaw.calibrate(request)):
         rho = float(law.rho_upper)
-        assert renyi_rate(enumerate_law(law), request.reach) <= rho * (1 + 1e-9)
+        assert renyi_rate(enumerate_law(law), request.capped_sensitivity) <= rho * (1 + 1e-9)
         assert rho <= float(epsilon) ** 2 / 2 * (1 + 1e-6)
         assert rho_upper(law) <= epsilon**2 / 2
 

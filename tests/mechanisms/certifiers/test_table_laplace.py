@@ -67,9 +67,9 @@ def test_weights_fall_by_at_most_the_stated_ratio(p: int, steps: int) -> None:
 
 @given(st.integers(2**50, 2**60), st.integers(1, 500))
 @settings(max_examples=60)
-def test_the_decay_bound_is_outward_and_tight(p: int, reach: int) -> None:
-    exact = Fraction(2**60, p) ** reach
-    bound = _decay_upper(p, reach)
+def test_the_decay_bound_is_outward_and_tight(p: int, distance: int) -> None:
+    exact = Fraction(2**60, p) ** distance
+    bound = _decay_upper(p, distance)
     assert exact <= bound <= exact * (1 + Fraction(1, 2**200))
 
 
@@ -132,7 +132,7 @@ def test_too_many_points_are_refused_with_a_fix() -> None:
 
 
 def test_a_tiny_epsilon_is_refused_or_left_to_other_families() -> None:
-    request = GridRequest(GridSet.from_runs([(0, 9)]), 5, Fraction(1, 10**15), spikes=False)
+    request = GridRequest(GridSet.from_runs([(0, 9)]), 5, Fraction(1, 10**15), point_masses=False)
     with pytest.raises(ArgumentError) as caught:
         grid_laws(request)
     assert caught.value.code == "DPR626"
@@ -148,7 +148,7 @@ def test_a_tiny_epsilon_is_refused_or_left_to_other_families() -> None:
 
 def test_a_certificate_over_no_pairs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     law = BoundedLaplaceLaw.calibrate(GridRequest(GAPPED, 3, Fraction(1)))
-    monkeypatch.setattr(GridRequest, "reach", property(lambda _: 999))
+    monkeypatch.setattr(GridRequest, "capped_sensitivity", property(lambda _: 999))
     with pytest.raises(InternalError, match="no pairs"):
         law.certify()
 

@@ -42,8 +42,8 @@ def test_every_move_that_keeps_the_sum_costs_its_length(cells: int) -> None:
 @pytest.mark.parametrize(("cells", "epsilon"), CELLS_AND_EPSILON)
 def test_sums_of_cells_have_the_chances_of_all_vectors(cells: int, epsilon: str) -> None:
     noise = BalancedNoise.keeping(cells, 2, Fraction(epsilon))
-    reach = {2: 60, 3: 40, 4: 24, 5: 12}[cells]
-    all_of_them = np.array(vectors(cells, reach))
+    width = {2: 60, 3: 40, 4: 24, 5: 12}[cells]
+    all_of_them = np.array(vectors(cells, width))
     chance = np.exp(-float(noise.noise.rate) * np.abs(all_of_them).sum(axis=1))
     chance /= chance.sum()
     for count in range(1, cells):

@@ -32,7 +32,7 @@ def plans(count: int = 80) -> list[GridRequest]:
         shift = pick.choice([1, 2, max(1, n // 3), n, n + 5])
         allowed, epsilon = GridSet.from_runs([(low, low + n)]), EPSILONS[i % len(EPSILONS)]
         loss: Any = "absolute" if i % 2 else "squared"
-        out.append(GridRequest(allowed, shift, epsilon, loss, spikes=bool(i % 3)))
+        out.append(GridRequest(allowed, shift, epsilon, loss, point_masses=bool(i % 3)))
     return out
 
 
@@ -108,7 +108,9 @@ def test_the_loss_is_within_epsilon_in_rationals_over_all_hull_pairs() -> None:
 
 def test_the_exact_loss_buys_a_larger_rate_than_plain_noise() -> None:
     for request, law in LAWS:
-        assert law.noise.rate * request.reach >= request.epsilon * (1 - Fraction(1, 2**40))
+        assert law.noise.rate * request.capped_sensitivity >= request.epsilon * (
+            1 - Fraction(1, 2**40)
+        )
     wide = ReflectedLaplaceLaw.calibrate(GridRequest(GridSet.from_runs([(0, 20)]), 20, Fraction(1)))
     assert wide.noise.rate * 20 > Fraction(16, 10)
 
@@ -147,7 +149,7 @@ def test_prices_of_large_hulls_do_not_cancel(epsilon: str, loss: str) -> None:
 @pytest.mark.parametrize("points", [10**3, 10**6, 10**9])
 def test_any_size_certifies_and_draws_inside_the_hull(points: int) -> None:
     allowed = GridSet.from_runs([(-5, points - 6)])
-    request = GridRequest(allowed, max(1, points // 1000), Fraction(1, 2), spikes=False)
+    request = GridRequest(allowed, max(1, points // 1000), Fraction(1, 2), point_masses=False)
     law = ReflectedLaplace.grid_laws(request)[0]
     assert law.certify().epsilon_upper == Fraction(1, 2)
     answers = np.linspace(-9, points, 20_000).astype(np.int64)
@@ -243,7 +245,9 @@ def test_gaps_splits_and_tiny_epsilons_rule_it_out() -> None:
     )
     assert ReflectedLaplace.grid_laws(GridRequest(one, 1, Fraction(1), splits=True)) == []
     assert ReflectedLaplace.grid_laws(GridRequest(one, 1, Fraction(1, 2**50))) == []
-    families = {law.family for law in grid_laws(GridRequest(one, 1, Fraction(1), spikes=False))}
+    families = {
+        law.family for law in grid_laws(GridRequest(one, 1, Fraction(1), point_masses=False))
+    }
     assert "reflected_laplace" in families
     point = ReflectedLaplaceLaw.calibrate(GridRequest(GridSet.from_runs([(3, 3)]), 4, Fraction(1)))
     assert point.pmf(9) == {3: 1.0}

@@ -39,17 +39,17 @@ def pmfs(table: SymmetricTable) -> dict[int, dict[int, Fraction]]:
 @given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
 @settings(max_examples=60)
 def test_every_ratio_is_bounded_whatever_the_weights(
-    parts: list[tuple[int, int]], drops: list[int], reach: int
+    parts: list[tuple[int, int]], drops: list[int], distance: int
 ) -> None:
     table = table_of(parts, drops)
     hull = table.allowed.hull_steps
     if hull == 0:
         assert worst_ratio(table, 1) == 1
         return
-    reach = min(reach, hull)
-    exact = brute_ratio(pmfs(table), reach)
-    assert worst_ratio(table, reach) >= exact
-    curve = loss_curve(table, reach)
+    distance = min(distance, hull)
+    exact = brute_ratio(pmfs(table), distance)
+    assert worst_ratio(table, distance) >= exact
+    curve = loss_curve(table, distance)
     assert curve[0] == 0
     assert np.exp(curve[-1]) >= float(exact) * (1 - 1e-12)
     assert (np.diff(curve) >= 0).all()
@@ -58,11 +58,13 @@ def test_every_ratio_is_bounded_whatever_the_weights(
 @given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
 @settings(max_examples=40)
 def test_renyi_divergences_are_bounded_whatever_the_weights(
-    parts: list[tuple[int, int]], drops: list[int], reach: int
+    parts: list[tuple[int, int]], drops: list[int], distance: int
 ) -> None:
     table = table_of(parts, drops)
-    reach = min(reach, table.allowed.hull_steps)
-    assert renyi_rate(pmfs(table), reach) <= float(range_rho(table, reach)) * (1 + 1e-9) + 1e-12
+    distance = min(distance, table.allowed.hull_steps)
+    assert (
+        renyi_rate(pmfs(table), distance) <= float(range_rho(table, distance)) * (1 + 1e-9) + 1e-12
+    )
 
 
 def test_ranges_not_losses_are_squared() -> None:
@@ -82,14 +84,14 @@ def test_the_range_is_that_of_the_furthest_pair_for_a_geometric_table() -> None:
 
 
 def test_the_bound_is_exact_for_a_geometric_table_on_an_interval() -> None:
-    for parts, reach in (([(0, 20)], 7), ([(0, 9)], 9), ([(0, 33)], 1)):
+    for parts, distance in (([(0, 20)], 7), ([(0, 9)], 9), ([(0, 33)], 1)):
         table = table_of(parts, [8])
-        exact = brute_ratio(pmfs(table), reach)
-        assert exact <= worst_ratio(table, reach) <= exact * (1 + Fraction(1, 2**46))
+        exact = brute_ratio(pmfs(table), distance)
+        assert exact <= worst_ratio(table, distance) <= exact * (1 + Fraction(1, 2**46))
 
 
 def test_shorter_distances_are_checked_too() -> None:
-    """The twin that checks distance `reach` only: here a shorter distance is worse."""
+    """The twin that checks the largest distance only: here a shorter one is worse."""
     weights = np.array([1000, 1000, 1000, 10, 10, 10, 10], dtype=np.int64)
     table = SymmetricTable.of(GridSet.from_runs([(0, 6)]), weights)
     law = pmfs(table)
@@ -143,9 +145,9 @@ def test_malformed_weights_are_refused(weights: list[int]) -> None:
 
 def test_no_pairs_is_an_error() -> None:
     table = table_of([(0, 4)], [5])
-    for reach in (0, 5):
+    for distance in (0, 5):
         with pytest.raises(InternalError):
-            worst_ratio(table, reach)
+            worst_ratio(table, distance)
 
 
 def test_sums_stay_inside_int64() -> None:

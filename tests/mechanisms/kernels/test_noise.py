@@ -129,12 +129,12 @@ def test_staircase_certificates_are_exact(
 
 @given(st.integers(1, 10**12), st.fractions(Fraction(1, 10**3), 50, max_denominator=10**30))
 @settings(max_examples=100)
-def test_discrete_laplace_rates_stay_below_and_close(reach: int, epsilon: Fraction) -> None:
-    noise = DiscreteLaplaceNoise.calibrate(reach, epsilon)
-    loss = noise.certify("discrete_laplace", reach, epsilon).epsilon_upper
+def test_discrete_laplace_rates_stay_below_and_close(distance: int, epsilon: Fraction) -> None:
+    noise = DiscreteLaplaceNoise.calibrate(distance, epsilon)
+    loss = noise.certify("discrete_laplace", distance, epsilon).epsilon_upper
     assert loss <= epsilon
-    assert loss == noise.rate * reach
-    if epsilon / reach <= 64:
+    assert loss == noise.rate * distance
+    if epsilon / distance <= 64:
         assert loss >= epsilon * (1 - Fraction(1, 2**14))
     assert noise.rate.denominator <= 2**52
     assert DiscreteLaplaceNoise.from_json(noise.to_json()) == noise
@@ -168,14 +168,14 @@ def test_rates_of_integers_of_any_size_are_drawn_exactly(rate: Fraction) -> None
 
 
 def test_calibrated_rates_lose_next_to_nothing() -> None:
-    for reach in (1, 10**6, 25 * 10**14, 10**18, 10**44):
+    for distance in (1, 10**6, 25 * 10**14, 10**18, 10**44):
         for epsilon in (
             Fraction(1, 10**9),
             Fraction(1, 100),
             Fraction(333333333, 10**9),
             Fraction(10),
         ):
-            noise = CellNoise.calibrate(reach, epsilon)
+            noise = CellNoise.calibrate(distance, epsilon)
             loss = noise.certify().epsilon_upper
             assert epsilon * (1 - Fraction(1, 2**50)) <= loss <= epsilon
 

@@ -15,7 +15,7 @@ GUARDS = (
     Guard(
         "a stored box moves less than its limits allow",
         "mechanisms/certifiers/box_gaussian.py",
-        "if radius is not None and moved != _moved(allowed, steps, radius, self.caps):",
+        "if l2 is not None and moved != _moved(allowed, steps, l2, self.per_coordinate):",
         "if False:",
         ("tests/mechanisms/certifiers/test_box_gaussian.py",),
     ),

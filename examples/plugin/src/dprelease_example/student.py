@@ -5,7 +5,7 @@ For a clamped answer q and allowed points D, P(y | q) = W[|y - q|] / Z(q), Z(q) 
     W[d] = floor(2**top / (1 + (d / s)^2)),   at least 1,   s = p / 2**20.
 
 Privacy. W does not increase, so the largest likelihood ratio over *all* pairs of hull answers at
-most `reach` apart, gaps included, is bounded by `certifiers.table.worst_ratio` from the integers
+most `distance` apart, gaps included, is bounded by `certifiers.table.worst_ratio` from the integers
 alone. The scale s is searched in floats; what is returned is a table whose certificate holds.
 
 Units    grid steps; epsilon in nats.
