@@ -98,7 +98,7 @@ def less_than_proved(family: str) -> Callable[[Json], object]:
     return change
 
 
-def scalar_shift(plan: Json) -> None:
+def scalar_sensitivity(plan: Json) -> None:
     law = block(plan, "scalar")["law"]["law"]
     law["sensitivity"] = law["sensitivity"] - 1
 
@@ -142,21 +142,21 @@ def wider_column(plan: Json) -> None:
 
 
 def count_as_linear(plan: Json) -> None:
-    """One law for all changed groups, although its certificate caps the shift at its own hull."""
+    """One law for all changed groups, although its certificate caps the sensitivity at its own hull."""
     law = block(plan, "scalar")["law"]
     law.update(linear=True)
     law["law"].update(splits=False, allowed=[["0", "1"]], sensitivity=10**6)
 
 
 TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
-    "cells: law shift": (
+    "cells: law sensitivity": (
         "user",
         with_law("bernstein2", lambda v: v["law"].update(l1_sensitivity=1)),
         "DPR901",
     ),
     "cells: noise halved": ("user", with_law("bins", smaller_noise), "DPR901"),
     "cells: epsilon": ("user", less_than_proved("bins"), "DPR901"),
-    "scalar: law shift": ("user", scalar_shift, "DPR901"),
+    "scalar: law sensitivity": ("user", scalar_sensitivity, "DPR901"),
     "scalar: noise": ("user", scalar_noise, "DPR901"),
     "scalar: changed groups": (
         "user",

@@ -54,11 +54,11 @@ def level_spreads(weights: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ..
     for _, found in groupby(zip(nodes, steps(nodes), strict=True), key=lambda one: one[0].level):
         level = [(_PARTS * unit, larger(node)) for node, unit in found]
         moved = sorted((each * part for each, part in level), reverse=True)
-        touched = min(len(level), COPIES + 1)
+        changed_choices = min(len(level), COPIES + 1)
         apart = sum(moved[:2], Fraction(0)) if len(level) > 1 else Fraction(0)
         swapped = max([apart, *(Fraction(each) for each, _ in level)])
-        row = math.ceil(2 * moved[0]) + 2 * touched
-        out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * touched)))
+        row = math.ceil(2 * moved[0]) + 2 * changed_choices
+        out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * changed_choices)))
     return tuple(out)
 
 

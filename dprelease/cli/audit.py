@@ -49,10 +49,10 @@ def audit(
     out = console(stderr=as_json)
     with out.status("auditing") as status:
 
-        def tell(done: str) -> None:
+        def report(done: str) -> None:
             status.update(f"auditing: {done.replace('[', '(')}")
 
-        evidence = audit_plan(plan, engine, draws=draws, engine_name=engine_name, progress=tell)
+        evidence = audit_plan(plan, engine, draws=draws, engine_name=engine_name, progress=report)
     if as_json:
         print_json(evidence.to_json())
     else:

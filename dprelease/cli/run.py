@@ -80,17 +80,17 @@ def run(
 
             out.print(renderable(plan))
 
-    def tell(stage: str, detail: str) -> None:
+    def report(stage: str, detail: str) -> None:
         if not quiet:
             out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
 
     if rehearse or to is not None:
         show(plan_pipeline(config, period if config.period else None))
-        _rehearse(config, to if rehearse else None, period, tell, as_json=as_json)
+        _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
         return
     watched = partial(_scanned, out) if out.is_terminal and not quiet else None
     result = run_pipeline(
-        config, period=period, early=early, planned=show, progress=tell, meter=watched
+        config, period=period, early=early, planned=show, progress=report, meter=watched
     )
     if as_json:
         print_json(result.to_json())
@@ -117,7 +117,7 @@ def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:
 
 
 def _rehearse(
-    config: PipelineConfig, to: Path | None, period: str | None, tell: Progress, *, as_json: bool
+    config: PipelineConfig, to: Path | None, period: str | None, report: Progress, *, as_json: bool
 ) -> None:
     from dprelease.errors import ArgumentError
     from dprelease.pipeline.rehearsal import MARK, rehearse
@@ -128,6 +128,6 @@ def _rehearse(
             fix="a rehearsal says where, and a run publishes where its pipeline says",
             code="DPR659",
         )
-    made = rehearse(config, to, period=period, progress=tell)
+    made = rehearse(config, to, period=period, progress=report)
     if as_json:
         print_json({"rehearsal": MARK, "folder": str(made.folder), "files": dict(made.files)})

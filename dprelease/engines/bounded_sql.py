@@ -347,5 +347,5 @@ class _Builder(LabelStages):
         select = self._select(every, *tallies.values(self.bounding.most_rows))
         self._stage("tallied", select if few is None else select.where(few, copy=False))
         self._stage(SETS, tallies.grouped(self._select(column("g"), *sums)))
-        self._stage("standing", tallies.standing(self._select(every.copy())))
+        self._stage("cumulated", tallies.cumulated(self._select(every.copy())))
         return tallies.chosen(self._select())

@@ -7,7 +7,7 @@ bounded by public numbers (`query.bounded.Near.most` codes of a group), however 
 
     tallied   t0, t1, ...   the codes to count, each once however many ranks are asked of it
     sets      GROUPING SETS ((g), (g, t0), (g, t1), ...): the sums, and the rows of each set
-    standing  running and total number of rows of each code, null codes left out
+    cumulated running and total number of rows of each code, null codes left out
     (last)    the sums of each group; of each code near a rank its rows
 
 Units: ranks in rows.
@@ -78,7 +78,7 @@ class Tallies:
         select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
         return select
 
-    def standing(self, select: exp.Select) -> exp.Select:
+    def cumulated(self, select: exp.Select) -> exp.Select:
         """Return the rows of `grouped` with the rows at or below each code."""
         places = range(len(self.sets))
         for j in places:

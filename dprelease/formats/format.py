@@ -51,11 +51,11 @@ def tables_of(write: object) -> Tables:
     return next((how for how in _SAID if how == said), "one")
 
 
-def unfit(name: str, *, several: bool) -> str | None:
+def unfit(name: str, *, many_tables: bool) -> str | None:
     """Load a package's format; return why it cannot write such a release, or None.
 
     Args:
-        several: the release is of several tables.
+        many_tables: the release has several tables.
     """
     try:
         write = registry.load("formats", name)
@@ -63,6 +63,6 @@ def unfit(name: str, *, several: bool) -> str | None:
         return f"the package that offers it cannot be loaded: {type(error).__name__}"
     if not callable(write):
         return "what the package offers is no function"
-    if several and tables_of(write) == "one":
+    if many_tables and tables_of(write) == "one":
         return 'it writes one table; one for several says so: `write.tables = "each"` or "all"'
     return None

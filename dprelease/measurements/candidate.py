@@ -67,7 +67,7 @@ class Candidate:
     def moved(self, known: dict[Measurement, Sensitivity]) -> Sensitivity:
         """Return the sensitivity among `known`, which are of the measurements before they were aimed.
 
-        A shifted target (min, max) moves by as much as the unshifted one: it is a public constant.
+        A target with an offset (min, max) changes by as much as one without: the offset is a public constant.
         """
         return next(s for e, s in known.items() if self.measures_as(e))
 

@@ -135,7 +135,7 @@ class Draw(Stored, ABC):
 
     @property
     def apart(self) -> bool:
-        """Whether every group that a unit touches is charged by itself."""
+        """Whether every group that a unit changes is charged by itself."""
         return False
 
     @property

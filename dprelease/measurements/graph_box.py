@@ -1,4 +1,4 @@
-"""The draw of several bounded cells by one bounded Gaussian law over their box.
+"""The draw of count bounded cells by one bounded Gaussian law over their box.
 
 lambda_2 of a graph and degrees of its nodes move together when an edge appears, so nothing is gained
 by looking at them apart: the loss of the block is at most the sum over the cells of their own
@@ -56,23 +56,25 @@ class BoxDraw(Draw):
         cls,
         domains: Sequence[Domain],
         step_sizes: Sequence[Fraction],
-        each: Sequence[int],
+        linf: Sequence[int],
         epsilon: Fraction,
     ) -> BoxDraw:
         """Return the draw of (nearly) smallest common scale whose certificate is within `epsilon`.
 
         Args:
             domains: of the cells, in their units; step_sizes: unit of one grid step.
-            each: the most grid steps that every cell moves.
+            linf: the sensitivity of every component by itself, in grid steps.
 
         Raises:
             ArgumentError: a grid that is too fine (DPR622) or without points (DPR604).
         """
         box, steps = Box(list(domains)), tuple(step_sizes)
-        moves = tuple(k * g for k, g in zip(each, steps, strict=True))
-        start = 0.3 * _scale(domains, moves, epsilon)  # too narrow: it is widened until proved
+        per_coordinate = tuple(k * g for k, g in zip(linf, steps, strict=True))
+        start = 0.3 * _scale(
+            domains, per_coordinate, epsilon
+        )  # too narrow: it is widened until proved
         law = BoundedGaussianBoxLaw.calibrate(
-            box, steps, None, moves, epsilon, (start,) * len(steps)
+            box, steps, None, per_coordinate, epsilon, (start,) * len(steps)
         )
         return cls(law)
 
@@ -86,12 +88,12 @@ class BoxDraw(Draw):
         return Draw.decided(law) | {"law": box}
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        law, each = self.law, sensitivity.linf_per_component
-        if law.l2 is not None or not each or len(each) != len(law.laws):
+        law, linf = self.law, sensitivity.linf_per_component
+        if law.l2 is not None or not linf or len(linf) != len(law.laws):
             raise underclaimed("sensitivity")
         if min(law.steps) <= 0:
             raise underclaimed("step")
-        for moved, needed, part in zip(law.moved, each, law.laws, strict=True):
+        for moved, needed, part in zip(law.moved, linf, law.laws, strict=True):
             if moved < min(needed, part.allowed.hull_steps):
                 raise underclaimed("sensitivity")
         return law.certify().epsilon_upper
@@ -187,10 +189,10 @@ class GraphBox(MeasurementFamily):
         laws reach at an equal share of the same epsilon, so that the choice is an informed one.
         """
         del moved
-        place, several = member.view or 0, len(asked.block.members)
+        place, count = member.view or 0, len(asked.block.members)
         step_size = best.measurement.step_size if place == 0 else Fraction(1)
-        share, each = asked.epsilon / several, asked.sensitivity.linf_per_component[place]
-        note = f"by itself at epsilon/{several}"
+        share, each = asked.epsilon / count, asked.sensitivity.linf_per_component[place]
+        note = f"by itself at epsilon/{count}"
         out = []
         for point_masses in (True, False):
             request = GridRequest(

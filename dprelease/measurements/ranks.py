@@ -7,7 +7,7 @@ ledger adds up is no part of a request, so the planner takes the first, says wha
 takes it where it is pinned: nobody pays more for a statement than the cheapest law of its epsilon costs.
 
 The exponential law's loss is linear in the spread, and spreads add up over the groups that a unit
-touches, so one certificate at the total spread covers every way to distribute it, as for cells with
+changes, so one certificate at the total spread covers every way to distribute it, as for cells with
 Laplace noise; permute-and-flip has the same bound. The law is drawn for every group, empty ones too: their
 candidates are all alike.
 

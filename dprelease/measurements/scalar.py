@@ -238,7 +238,7 @@ _LINEAR = ("discrete_laplace", "rectified_laplace")
 class Scalar(Normal):
     """One integer per group, of which the statistic is a public function: mostly itself.
 
-    Every family is priced on the grid law itself. When one unit can touch several groups there are
+    Every family is priced on the grid law itself. When one unit can change several groups there are
     two sound ways to cover it: one law whose loss is linear in the sensitivity at the L1 sensitivity over
     all groups, or any law at epsilon / changed_groups per group (sequential composition); both are priced.
     """

@@ -67,7 +67,7 @@ class GridRequest:
         epsilon: the loss to spend, in nats, above 0.
         loss: what "best" means.
         point_masses: False admits only laws without point masses at borders and gap edges.
-        splits: one unit may touch several coordinates with L1 total `sensitivity`: only laws whose
+        splits: one unit may change several coordinates with L1 total `sensitivity`: only laws whose
             loss is linear in the sensitivity are admissible, and the hull caps nothing.
         criterion: judge a law by its error averaged over answers, or by its worst answer.
     """

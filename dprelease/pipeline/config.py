@@ -124,7 +124,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         schema=schema,
         release=release,
         budget=read_budget(file, model.budget),
-        publish=_publish(file, model.publish, several=bool(release.tables)),
+        publish=_publish(file, model.publish, many_tables=bool(release.tables)),
         root=file.root,
         engine=engine.kind,
         limits=_limits(file, engine),
@@ -161,13 +161,13 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
     return Limits(**found)  # type: ignore[arg-type]
 
 
-def _unfit(name: str, *, several: bool) -> str | None:
+def _unfit(name: str, *, many_tables: bool) -> str | None:
     from dprelease.formats.format import unfit  # a plan with our formats loads none
 
-    return unfit(name, several=several)
+    return unfit(name, many_tables=many_tables)
 
 
-def _publish(file: DeclarationFile, publish: PublishModel, *, several: bool) -> PublishConfig:
+def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool) -> PublishConfig:
     """Return where what is written. What a format cannot write it can refuse only after the charge."""
     ours = registry.names("formats")
     known = (*ours, *registry.third_party_names("formats"))
@@ -177,7 +177,7 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, several: bool) -> 
             fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
-        why = None if name in ours else _unfit(name, several=several)
+        why = None if name in ours else _unfit(name, many_tables=many_tables)
         if why is not None:
             file.fail(
                 f"the format `{name}` cannot write this release",

@@ -33,20 +33,20 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
         return "exact (public)"
     unit = f" {member.measure}" if member.measure else ""
     at = "" if size is None else f" at n={size:,}"
-    known, several = guessed(member), len(member.context.columns) > 1
+    known, multivariate = guessed(member), len(member.context.columns) > 1
     if max(errors) > SAME * min(errors):
         fills, narrow = (f"±{figure(e)}{unit}" for e in errors)
         part = f"{100 * NARROW:g} %"
         placed = (
             f"{fills} if values fill their ranges, {narrow} if each sd is {part} of its range"
-            if several
+            if multivariate
             else f"{fills} if values fill the range, {narrow} if sd is {part} of it"
         )
     else:
         placed = f"±{figure(max(errors))}{unit}"
         if known and member.aggregate.by_spread:
             guess = shown(known[0].expected_sd or Fraction(0))
-            placed += " if the sds are as guessed" if several else f" if sd is {guess}"
+            placed += " if the sds are as guessed" if multivariate else f" if sd is {guess}"
     known_for = member.aggregate.stated_for(member)
     if known_for:
         placed += f", {known_for}" if " if " in placed else f" {known_for}"

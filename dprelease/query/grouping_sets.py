@@ -32,10 +32,10 @@ Keys = tuple[tuple[str, SqlToken], ...]
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What GROUP BY asks for: `sets` in the order of the text; `several`: whether it says so; `at`: its place."""
+    """What GROUP BY asks for: `sets` in the order of the text; `many_tables`: whether it names several tables; `at`: its place."""
 
     sets: tuple[Keys, ...]
-    several: bool
+    many_tables: bool
     at: SqlToken
 
     @property
@@ -64,7 +64,7 @@ def group_by(read: SqlText, names: Names) -> Grouping:
                 code="DPR255",
             )
         seen.add(columns)
-    return Grouping(tuple(sets), found.several, start)
+    return Grouping(tuple(sets), found.many_tables, start)
 
 
 def _joined(one: Keys, other: Keys) -> Keys:
@@ -76,7 +76,7 @@ def _joined(one: Keys, other: Keys) -> Keys:
 class _Reader:
     def __init__(self, read: SqlText, names: Names) -> None:
         self.read, self.names = read, names
-        self.several, self.depth = False, 0
+        self.many_tables, self.depth = False, 0
 
     def few(self, count: int, token: SqlToken) -> None:
         if count > _MOST:
@@ -154,7 +154,7 @@ class _Reader:
         return out
 
     def _open(self) -> None:
-        self.several = True
+        self.many_tables = True
         if not self.read.take_sign("("):
             self.read.fail(
                 "a list of keys is needed here", self.read.peek(), fix="add (", code="DPR255"

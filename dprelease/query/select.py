@@ -157,7 +157,7 @@ class _Select:
 
     def _group_by(self) -> Grouping:
         if not self.read.take_word("GROUP"):
-            return Grouping(((),), several=False, at=self.read.peek())
+            return Grouping(((),), many_tables=False, at=self.read.peek())
         self.read.take_word("BY")
         return group_by(self.read, self.names)
 
@@ -249,7 +249,7 @@ class _Select:
         if where is not None:
             lines[("where",)] = read.place(where[1])
         block: dict[str, object] = {"where": where[0] if where is not None else None}
-        if by.several:
+        if by.many_tables:
             lines |= {("tables", i): read.place(by.at) for i in range(len(by.sets))}
             block["tables"] = [
                 {"name": _table_name(keys), **self._table(("tables", i), keys, lines)}

@@ -27,14 +27,14 @@ class Called:
 
     Attributes:
         read: what was read, in words; columns: titles of key columns; measures: units by table and column; statistics: of published columns, by table ("" where there is one) and column.
-        several: whether the first key column names a table; mixed: tables whose rows stand at several levels.
+        many_tables: whether the first key column names a table; mixed: tables whose rows stand at several levels.
     """
 
     read: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[tuple[str, str], str] = field(default_factory=dict)
     measures: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    several: bool = False
+    many_tables: bool = False
     mixed: frozenset[str] = frozenset()
 
     def column(self, name: str) -> str:
@@ -43,11 +43,11 @@ class Called:
 
     def place(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """Return the table and the statistic of a row of a comparison."""
-        return (str(row[TABLE]) if self.several else "", str(row[STATISTIC]))
+        return (str(row[TABLE]) if self.many_tables else "", str(row[STATISTIC]))
 
     def inner(self, keys: Sequence[str]) -> list[str]:
         """Return the key columns of a comparison that tell rows of one statistic of one table apart."""
-        return [k for k in keys if k != STATISTIC and not (self.several and k == TABLE)]
+        return [k for k in keys if k != STATISTIC and not (self.many_tables and k == TABLE)]
 
     def title(self, place: tuple[str, str]) -> str:
         """Return what the statistic of a table is called."""
@@ -73,7 +73,7 @@ class Called:
         return group_name([row[k] for k in shown if not (mixed and row[k] == ALL)])
 
     def _mixed(self, row: Mapping[str, Any]) -> bool:
-        return (str(row[TABLE]) if self.several else "") in self.mixed
+        return (str(row[TABLE]) if self.many_tables else "") in self.mixed
 
 
 def named_release(values: ReleasedValues) -> tuple[str, str]:
@@ -82,17 +82,19 @@ def named_release(values: ReleasedValues) -> tuple[str, str]:
     return planned_words(plan, receipt.pipeline).title, period_words(receipt.period or "")
 
 
-def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | None = None) -> Called:
+def called(
+    held: Mapping[str, ReleasedValues], *, many_tables: bool, read: str | None = None
+) -> Called:
     """Return the words of published values; where two statistics of a table are called the same, with their names.
 
     Args:
-        held: by table; several: whether rows name their table; read: what was read, by default the release.
+        held: by table; many_tables: whether rows name their table; read: what was read, by default the release.
     """
     columns: dict[str, str] = {}
     statistics: dict[tuple[str, str], str] = {}
     measures: dict[tuple[str, str], str] = {}
     for name, values in held.items():
-        words, table = planned_words(values.noised.plan), name if several else ""
+        words, table = planned_words(values.noised.plan), name if many_tables else ""
         columns |= {key: words.column(key) for key in values.by}
         mine = {
             column: words.column_heading(statistic, column)
@@ -104,7 +106,7 @@ def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | Non
             (table, c): title if times[title] == 1 else f"{title} ({c})"
             for c, title in mine.items()
         }
-    mixed = frozenset(name if several else "" for name, v in held.items() if v.noised.rows)
+    mixed = frozenset(name if many_tables else "" for name, v in held.items() if v.noised.rows)
     if read is None:
         read = ", ".join(filter(None, named_release(next(iter(held.values())))))
-    return Called(read, columns, statistics, measures, several, mixed)
+    return Called(read, columns, statistics, measures, many_tables, mixed)

@@ -77,7 +77,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
         keys=keys,
         called=called(
             second,
-            several=keys[0] == TABLE and list(second) != [ONE_TABLE],
+            many_tables=keys[0] == TABLE and list(second) != [ONE_TABLE],
             read=_both(first, second),
         ),
         notes=(f"{len(found):,} comparisons, {how}", *left_out),

@@ -68,7 +68,7 @@ def derive(
         domain=domain,
         source=source,
         keys=keys,
-        called=called({"": current}, several=False),
+        called=called({"": current}, many_tables=False),
     )
 
 

@@ -59,7 +59,7 @@ class Period(Stated):
     Attributes:
         release: SHA-256 of its `release.json`.
         report: whether the folder holds one.
-        correction: its standing, if it was withdrawn or superseded.
+        correction: the entry that withdrew or superseded it, if there is one.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """`index.json`: the whole series for programs, `index/1`.
 
     periods   name, window, scheduled instant, the instant it closes if it was released early, loss,
-              ledger entry, standing, where its folder is
+              ledger entry, status, where its folder is
     budget    what the pipeline's own periods cost one unit together; the dataset's, as of the newest
               ledger entry; `person`: what they cost a whole person, where the unit is one of their
               intervals (null: no bound)
@@ -83,7 +83,7 @@ def newest_entry(series: Series) -> Period | None:
 
 
 def _period(period: Period) -> dict[str, Any]:
-    standing = period.correction
+    correction = period.correction
     return {
         "period": period.name,
         "href": f"{period.name}/",
@@ -98,14 +98,14 @@ def _period(period: Period) -> dict[str, Any]:
         "plan_hash": period.plan_hash,
         "release_sha256": period.release,
         "ledger": None if period.ledger is None else dict(period.ledger),
-        "status": "published" if standing is None else standing.word,
+        "status": "published" if correction is None else correction.word,
         "correction": None
-        if standing is None
+        if correction is None
         else {
-            "reason": standing.reason,
-            "at": standing.at,
-            "by": standing.by,
-            "hash": standing.hash,
+            "reason": correction.reason,
+            "at": correction.at,
+            "by": correction.by,
+            "hash": correction.hash,
         },
     }
 

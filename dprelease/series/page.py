@@ -211,18 +211,18 @@ def _group(
         for value, period in zip(line, periods, strict=True)
         if value is not None
     ]
-    standing = [
+    current = [
         (value, period)
         for value, period in zip(line, periods, strict=True)
         if value is not None and period.stands
     ]
-    summary = "nothing stands"
-    newest = "nothing stands"
-    if standing:
-        value, period = standing[-1]
+    summary = "no current value"
+    newest = "no current value"
+    if current:
+        value, period = current[-1]
         shown = _numbers(value, period, decimals)
         newest = "newest says nothing" if value.weak else f"newest {shown.value}"
-        summary = f"{len(standing)} values; the newest, {shown.period}: {shown.value}"
+        summary = f"{len(current)} values; the newest, {shown.period}: {shown.value}"
         if value.lower is not None:
             summary += f", 95 % interval {shown.lower} to {shown.upper}"
     return Group(
@@ -250,7 +250,7 @@ def _numbers(value: Value, period: Period, decimals: int) -> Row:
 
 
 def _row(period: Period) -> dict[str, Any]:
-    standing = period.correction
+    correction = period.correction
     return {
         "name": period.name,
         "when": _when(period.name),
@@ -262,8 +262,8 @@ def _row(period: Period) -> dict[str, Any]:
         "seq": period.ledger["seq"] if period.ledger else "",
         "word": period.word,
         "early": period.early,
-        "says": "" if standing is None else standing.says(),
-        "by": None if standing is None else standing.by,
+        "says": "" if correction is None else correction.says(),
+        "by": None if correction is None else correction.by,
     }
 
 

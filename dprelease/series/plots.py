@@ -53,8 +53,8 @@ def picture(
 ) -> Picture:
     """Return the picture of one group; `points` and `gone` in the order of the periods."""
     pairs = list(zip(points, gone, strict=True))
-    standing = [p for p, away in pairs if p is not None and not away]
-    low, high, labels = _ends(standing, hull)
+    current = [p for p, away in pairs if p is not None and not away]
+    low, high, labels = _ends(current, hull)
     scale = Scale(low, high, HEIGHT, 0.0, digits=1)
     y = scale.inside
 

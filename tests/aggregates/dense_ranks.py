@@ -18,11 +18,11 @@ from dprelease.schema.domain import GridSet
 Ints = npt.NDArray[np.int64]
 
 
-def rank_scores(tally: Any, a: int, b: int, shift: int) -> Ints:
+def rank_scores(tally: Any, a: int, b: int, offset: int) -> Ints:
     """Return s(y) for every code, `(groups, K + 1)`, from the rows per code."""
     part = np.asarray(tally, dtype=np.int64)
     upto = np.cumsum(part, axis=1)
-    target = a * upto[:, -1:] + shift
+    target = a * upto[:, -1:] + offset
     return np.maximum(np.maximum(b * (upto - part) - target, target - b * upto), 0)
 
 
@@ -42,10 +42,10 @@ def spread_out(draw: ExponentialDraw, scores: Any) -> list[int]:
 
 
 def chances(
-    law: ScoreLaw, tally: list[int], a: int, b: int, shift: int, last: int | None = None
+    law: ScoreLaw, tally: list[int], a: int, b: int, offset: int, last: int | None = None
 ) -> list[Fraction]:
     """Return P(y) per code, from what the engine hands over near the rank, through stretches."""
     table = sparse([tally])
-    table = table[near_rows(table, Near(a, b, shift, law.last if last is None else last))]
+    table = table[near_rows(table, Near(a, b, offset, law.last if last is None else last))]
     draw = ExponentialDraw(law, GridSet(((0, len(tally) - 1),)), Fraction(1))
-    return law.pmf(np.array(spread_out(draw, stretches(table, 1, a, b, shift)[0, 0])))
+    return law.pmf(np.array(spread_out(draw, stretches(table, 1, a, b, offset)[0, 0])))

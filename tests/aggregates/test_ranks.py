@@ -96,8 +96,8 @@ def test_what_has_no_grid_is_refused(statistic: object, x: dict[str, Any], code:
 
 
 @given(st.lists(st.integers(0, 5), min_size=6, max_size=6), st.integers(0, 7), st.integers(-9, 9))
-def test_scores_are_unimodal_in_the_candidates(counts: list[int], a: int, shift: int) -> None:
-    scores = rank_scores(np.array([counts, counts[::-1]], dtype=np.int64), a, 7, shift)
+def test_scores_are_unimodal_in_the_candidates(counts: list[int], a: int, offset: int) -> None:
+    scores = rank_scores(np.array([counts, counts[::-1]], dtype=np.int64), a, 7, offset)
     for row in scores.tolist():
         low = row.index(min(row))
         assert row[:low] == sorted(row[:low], reverse=True)

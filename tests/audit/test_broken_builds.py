@@ -238,7 +238,7 @@ def answer_moved_into_the_union(patch):
 
 
 def spread_of_ranks_halved(patch):
-    patch.setattr(ranks, "spreads", lambda a, b, shift: (1, 1))
+    patch.setattr(ranks, "spreads", lambda a, b, offset: (1, 1))
     return asked(["median(x)"], epsilon=2)
 
 

@@ -35,13 +35,13 @@ REQUESTS = 60
 
 
 def laws():
-    """Every admissible law of generated requests: 1 to 4 runs, runs of one point, shifts to the hull."""
+    """Every admissible law of generated requests: 1 to 4 runs, runs of one point, sensitivities up to the hull."""
     for request in corpus(REQUESTS):
         yield from grid_laws(request)
 
 
 def thin():
-    """Requests whose shift is a ten-thousandth of the width: few allowed points on a long hull."""
+    """Requests whose sensitivity is a ten-thousandth of the width: few allowed points on a long hull."""
     pick = random.Random("thin")
     for i, epsilon in enumerate(("0.01", "0.3", "1", "10")):
         runs = [
@@ -81,7 +81,7 @@ def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):
 
 
 def test_the_corpus_covers_what_it_should():
-    """Epsilon from 0.01 to 10, shifts from a ten-thousandth of the hull to all of it, 1 to 4 runs."""
+    """Epsilon from 0.01 to 10, sensitivities from a ten-thousandth of the hull to all of it, 1 to 4 runs."""
     made = [*laws(), *thin_laws()]
     epsilons = {float(law.epsilon) for law in made}
     assert (min(epsilons), max(epsilons)) == (0.01, 10)

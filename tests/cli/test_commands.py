@@ -62,9 +62,9 @@ def test_the_report_of_a_withdrawn_release_says_so(project, tmp_path):
     _, _, said = project
     place = tmp_path / "clinic_weekly" / "2026-W46"
     shutil.copytree(said["folder"], place)
-    standing = invoke("report", place, "--to", tmp_path / "one.html")
-    assert standing.exit_code == 0
-    assert "does not stand" not in standing.output + (tmp_path / "one.html").read_text()
+    corrected = invoke("report", place, "--to", tmp_path / "one.html")
+    assert corrected.exit_code == 0
+    assert "does not stand" not in corrected.output + (tmp_path / "one.html").read_text()
     assert invoke("withdraw", place, "--reason", "test rows").exit_code == 0
     gone = invoke("report", place, "--to", tmp_path / "two.html")
     assert "does not stand" in gone.output

@@ -24,8 +24,8 @@ Counts = tuple[int, ...]
 
 def missed(counts: Counts, point: int, target: tuple[int, int, int]) -> Fraction:
     """Return how many rows the target rank is from the nearest rank of the rows at a point."""
-    a, b, shift = target
-    aim = min(max(Fraction(a * sum(counts) + shift, b), Fraction(0)), Fraction(sum(counts)))
+    a, b, offset = target
+    aim = min(max(Fraction(a * sum(counts) + offset, b), Fraction(0)), Fraction(sum(counts)))
     below = sum(counts[:point])
     return max(Fraction(0), below - aim, aim - below - counts[point])
 

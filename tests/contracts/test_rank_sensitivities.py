@@ -152,9 +152,9 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
             assert wall == (measurement.l1_added_row, measurement.l1_replaced_row)
 
 
-def obvious_score(rows: list[int], y: int, a: int, b: int, shift: int) -> int:
-    """b times the distance from the target rank (a n + shift) / b to the ranks that y has."""
-    target = Fraction(a * len(rows) + shift, b)
+def obvious_score(rows: list[int], y: int, a: int, b: int, offset: int) -> int:
+    """b times the distance from the target rank (a n + offset) / b to the ranks that y has."""
+    target = Fraction(a * len(rows) + offset, b)
     ranks = (sum(x < y for x in rows), sum(x <= y for x in rows))
     return int(b * max(ranks[0] - target, target - ranks[1], 0))
 
@@ -242,10 +242,10 @@ def worst_ratio(score: Any, spread: int, n: int, *, replaced: bool, flip: bool =
     return worst
 
 
-def by_rank(a: int, b: int, shift: int) -> Any:
+def by_rank(a: int, b: int, offset: int) -> Any:
     def score(rows: tuple[int, ...]) -> list[int]:
         tally = np.bincount(np.array(rows, dtype=np.int64), minlength=6)[None, :]
-        return rank_scores(tally, a, b, shift)[0].tolist()
+        return rank_scores(tally, a, b, offset)[0].tolist()
 
     return score
 

@@ -184,7 +184,7 @@ def test_headers_are_titles_and_groups_are_told_by_their_own_labels(published):
     assert not any("all" in n.split(" · ") for n in names)
     if which is several:
         assert "All rows" in names and "r0" in names
-        assert compared.called.several and compared.called.mixed == {"fine"}
+        assert compared.called.many_tables and compared.called.mixed == {"fine"}
 
 
 def test_who_is_protected_is_said_in_the_publisher_s_words(published):

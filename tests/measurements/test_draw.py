@@ -1,4 +1,4 @@
-"""Draws: what rounding adds to a spread-out shift, and truncated means at every released size."""
+"""Draws: what rounding adds to a sensitivity over several groups, and truncated means at every released size."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ class TestLinear:
 
     SPREAD = Sensitivity(l1_per_group=1, l1_over_groups=5, changed_groups=5, chain_length=5)
 
-    def test_a_law_made_for_a_spread_shift(self) -> None:
+    def test_a_law_made_for_a_sensitivity_over_groups(self) -> None:
         assert self.scalar(splits=True).certify(self.SPREAD) <= 1
 
-    def test_twin_a_law_whose_hull_caps_the_shift(self) -> None:
+    def test_twin_a_law_whose_hull_caps_the_sensitivity(self) -> None:
         """Five groups of hull 3: the certificate covers 3 steps of the 5 that a unit can move."""
         law = self.scalar(splits=False)
         assert law.law.certify().epsilon_upper <= 1
@@ -155,8 +155,8 @@ class TestCells:
             assert law.certify(self.OVER_TWO) == 1
 
     def test_twin_noise_for_one_group(self) -> None:
-        for shift in (3, 5):
-            law = CellDraw(CellNoise.calibrate(shift, Fraction(1)), 2)
+        for sensitivity in (3, 5):
+            law = CellDraw(CellNoise.calibrate(sensitivity, Fraction(1)), 2)
             with pytest.raises(InternalError) as caught:
                 law.certify(self.OVER_TWO)
             assert caught.value.code == "DPR901"
@@ -183,8 +183,8 @@ class TestMeanDraw:
     def test_every_released_size_has_a_certified_law(self) -> None:
         """Nothing about the released size may fail after the charge."""
         law = self.made()
-        shifts = {law.sensitivity_at(size) for size in range(2_001)}
-        assert len(shifts) < 60
+        sensitivities = {law.sensitivity_at(size) for size in range(2_001)}
+        assert len(sensitivities) < 60
         for size in {law.sensitivity_at(s): s for s in range(2_001)}.values():
             made = law.law(size)
             assert made.certify().epsilon_upper <= law.epsilon

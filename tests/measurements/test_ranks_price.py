@@ -133,9 +133,9 @@ def data(shape: str, n: int = 1000) -> np.ndarray:
     return np.minimum(np.floor(-np.log1p(-u) * 40), 1000)  # skewed, its largest near 300
 
 
-def expected_error(law: ScoreLaw, values: np.ndarray, shift: tuple[int, int, int]) -> float:
+def expected_error(law: ScoreLaw, values: np.ndarray, target: tuple[int, int, int]) -> float:
     tally = np.bincount(values.astype(int), minlength=1001)[None, :]
-    p = np.array([float(x) for x in law.pmf(rank_scores(tally, *shift)[0])])
+    p = np.array([float(x) for x in law.pmf(rank_scores(tally, *target)[0])])
     return float((p * np.abs(np.arange(1001) - values.max())).sum())
 
 

@@ -22,7 +22,7 @@ from tests.planning.requests import asked, planned
 
 
 class Counted(int):
-    """A shift that counts how often somebody tries to divide it."""
+    """A sensitivity that counts how often somebody tries to divide it."""
 
     tries = 0
 
@@ -31,23 +31,26 @@ class Counted(int):
         return int(self) % other
 
 
-@pytest.mark.parametrize("shift", [2**40, 2**53, 2**53 - 111, 10**18, 3**40, 2**127 - 1])
+@pytest.mark.parametrize("sensitivity", [2**40, 2**53, 2**53 - 111, 10**18, 3**40, 2**127 - 1])
 @pytest.mark.parametrize("steps", [1024, 10**6, 2**40])
-def test_a_divisor_is_found_with_little_work(shift: int, steps: int) -> None:
-    factor = max(2, shift // steps)
+def test_a_divisor_is_found_with_little_work(sensitivity: int, steps: int) -> None:
+    factor = max(2, sensitivity // steps)
     Counted.tries = 0
-    for found in scalar_grid._divisor(Counted(shift), factor):
-        assert shift % found == 0
+    for found in scalar_grid._divisor(Counted(sensitivity), factor):
+        assert sensitivity % found == 0
         assert factor / 2 < found <= factor
     assert Counted.tries <= 4 * 1024 + 1
 
 
 def test_the_divisor_is_the_largest_one() -> None:
-    for shift in range(4097, 4400):
+    for sensitivity in range(4097, 4400):
         for factor in (2, 3, 4, 7):
-            wanted = [f for f in range(factor, factor // 2, -1) if shift % f == 0][:1]
+            wanted = [f for f in range(factor, factor // 2, -1) if sensitivity % f == 0][:1]
             wanted = [f for f in wanted if 2 * f > factor]
-            assert scalar_grid._divisor(shift, factor) == wanted or shift // factor > 4 * 1024
+            assert (
+                scalar_grid._divisor(sensitivity, factor) == wanted
+                or sensitivity // factor > 4 * 1024
+            )
 
 
 @pytest.mark.parametrize("high", [2**20, 2**40, 2**53])

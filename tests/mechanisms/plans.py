@@ -16,7 +16,7 @@ EPSILONS = [Fraction(n, 100) for n in (1, 5, 10, 30, 50, 100, 200, 400, 700, 100
 
 
 def corpus(count: int = 120) -> list[GridRequest]:
-    """Return plans with 1-4 intervals, width-0 islands, and shifts up to the hull."""
+    """Return plans with 1-4 intervals, width-0 islands, and sensitivities up to the hull."""
     pick = random.Random("plans")
     plans = []
     for i in range(count):
@@ -26,9 +26,11 @@ def corpus(count: int = 120) -> list[GridRequest]:
             runs.append((at, at + width))
             at += width + pick.randint(2, 7)
         allowed = GridSet.from_runs(runs)
-        shift = pick.choice([1, 2, max(1, allowed.hull_steps // 3), max(1, allowed.hull_steps)])
+        sensitivity = pick.choice(
+            [1, 2, max(1, allowed.hull_steps // 3), max(1, allowed.hull_steps)]
+        )
         loss: Any = "absolute" if i % 2 else "squared"
-        plans.append(GridRequest(allowed, shift, EPSILONS[i % len(EPSILONS)], loss))
+        plans.append(GridRequest(allowed, sensitivity, EPSILONS[i % len(EPSILONS)], loss))
     return plans
 
 

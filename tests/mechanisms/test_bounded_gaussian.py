@@ -90,17 +90,21 @@ class TestDelta:
     def test_the_worst_location_over_the_hull(self, ends: reference.Pieces) -> None:
         domain = Domain.from_pieces(ends)
         m = BoundedGaussian(domain, scale=0.2)
-        for epsilon, shift in ((0.1, 0.1), (0.5, 0.1), (1.0, 0.3)):
+        for epsilon, sensitivity in ((0.1, 0.1), (0.5, 0.1), (1.0, 0.3)):
             with mp.workdps(30):
-                starts = np.linspace(0, 1 - shift, 101)
+                starts = np.linspace(0, 1 - sensitivity, 101)
                 brute = max(
                     max(
-                        float(reference.hockey_stick(domain.pieces, q + shift, q, 0.2, epsilon)),
-                        float(reference.hockey_stick(domain.pieces, q, q + shift, 0.2, epsilon)),
+                        float(
+                            reference.hockey_stick(domain.pieces, q + sensitivity, q, 0.2, epsilon)
+                        ),
+                        float(
+                            reference.hockey_stick(domain.pieces, q, q + sensitivity, 0.2, epsilon)
+                        ),
                     )
                     for q in starts
                 )
-            found = m.delta(epsilon=epsilon, sensitivity=shift)
+            found = m.delta(epsilon=epsilon, sensitivity=sensitivity)
             assert found >= brute * (1 - 1e-10)
             assert found == pytest.approx(brute, rel=1e-3)
 
@@ -112,15 +116,17 @@ class TestDelta:
 
     def test_calibration(self) -> None:
         for domain in (Domain(0, 1), GAPPED):
-            shift = 0.1 * float(domain.width)
-            pure = BoundedGaussian.calibrate(domain, sensitivity=shift, epsilon=1)
-            assert pure.delta(epsilon=1.0001, sensitivity=shift) == 0
-            relaxed = BoundedGaussian.calibrate(domain, sensitivity=shift, epsilon=1, delta=1e-3)
+            sensitivity = 0.1 * float(domain.width)
+            pure = BoundedGaussian.calibrate(domain, sensitivity=sensitivity, epsilon=1)
+            assert pure.delta(epsilon=1.0001, sensitivity=sensitivity) == 0
+            relaxed = BoundedGaussian.calibrate(
+                domain, sensitivity=sensitivity, epsilon=1, delta=1e-3
+            )
             assert relaxed.scales[0] < pure.scales[0]
-            spent = relaxed.delta(epsilon=1, sensitivity=shift)
+            spent = relaxed.delta(epsilon=1, sensitivity=sensitivity)
             assert 0.999e-3 <= spent <= 1e-3
             smaller = BoundedGaussian(domain, scale=relaxed.scales[0] * (1 - 1e-6))
-            assert smaller.delta(epsilon=1, sensitivity=shift) > 1e-3
+            assert smaller.delta(epsilon=1, sensitivity=sensitivity) > 1e-3
             assert relaxed.epsilon is None
 
     def test_a_smaller_sensitivity_costs_less(self) -> None:

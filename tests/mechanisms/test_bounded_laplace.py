@@ -28,10 +28,10 @@ def test_scales_of_one_interval_match_the_reference() -> None:
     pick = random.Random("scales")
     for _ in range(60):
         width = 10 ** pick.uniform(-3, 3)
-        shift = width * 10 ** pick.uniform(-4, 0.2)
+        sensitivity = width * 10 ** pick.uniform(-4, 0.2)
         epsilon = 10 ** pick.uniform(-9, 1)
-        scale = float(bounded_laplace_scale(0.0, width, shift, epsilon))
-        smallest = reference.interval_scale(width, shift, epsilon)
+        scale = float(bounded_laplace_scale(0.0, width, sensitivity, epsilon))
+        smallest = reference.interval_scale(width, sensitivity, epsilon)
         assert scale >= smallest  # never below the exact scale: that would cost more than epsilon
         assert scale == pytest.approx(float(smallest), rel=1e-12)
 
@@ -52,9 +52,9 @@ def test_closed_forms(epsilon: float) -> None:
 def test_many_intervals_at_once_stay_within_epsilon() -> None:
     pick = np.random.Generator(np.random.PCG64(7))
     width = 10 ** pick.uniform(-6, 6, 100_000)
-    shift, epsilon = 10 ** pick.uniform(-9, 6, 100_000), 10 ** pick.uniform(-9, 1, 100_000)
-    scale = bounded_laplace_scale(0, width, shift, epsilon)
-    distance = np.minimum(shift, width)
+    sensitivity, epsilon = 10 ** pick.uniform(-9, 6, 100_000), 10 ** pick.uniform(-9, 1, 100_000)
+    scale = bounded_laplace_scale(0, width, sensitivity, epsilon)
+    distance = np.minimum(sensitivity, width)
     assert (interval_loss(1 / scale, distance, width) <= epsilon).all()
     assert (scale >= distance / epsilon).all()
     assert (scale <= 2 * distance / epsilon * (1 + 1e-9)).all()
@@ -63,12 +63,12 @@ def test_many_intervals_at_once_stay_within_epsilon() -> None:
 @pytest.mark.parametrize("domain", [Domain(0, 1), GAPPED, ISLANDS], ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_loss_over_hull_pairs_matches_brute_force(domain: Domain, epsilon: float) -> None:
-    shift = 0.3 if domain.hull[1] < 2 else 1.2
-    mechanism = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon)
+    sensitivity = 0.3 if domain.hull[1] < 2 else 1.2
+    mechanism = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
     low, high = domain.hull
-    pairs = [(q, q + shift) for q in np.linspace(low, high - shift, 41).tolist()]
+    pairs = [(q, q + sensitivity) for q in np.linspace(low, high - sensitivity, 41).tolist()]
     brute = max(reference.pair_loss(domain.pieces, q, r, mechanism.scale) for q, r in pairs)
-    loss = mechanism.loss(sensitivity=shift)
+    loss = mechanism.loss(sensitivity=sensitivity)
     assert brute <= epsilon
     assert float(brute) <= loss * (1 + 1e-9)
     assert loss <= epsilon
@@ -218,20 +218,26 @@ def test_a_proposal_that_fails_its_verification_is_widened(monkeypatch: pytest.M
 
 
 def test_rules() -> None:
-    shift, epsilon, delta = 0.1, 1.0, 0.01
-    exact_ = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=shift, epsilon=epsilon)
+    sensitivity, epsilon, delta = 0.1, 1.0, 0.01
+    exact_ = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon)
     holohan = BoundedLaplace.calibrate(
-        Domain(0, 1), sensitivity=shift, epsilon=epsilon, rule="holohan"
+        Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon, rule="holohan"
     )
     assert holohan.scale == pytest.approx(exact_.scale, rel=1e-12)
     loose = BoundedLaplace.calibrate(
-        Domain(0, 1), sensitivity=shift, epsilon=epsilon, delta=delta, rule="holohan"
+        Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon, delta=delta, rule="holohan"
     )
-    assert loose.loss(sensitivity=shift) == pytest.approx(epsilon - math.log1p(-delta), rel=1e-9)
-    tight = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=shift, epsilon=epsilon, delta=delta)
+    assert loose.loss(sensitivity=sensitivity) == pytest.approx(
+        epsilon - math.log1p(-delta), rel=1e-9
+    )
+    tight = BoundedLaplace.calibrate(
+        Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon, delta=delta
+    )
     assert tight.scale < loose.scale < exact_.scale
-    croft = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=shift, epsilon=epsilon, rule="croft")
-    assert croft.scale == pytest.approx(2 * shift / epsilon, rel=1e-12)
+    croft = BoundedLaplace.calibrate(
+        Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon, rule="croft"
+    )
+    assert croft.scale == pytest.approx(2 * sensitivity / epsilon, rel=1e-12)
     line = Domain(-INF, INF, forbidden=[(1, 3)])
     open_gap = BoundedLaplace.calibrate(line, sensitivity=0.5, epsilon=0.5, rule="croft")
     assert 1 < open_gap.scale < 2
@@ -247,12 +253,12 @@ def test_rules() -> None:
 )
 @settings(max_examples=12)
 def test_unions_stay_within_epsilon_at_random_hull_pairs(
-    parts: list[tuple[int, int]], shift: int, epsilon: float
+    parts: list[tuple[int, int]], sensitivity: int, epsilon: float
 ) -> None:
     domain = Domain.from_pieces([(a, a + w) for a, w in parts])
-    m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon)
+    m = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
     low, high = domain.hull
-    distance = min(float(shift), high - low)
+    distance = min(float(sensitivity), high - low)
     for q in np.linspace(low, high - distance, 23).tolist():
         assert float(reference.pair_loss(domain.pieces, q, q + distance, m.scale)) <= epsilon
 

@@ -17,25 +17,27 @@ from dprelease.mechanisms import RectifiedGaussian
 from dprelease.schema.domain import Domain
 
 
-def normal_delta(sigma: float, shift: float, epsilon: float) -> mp.mpf:
+def normal_delta(sigma: float, sensitivity: float, epsilon: float) -> mp.mpf:
     """Return the hockey-stick divergence of two normal laws, by its definition."""
     with mp.workdps(30):
-        cut = mp.mpf(sigma) ** 2 * epsilon / shift + mp.mpf(shift) / 2  # where the densities cross
-        return mp.ncdf(-(cut - shift) / sigma) - mp.exp(epsilon) * mp.ncdf(-cut / sigma)
+        cut = (
+            mp.mpf(sigma) ** 2 * epsilon / sensitivity + mp.mpf(sensitivity) / 2
+        )  # where the densities cross
+        return mp.ncdf(-(cut - sensitivity) / sigma) - mp.exp(epsilon) * mp.ncdf(-cut / sigma)
 
 
-@pytest.mark.parametrize("shift", [10.0, 1e3])
-def test_theorem_1_4_bounds_the_deviation_not_the_variance(shift: float) -> None:
+@pytest.mark.parametrize("sensitivity", [10.0, 1e3])
+def test_theorem_1_4_bounds_the_deviation_not_the_variance(sensitivity: float) -> None:
     """Printed: sigma^2 >= c D / epsilon. It must read sigma >= c D / epsilon."""
     epsilon, delta = 0.5, 1e-5
     c = math.sqrt(2 * math.log(1.25 / delta)) * (1 + 1e-9)
-    printed, corrected = math.sqrt(c * shift / epsilon), c * shift / epsilon
-    assert normal_delta(printed, shift, epsilon) > 1000 * delta
-    assert normal_delta(corrected, shift, epsilon) <= delta
+    printed, corrected = math.sqrt(c * sensitivity / epsilon), c * sensitivity / epsilon
+    assert normal_delta(printed, sensitivity, epsilon) > 1000 * delta
+    assert normal_delta(corrected, sensitivity, epsilon) <= delta
     line = Domain(-math.inf, math.inf)
     for sigma, valid in ((printed, False), (corrected, True)):
-        ours = RectifiedGaussian(line, scale=sigma).delta(epsilon=epsilon, sensitivity=shift)
-        assert ours == pytest.approx(float(normal_delta(sigma, shift, epsilon)), rel=1e-9)
+        ours = RectifiedGaussian(line, scale=sigma).delta(epsilon=epsilon, sensitivity=sensitivity)
+        assert ours == pytest.approx(float(normal_delta(sigma, sensitivity, epsilon)), rel=1e-9)
         assert (ours <= delta) is valid
 
 

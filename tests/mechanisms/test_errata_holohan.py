@@ -13,15 +13,15 @@ from tests.reference import laplace as reference
 UNIT, PIECES = Domain(0, 1), ((0.0, 1.0),)
 
 
-def worst_delta(scale: float, epsilon: float, shift: float) -> float:
-    """Return the largest hockey-stick over pairs at distance `shift`, by quadrature.
+def worst_delta(scale: float, epsilon: float, sensitivity: float) -> float:
+    """Return the largest hockey-stick over pairs at distance `sensitivity`, by quadrature.
 
     The difference p - e^epsilon q changes sign once, so a fine grid of cells is enough.
     """
     worst = 0.0
     x = (np.arange(20_000) + 0.5) / 20_000
-    for q in np.linspace(0, 1 - shift, 31):
-        p, r = (np.exp(-np.abs(x - at) / scale) for at in (q, q + shift))
+    for q in np.linspace(0, 1 - sensitivity, 31):
+        p, r = (np.exp(-np.abs(x - at) / scale) for at in (q, q + sensitivity))
         p, r = p / p.mean(), r / r.mean()
         for a, b in ((p, r), (r, p)):
             worst = max(worst, float(np.maximum(a - np.exp(epsilon) * b, 0).mean()))
@@ -44,15 +44,15 @@ def test_the_fixed_point_is_no_lower_bound_once_delta_is_positive(
     assert worst_delta(0.97 * smaller, epsilon, 0.1) > delta  # control: nothing to spare
 
 
-@pytest.mark.parametrize(("shift", "epsilon"), [(0.1, 1.0), (0.5, 0.1), (0.02, 4.0)])
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(0.1, 1.0), (0.5, 0.1), (0.02, 4.0)])
 def test_with_delta_zero_the_fixed_point_is_the_smallest_scale(
-    shift: float, epsilon: float
+    sensitivity: float, epsilon: float
 ) -> None:
-    fixed = paper("holohan").fixed_point(shift, epsilon)
-    ours = BoundedLaplace.calibrate(UNIT, sensitivity=shift, epsilon=epsilon).scale
+    fixed = paper("holohan").fixed_point(sensitivity, epsilon)
+    ours = BoundedLaplace.calibrate(UNIT, sensitivity=sensitivity, epsilon=epsilon).scale
     assert ours == pytest.approx(fixed, rel=1e-11)
-    assert reference.pair_loss(PIECES, 0, shift, 0.999 * fixed) > epsilon
-    assert reference.pair_loss(PIECES, 0, shift, 1.001 * fixed) < epsilon
+    assert reference.pair_loss(PIECES, 0, sensitivity, 0.999 * fixed) > epsilon
+    assert reference.pair_loss(PIECES, 0, sensitivity, 1.001 * fixed) < epsilon
 
 
 def test_halving_epsilon_doubles_the_scale_and_quadruples_the_variance() -> None:

@@ -214,10 +214,10 @@ def test_a_staircase_on_two_cells_costs_twice_epsilon() -> None:
     assert split.epsilon_upper > Fraction(199, 100)
 
 
-@pytest.mark.parametrize(("shift", "epsilon"), [(0, 1), (-1, 1), (1, 0), (1, -1)])
-def test_requests_without_sensitivity_or_budget_are_refused(shift: int, epsilon: int) -> None:
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(0, 1), (-1, 1), (1, 0), (1, -1)])
+def test_requests_without_sensitivity_or_budget_are_refused(sensitivity: int, epsilon: int) -> None:
     with pytest.raises(ArgumentError):
-        GridRequest(GridSet.from_runs([(0, 3)]), shift, Fraction(epsilon))
+        GridRequest(GridSet.from_runs([(0, 3)]), sensitivity, Fraction(epsilon))
 
 
 def test_a_grid_beyond_int64_is_refused() -> None:
@@ -226,7 +226,7 @@ def test_a_grid_beyond_int64_is_refused() -> None:
 
 
 def test_answers_are_clamped_before_the_noise() -> None:
-    """Unclamped answers outside the hull would be further apart than the capped shift."""
+    """Unclamped answers outside the hull would be further apart than the capped sensitivity."""
     for _, law in laws()[:40]:
         low, high = law.allowed.lower, law.allowed.upper
         far = law.draw_raw(np.array([low - 999, high + 999, 2**61]), ReplayBits("clamp"))

@@ -18,8 +18,8 @@ INF = math.inf
 TEN = Domain(0, 10)
 
 
-def log_cosh_loss(width: float, shift: float, scale: float) -> float:
-    return math.log(math.cosh(width / scale)) - math.log(math.cosh((width - shift) / scale))
+def log_cosh_loss(width: float, sensitivity: float, scale: float) -> float:
+    return math.log(math.cosh(width / scale)) - math.log(math.cosh((width - sensitivity) / scale))
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 20), st.sampled_from([1e-3, 1.0, 1e6]), st.floats(0, 1))
@@ -27,22 +27,22 @@ def log_cosh_loss(width: float, shift: float, scale: float) -> float:
 def test_the_loss_is_the_largest_log_ratio_and_calibration_spends_it(
     part: float, epsilon: float, width: float, where: float
 ) -> None:
-    shift = part * width
+    sensitivity = part * width
     domain = Domain(0, width)
-    m = ReflectedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon)
-    loss = m.loss(sensitivity=shift)
+    m = ReflectedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
+    loss = m.loss(sensitivity=sensitivity)
     assert loss <= epsilon
     assert loss == pytest.approx(epsilon, rel=1e-10)
-    assert m.scale <= shift / epsilon * (1 + 1e-12)  # never wider than plain Laplace noise
+    assert m.scale <= sensitivity / epsilon * (1 + 1e-12)  # never wider than plain Laplace noise
     x = np.linspace(0, width, 201)
-    q = where * (width - shift)
+    q = where * (width - sensitivity)
     with np.errstate(divide="ignore"):
-        here, there = np.log(m.pdf(x, q)), np.log(m.pdf(x, min(q + shift, width)))
+        here, there = np.log(m.pdf(x, q)), np.log(m.pdf(x, min(q + sensitivity, width)))
     sound = (here > -600) & (there > -600)  # beyond, doubles are too coarse
     assert np.abs(here[sound] - there[sound]).max() <= epsilon * (1 + 1e-9) + 1e-9
     if width / m.scale < 300:
-        assert loss == pytest.approx(log_cosh_loss(width, shift, m.scale), rel=1e-6, abs=1e-9)
-        ends = np.log(m.pdf(x, 0.0)) - np.log(m.pdf(x, shift))
+        assert loss == pytest.approx(log_cosh_loss(width, sensitivity, m.scale), rel=1e-6, abs=1e-9)
+        ends = np.log(m.pdf(x, 0.0)) - np.log(m.pdf(x, sensitivity))
         assert np.abs(ends).max() == pytest.approx(loss, rel=1e-6, abs=1e-9)  # attained
 
 
@@ -86,9 +86,9 @@ def test_wide_noise_becomes_uniform_without_cancellation() -> None:
 
 
 def test_it_is_more_accurate_than_bounded_laplace_for_small_sensitivities() -> None:
-    for shift in (0.1, 1, 2):
-        ours = ReflectedLaplace.calibrate(TEN, sensitivity=shift, epsilon=1)
-        bounded = BoundedLaplace.calibrate(TEN, sensitivity=shift, epsilon=1)
+    for sensitivity in (0.1, 1, 2):
+        ours = ReflectedLaplace.calibrate(TEN, sensitivity=sensitivity, epsilon=1)
+        bounded = BoundedLaplace.calibrate(TEN, sensitivity=sensitivity, epsilon=1)
         assert float(ours.variance(5.0)) < float(bounded.variance(5.0))
 
 

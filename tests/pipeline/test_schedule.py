@@ -204,11 +204,11 @@ def test_two_schedulers_at_once_make_one_charge_and_the_same_bytes(tmp_path):
     config = loaded(tmp_path, catch_up=3)
     barrier, told, statuses = threading.Barrier(4), [Told() for _ in range(4)], []
 
-    def one(tell):
+    def one(report):
         barrier.wait()
-        statuses.append(tick(job([config], clock=FixedClock(TUESDAY), report=tell)))
+        statuses.append(tick(job([config], clock=FixedClock(TUESDAY), report=report)))
 
-    threads = [threading.Thread(target=one, args=(tell,)) for tell in told]
+    threads = [threading.Thread(target=one, args=(report,)) for report in told]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -301,12 +301,12 @@ def test_a_stop_between_stages_leaves_nothing_half_done(tmp_path, monkeypatch, s
     stop, told = threading.Event(), Told()
 
     def stopping(chosen, *, period, progress, **more):
-        def tell(name, detail):
+        def report(name, detail):
             if name == stage:
                 stop.set()
             progress(name, detail)
 
-        return run(chosen, period=period, progress=tell, **more)
+        return run(chosen, period=period, progress=report, **more)
 
     run = schedule.run
     monkeypatch.setattr(schedule, "run", stopping)
@@ -323,11 +323,11 @@ def test_a_stop_at_publication_lets_it_finish(tmp_path):
     config = loaded(tmp_path, catch_up=2)
     stop = threading.Event()
 
-    def tell(event):
+    def report(event):
         if event["event"] == "released":
             stop.set()
 
-    assert tick(job([config], clock=FixedClock(TUESDAY), report=tell, stop=stop)) == 0
+    assert tick(job([config], clock=FixedClock(TUESDAY), report=report, stop=stop)) == 0
     assert folders(config) == ["2026-W04"]
 
 

@@ -31,7 +31,7 @@ GAUSSIAN: tuple[tuple[int, int, int, float], ...] = (
     (1, 2500, 365, 1e-6),
     (2, 16, 5, 1e-4),
 )
-"""(shift, scale^2, releases, delta)."""
+"""(sensitivity, scale^2, releases, delta)."""
 
 
 def values() -> list[dict[str, Any]]:
@@ -49,12 +49,12 @@ def values() -> list[dict[str, Any]]:
         out.append(
             {"pure": epsilons, "delta": delta, "epsilon": total.get_epsilon_for_delta(delta)}
         )
-    for shift, square, count, delta in GAUSSIAN:
+    for sensitivity, square, count, delta in GAUSSIAN:
         one = pld.from_discrete_gaussian_mechanism(
-            square**0.5, sensitivity=shift, value_discretization_interval=1e-5
+            square**0.5, sensitivity=sensitivity, value_discretization_interval=1e-5
         )
         found = one.self_compose(count).get_epsilon_for_delta(delta)
-        out.append({"gaussian": [shift, square, count], "delta": delta, "epsilon": found})
+        out.append({"gaussian": [sensitivity, square, count], "delta": delta, "epsilon": found})
     return out
 
 

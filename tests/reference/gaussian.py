@@ -68,23 +68,25 @@ def pair_loss(pieces: Pieces, q: float, r: float, s: float) -> mp.mpf:
     return max(abs(((x - r) ** 2 - (x - q) ** 2) / (2 * s * s) + change) for x in ends)
 
 
-def hull_loss(pieces: Pieces, shift: float, s: float, starts: int = 5) -> mp.mpf:
-    """Return the largest pair loss over an even list of hull answers `shift` apart."""
+def hull_loss(pieces: Pieces, distance: float, s: float, starts: int = 5) -> mp.mpf:
+    """Return the largest pair loss over an even list of hull answers `distance` apart."""
     low, high = mp.mpf(pieces[0][0]), mp.mpf(pieces[-1][1])
-    c = min(mp.mpf(shift), high - low)
+    c = min(mp.mpf(distance), high - low)
     room = high - low - c
     points = [low + room * i / (starts - 1) for i in range(starts)]
     return max(pair_loss(pieces, q, q + c, s) for q in points)
 
 
-def smallest_scale(pieces: Pieces, shift: float, epsilon: float) -> mp.mpf:
+def smallest_scale(pieces: Pieces, distance: float, epsilon: float) -> mp.mpf:
     """Return the scale at which `hull_loss` falls to epsilon, by bisection."""
     width = mp.mpf(pieces[-1][1]) - mp.mpf(pieces[0][0])
-    c = min(mp.mpf(shift), width)
+    c = min(mp.mpf(distance), width)
     low, high = mp.sqrt(c * width / epsilon / 4), mp.sqrt(2 * c * width / epsilon)
     while high - low > high * mp.mpf(10) ** -18:
         middle = (low + high) / 2
-        low, high = (low, middle) if hull_loss(pieces, shift, middle) <= epsilon else (middle, high)
+        low, high = (
+            (low, middle) if hull_loss(pieces, distance, middle) <= epsilon else (middle, high)
+        )
     return high
 
 
@@ -144,11 +146,15 @@ def joint_hockey_stick(places: Sequence[Place], epsilon: float) -> mp.mpf:
 
 
 def worst_joint(
-    sides: Sequence[Pieces], shifts: Sequence[float], scales: Sequence[float], e: float, count: int
+    sides: Sequence[Pieces],
+    distances: Sequence[float],
+    scales: Sequence[float],
+    e: float,
+    count: int,
 ) -> mp.mpf:
-    """Return the largest joint divergence over a lattice of places, both signs of every shift."""
+    """Return the largest joint divergence over a lattice of places, both signs of every distance."""
     choices = []
-    for pieces, c, s in zip(sides, shifts, scales, strict=True):
+    for pieces, c, s in zip(sides, distances, scales, strict=True):
         low, room = pieces[0][0], pieces[-1][1] - pieces[0][0] - c
         starts = [low + room * i / (count - 1) for i in range(count)]
         up = [(pieces, a + c, a, s) for a in starts]
@@ -214,7 +220,7 @@ UNIT: Pieces = [(0.0, 1.0)]
 
 
 def joint_values() -> list[dict[str, Any]]:
-    """Return divergences of unions (given pairs) and of boxes (full shifts, and worst places)."""
+    """Return divergences of unions (given pairs) and of boxes (full distances, and worst places)."""
     out: list[dict[str, Any]] = []
     with mp.workdps(30):
         for pieces, q, r, s, e in (
@@ -231,29 +237,32 @@ def joint_values() -> list[dict[str, Any]]:
             at = {"pieces": pieces, "q": q, "r": r, "s": s, "e": e}
             out.append(at | {"name": "delta", "value": mp.nstr(value, 20)})
     with mp.workdps(15):
-        for sides, shifts, scales, e in (
+        for sides, distances, scales, e in (
             ([UNIT, UNIT], [1.0, 1.0], [0.5, 0.8], 1.0),
             ([UNIT, UNIT], [1.0, 1.0], [0.5, 0.8], 5.0),
             ([UNIT, [(0.0, 3.0)]], [1.0, 3.0], [2.0, 1.5], 0.1),
             ([GAPPED, UNIT], [1.0, 1.0], [0.4, 1.0], 2.0),
             ([GAPPED, GAPPED], [1.0, 1.0], [0.3, 0.6], 6.0),
         ):
-            value = worst_joint(sides, shifts, scales, e, 2)
-            at = {"sides": sides, "c": shifts, "s": scales, "e": e}
+            value = worst_joint(sides, distances, scales, e, 2)
+            at = {"sides": sides, "c": distances, "s": scales, "e": e}
             out.append(at | {"name": "joint", "value": mp.nstr(value, 12)})
-        for sides, shifts, scales, e in (
+        for sides, distances, scales, e in (
             ([UNIT, UNIT], [0.2, 0.2], [0.5, 0.3], 1.0),
             ([UNIT, UNIT], [0.1, 0.3], [0.3, 0.4], 1.0),
             ([UNIT, UNIT], [0.5, 0.1], [0.5, 0.5], 0.2),
             ([GAPPED, UNIT], [0.3, 0.2], [0.4, 0.5], 0.5),
         ):
-            value = worst_joint(sides, shifts, scales, e, 7)
-            at = {"sides": sides, "c": shifts, "s": scales, "e": e}
+            value = worst_joint(sides, distances, scales, e, 7)
+            at = {"sides": sides, "c": distances, "s": scales, "e": e}
             out.append(at | {"name": "worst", "value": mp.nstr(value, 12)})
     with mp.workdps(8):
-        for shifts, scales, e in (([1.0] * 3, [0.8, 1.0, 1.5], 1.0), ([1.0] * 3, [2.0] * 3, 0.1)):
-            value = worst_joint([UNIT] * 3, shifts, scales, e, 2)
-            at = {"sides": [UNIT] * 3, "c": shifts, "s": scales, "e": e}
+        for distances, scales, e in (
+            ([1.0] * 3, [0.8, 1.0, 1.5], 1.0),
+            ([1.0] * 3, [2.0] * 3, 0.1),
+        ):
+            value = worst_joint([UNIT] * 3, distances, scales, e, 2)
+            at = {"sides": [UNIT] * 3, "c": distances, "s": scales, "e": e}
             out.append(at | {"name": "joint", "value": mp.nstr(value, 6)})
     return out
 

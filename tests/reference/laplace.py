@@ -60,10 +60,10 @@ def pair_loss(pieces: Pieces, q: float, other: float, b: float) -> mp.mpf:
         )
 
 
-def interval_scale(width: float, shift: float, epsilon: float) -> mp.mpf:
-    """Return the scale at which the loss of the pair (0, shift) on [0, width] is epsilon."""
+def interval_scale(width: float, distance: float, epsilon: float) -> mp.mpf:
+    """Return the scale at which the loss of the pair (0, distance) on [0, width] is epsilon."""
     with mp.workdps(40):
-        w, d, e = mp.mpf(width), min(mp.mpf(shift), mp.mpf(width)), mp.mpf(epsilon)
+        w, d, e = mp.mpf(width), min(mp.mpf(distance), mp.mpf(width)), mp.mpf(epsilon)
 
         def mass(q: mp.mpf, b: mp.mpf) -> mp.mpf:
             return 2 - mp.exp(-q / b) - mp.exp(-(w - q) / b)
@@ -113,10 +113,10 @@ def exact_pair_loss(pieces: Pieces, q: mp.mpf, z: mp.mpf, b: float) -> mp.mpf:
     return z / scale + abs(change)
 
 
-def hull_pairs(pieces: Pieces, shift: float, between: int = 2) -> list[tuple[mp.mpf, mp.mpf]]:
+def hull_pairs(pieces: Pieces, distance: float, between: int = 2) -> list[tuple[mp.mpf, mp.mpf]]:
     """Return (q, z) at every kink of q -> C(q + z) / C(q) and `between` points in between."""
     low, high = mp.mpf(pieces[0][0]), mp.mpf(pieces[-1][1])
-    z = min(mp.mpf(shift), high - low)
+    z = min(mp.mpf(distance), high - low)
     ends = [mp.mpf(e) for piece in pieces for e in piece if abs(e) != mp.inf]
     marks = sorted(q for e in ends for q in (e, e - z) if low <= q and q + z <= high)
     n = between + 1
@@ -124,9 +124,9 @@ def hull_pairs(pieces: Pieces, shift: float, between: int = 2) -> list[tuple[mp.
     return [(q, z) for q in marks + inner]
 
 
-def hull_loss(pieces: Pieces, shift: float, b: float) -> mp.mpf:
+def hull_loss(pieces: Pieces, distance: float, b: float) -> mp.mpf:
     """Return the largest loss over hull answers: `hull_pairs`, then golden section at the top."""
-    pairs = sorted(hull_pairs(pieces, shift, 8))
+    pairs = sorted(hull_pairs(pieces, distance, 8))
     losses = [exact_pair_loss(pieces, q, z, b) for q, z in pairs]
     top = max(range(len(pairs)), key=losses.__getitem__)
     low, high = pairs[max(top - 1, 0)][0], pairs[min(top + 1, len(pairs) - 1)][0]
@@ -171,9 +171,9 @@ def pair_hockey_stick(pieces: Pieces, q: float, r: float, b: float, epsilon: flo
     return best
 
 
-def domain_pairs(pieces: Pieces, shift: float) -> list[tuple[mp.mpf, mp.mpf]]:
-    """Return (q, z) of all answers inside the domain that are ends or `shift` from one."""
-    z = mp.mpf(shift)
+def domain_pairs(pieces: Pieces, distance: float) -> list[tuple[mp.mpf, mp.mpf]]:
+    """Return (q, z) of all answers inside the domain that are ends or `distance` from one."""
+    z = mp.mpf(distance)
     ends = [mp.mpf(e) for piece in pieces for e in piece if abs(e) != mp.inf]
     points = sorted({x for e in ends for x in (e - z, e, e + z)})
     points = [x for x in points if any(a <= x <= c for a, c in pieces)]
@@ -185,14 +185,14 @@ def laplace_tail(t: mp.mpf, b: mp.mpf) -> mp.mpf:
     return mp.exp(-t / b) / 2 if t >= 0 else 1 - mp.exp(t / b) / 2
 
 
-def staircase_tail(t: mp.mpf, shift: mp.mpf, epsilon: mp.mpf, gamma: mp.mpf) -> mp.mpf:
+def staircase_tail(t: mp.mpf, distance: mp.mpf, epsilon: mp.mpf, gamma: mp.mpf) -> mp.mpf:
     """Return P(noise > t): the steps summed one by one until they vanish."""
     if t < 0:
-        return 1 - staircase_tail(-t, shift, epsilon, gamma)
+        return 1 - staircase_tail(-t, distance, epsilon, gamma)
     above = whole = mp.mpf(0)
     level, start = 0, mp.mpf(0)
     while mp.exp(-epsilon * level) > mp.mpf(10) ** -45:
-        end, height = (gamma + level) * shift, mp.exp(-epsilon * level)
+        end, height = (gamma + level) * distance, mp.exp(-epsilon * level)
         whole += height * (end - start)
         above += height * max(end - max(start, t), 0)
         level, start = level + 1, end
@@ -340,7 +340,7 @@ def values() -> list[dict[str, Any]]:
                     q,
                     x,
                     partial(
-                        staircase_tail, shift=mp.mpf(c), epsilon=mp.mpf(e), gamma=mp.mpf(gamma)
+                        staircase_tail, distance=mp.mpf(c), epsilon=mp.mpf(e), gamma=mp.mpf(gamma)
                     ),
                     kinks,
                 ),

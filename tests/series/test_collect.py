@@ -103,9 +103,9 @@ def test_hidden_folders_links_and_files_are_no_periods(folder):
 
 def test_a_correction_is_the_standing_of_its_period(folder):
     withdraw(folder / "2026-W02", reason="test rows")
-    standing = {p.name: p.correction for p in collect(folder).periods}
-    assert standing.pop("2026-W02").reason == "test rows"
-    assert set(standing.values()) == {None}
+    corrections = {p.name: p.correction for p in collect(folder).periods}
+    assert corrections.pop("2026-W02").reason == "test rows"
+    assert set(corrections.values()) == {None}
 
 
 def test_a_broken_record_is_an_error_not_silence(folder):

@@ -1,4 +1,4 @@
-"""`index.json`: every released value, exact losses, standing; strict JSON."""
+"""`index.json`: every released value, exact losses, status; strict JSON."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_the_reference(row: dict[str, Any]) -> None:
     found = box_of(row).delta(epsilon=row["e"], sensitivity=row["c"])
     value = float(row["value"])
     assert found >= value * (1 - 1e-6)
-    # One pair only is possible at full shifts; a lattice of 7 places misses the worst by a little.
+    # One pair only is possible at full distances; a lattice of 7 places misses the worst by a little.
     assert found <= value * (1 + (3e-4 if row["name"] == "joint" else 3e-2))
 
 
@@ -64,13 +64,13 @@ def exact(side: Side, q: float, r: float, s: float, epsilon: float) -> float:
 
 
 def test_no_pair_of_places_exceeds_it() -> None:
-    """Brute force over places, both signs of every shift, shorter shifts included."""
-    for domains, shifts, scales, epsilon in (
+    """Brute force over places, both signs of every distance, shorter ones included."""
+    for domains, distances, scales, epsilon in (
         ((UNIT, UNIT), (0.2, 0.3), (0.4, 0.5), 0.5),
         ((GAPPED, UNIT), (0.3, 0.2), (0.3, 0.5), 0.4),
     ):
         sides = tuple(Side.of(d) for d in domains)
-        found = joint.box_delta(sides, shifts, scales, epsilon)
+        found = joint.box_delta(sides, distances, scales, epsilon)
         seen = 0.0
         ways = [
             [
@@ -79,7 +79,7 @@ def test_no_pair_of_places_exceeds_it() -> None:
                 for f in (0.7, 1.0)
                 for up in (True, False)
             ]
-            for side, c, s in zip(sides, shifts, scales, strict=True)
+            for side, c, s in zip(sides, distances, scales, strict=True)
         ]
         for places in product(*ways):
             seen = max(seen, pair_delta(list(places), epsilon))
@@ -146,8 +146,8 @@ def test_balls_take_the_worst_direction() -> None:
         found = joint.ball_delta(sides, (1.0, 2.0), (0.5, 0.7), radius, epsilon)
         seen = 0.0
         for angle in np.linspace(0.001, math.pi / 2 - 0.001, 41).tolist():
-            shifts = (min(1.0, radius * math.cos(angle)), min(2.0, radius * math.sin(angle)))
-            seen = max(seen, joint.box_delta(sides, shifts, (0.5, 0.7), epsilon))
+            distances = (min(1.0, radius * math.cos(angle)), min(2.0, radius * math.sin(angle)))
+            seen = max(seen, joint.box_delta(sides, distances, (0.5, 0.7), epsilon))
         assert seen * (1 - 1e-3) <= found <= seen * 1.01
 
 
@@ -159,23 +159,23 @@ def test_the_gaussian_curve_was_several_times_too_large() -> None:
 
 def test_answers_in_the_domain_are_all_admissible_pairs() -> None:
     """Brute force over pairs of allowed answers; answers in gaps would ask for more noise."""
-    for pieces, shift, scale, epsilon in (
+    for pieces, sensitivity, scale, epsilon in (
         ([(0, 0.3), (0.8, 1)], 0.2, 0.3, 0.1),
         ([(0, 0.3), (0.45, 1)], 0.2, 0.2, 0.5),
         ([(0, 0.1), (0.2, 0.3), (0.9, 1)], 0.65, 0.4, 0.5),
     ):
         domain = Domain.from_pieces(pieces)
         m = BoundedGaussian(domain, scale=scale, answers="domain")
-        found = m.delta(epsilon=epsilon, sensitivity=shift)
+        found = m.delta(epsilon=epsilon, sensitivity=sensitivity)
         points = [q for q in np.linspace(0, 1, 201).tolist()
                   if any(a - 1e-12 <= q <= b + 1e-12 for a, b in pieces)]  # fmt: skip
         side, seen = Side.of(domain), 0.0
         for q, r in product(points, repeat=2):
-            if 0 < abs(q - r) <= shift + 1e-12:
+            if 0 < abs(q - r) <= sensitivity + 1e-12:
                 seen = max(seen, exact(side, q, r, scale, epsilon))
         assert seen * (1 - 1e-9) <= found <= seen * 1.001
         hull = BoundedGaussian(domain, scale=scale)
-        assert hull.delta(epsilon=epsilon, sensitivity=shift) >= found
+        assert hull.delta(epsilon=epsilon, sensitivity=sensitivity) >= found
 
 
 def test_calibration_on_boxes() -> None:

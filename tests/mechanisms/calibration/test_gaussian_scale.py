@@ -44,35 +44,38 @@ def test_random_intervals_and_unions(part: int) -> None:
         for i in range(54):
             domain = random_domain(pick, i % 3)
             width = float(domain.width)
-            shift = float(f"{width * 10 ** pick.uniform(-4, 0.2):.4g}")
+            sensitivity = float(f"{width * 10 ** pick.uniform(-4, 0.2):.4g}")
             epsilon = float(f"{10 ** pick.uniform(-5, 1):.4g}")
-            m = BoundedGaussian.calibrate(domain, sensitivity=shift, epsilon=epsilon)
-            assert reference.hull_loss(domain.pieces, shift, m.scale) <= epsilon
+            m = BoundedGaussian.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
+            assert reference.hull_loss(domain.pieces, sensitivity, m.scale) <= epsilon
             closer = m.scale * (1 - 1e-9)
-            assert reference.hull_loss(domain.pieces, shift, closer) > epsilon
+            assert reference.hull_loss(domain.pieces, sensitivity, closer) > epsilon
             for factor in (0.3, 0.7, 0.9, 0.98):  # no smaller scale would have done
                 smaller = m.scale * factor
-                assert reference.hull_loss(domain.pieces, shift, smaller, 3) > epsilon
+                assert reference.hull_loss(domain.pieces, sensitivity, smaller, 3) > epsilon
 
 
 def test_the_worst_pair_of_a_union_is_at_an_end_of_the_hull() -> None:
     for pieces in reference.UNIONS[2:]:
         low, high = pieces[0][0], pieces[-1][1]
         for s, c in ((0.05, 0.1), (0.3, 0.02), (1.0, 0.5)):
-            scale, shift = s * (high - low), c * (high - low)
+            scale, sensitivity = s * (high - low), c * (high - low)
             m = BoundedGaussian(Domain.from_pieces(pieces), scale=scale)
             with mp.workdps(40):
-                brute = float(reference.hull_loss(pieces, shift, scale, 201))
-            assert m.loss(sensitivity=shift) == pytest.approx(brute, rel=1e-10)
+                brute = float(reference.hull_loss(pieces, sensitivity, scale, 201))
+            assert m.loss(sensitivity=sensitivity) == pytest.approx(brute, rel=1e-10)
 
 
 def test_the_bracket_holds_for_every_domain() -> None:
     pick = random.Random("bracket")
     for i in range(60):
         domain = random_domain(pick, i % 3)
-        shift, scale = float(domain.width) * pick.random(), float(domain.width) * pick.random()
-        loss = BoundedGaussian(domain, scale=scale).loss(sensitivity=shift)
-        span = shift * float(domain.width) / scale**2
+        sensitivity, scale = (
+            float(domain.width) * pick.random(),
+            float(domain.width) * pick.random(),
+        )
+        loss = BoundedGaussian(domain, scale=scale).loss(sensitivity=sensitivity)
+        span = sensitivity * float(domain.width) / scale**2
         assert span / 2 * (1 - 1e-12) <= loss <= span * (1 + 1e-12)
 
 
@@ -82,8 +85,8 @@ def test_the_loss_of_hull_answers_falls_with_the_scale() -> None:
     for i in range(60):
         domain = random_domain(pick, i % 4)
         width = float(domain.width)
-        shift, scales = width * pick.random(), np.geomspace(0.02, 20, 60) * width
-        losses = [BoundedGaussian(domain, scale=s).loss(sensitivity=shift) for s in scales]
+        sensitivity, scales = width * pick.random(), np.geomspace(0.02, 20, 60) * width
+        losses = [BoundedGaussian(domain, scale=s).loss(sensitivity=sensitivity) for s in scales]
         assert (np.diff(losses) < 0).all()
 
 
@@ -101,20 +104,22 @@ def test_the_pair_list_matches_brute_force(turned: bool) -> None:
     if turned:
         parts = [(f"-{b}", f"-{a}") for a, b in parts]
     islands = Domain.from_pieces(parts)
-    for shift in (0.2, 1.7, 2.0, 3.7):
+    for sensitivity in (0.2, 1.7, 2.0, 3.7):
         m = BoundedGaussian(islands, scale=0.8, answers="domain")
         points = [float(a + (b - a) * t) for a, b in islands.pieces for t in np.linspace(0, 1, 9)]
-        points += [p + s * shift for p in points for s in (-1, 1)]
+        points += [p + s * sensitivity for p in points for s in (-1, 1)]
         points = [p for p in points if islands.contains(p)]
         with mp.workdps(30):
             brute = max(
                 float(reference.pair_loss(islands.pieces, p, q, 0.8))
                 for p, q in itertools.combinations(points, 2)
-                if 0 < abs(q - p) <= shift * (1 + 1e-12)
+                if 0 < abs(q - p) <= sensitivity * (1 + 1e-12)
             )
-        assert m.loss(sensitivity=shift) == pytest.approx(brute, rel=1e-9)
-        tight = BoundedGaussian.calibrate(islands, sensitivity=shift, epsilon=1, answers="domain")
-        assert 1 - 1e-9 <= tight.loss(sensitivity=shift) <= 1
+        assert m.loss(sensitivity=sensitivity) == pytest.approx(brute, rel=1e-9)
+        tight = BoundedGaussian.calibrate(
+            islands, sensitivity=sensitivity, epsilon=1, answers="domain"
+        )
+        assert 1 - 1e-9 <= tight.loss(sensitivity=sensitivity) <= 1
 
 
 def brute_box_loss(widths: list[float], scales: list[float], radius: float, count: int) -> float:
@@ -257,21 +262,23 @@ class TestErrata:
     """Each printed form, shown failing beside the corrected one."""
 
     def test_theorem_2_4_accepts_a_negative_denominator(self) -> None:
-        side, shift, epsilon, scale = Side.of(Domain(0, 1)), 0.5, 0.1, 0.05
-        room = epsilon - log_ratio((side,), scale, shift)
+        side, sensitivity, epsilon, scale = Side.of(Domain(0, 1)), 0.5, 0.1, 0.05
+        room = epsilon - log_ratio((side,), scale, sensitivity)
         assert room < 0  # so scale^2 >= (w + D / 2) D / room holds for every scale
-        assert scale**2 >= (1 + shift / 2) * shift / room
-        assert side.worst(shift, scale) > 149
-        ours = chen_hale_scale((side,), shift, epsilon)
-        assert side.worst(shift, ours) <= epsilon
-        assert ours**2 >= (1 + shift / 2) * shift / (epsilon - log_ratio((side,), ours, shift))
+        assert scale**2 >= (1 + sensitivity / 2) * sensitivity / room
+        assert side.worst(sensitivity, scale) > 149
+        ours = chen_hale_scale((side,), sensitivity, epsilon)
+        assert side.worst(sensitivity, ours) <= epsilon
+        assert ours**2 >= (1 + sensitivity / 2) * sensitivity / (
+            epsilon - log_ratio((side,), ours, sensitivity)
+        )
 
     def test_the_normaliser_is_subtracted_not_added(self) -> None:
-        side, shift, scale = Side.of(Domain(0, 1)), 0.3, 0.5
+        side, sensitivity, scale = Side.of(Domain(0, 1)), 0.3, 0.5
         lead = (2 * 0.3 - 0.09) / (2 * scale**2)
-        ratio = log_ratio((side,), scale, shift)
+        ratio = log_ratio((side,), scale, sensitivity)
         with mp.workdps(40):
-            brute = float(reference.hull_loss([(0, 1)], shift, scale, 41))
+            brute = float(reference.hull_loss([(0, 1)], sensitivity, scale, 41))
         assert brute == pytest.approx(lead - ratio, rel=1e-12)
         assert lead + ratio > 1.2 * brute
 

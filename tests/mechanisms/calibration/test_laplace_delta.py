@@ -25,7 +25,7 @@ def found(pieces: list[tuple[float, float]], q: float, r: float, b: float, e: fl
 
 
 @pytest.mark.parametrize(
-    ("pieces", "shift", "scale", "epsilon"),
+    ("pieces", "sensitivity", "scale", "epsilon"),
     [
         (GAPPED, 0.2, 0.3, 0.3),
         (GAPPED, 0.3, 0.2, 0.8),
@@ -34,17 +34,19 @@ def found(pieces: list[tuple[float, float]], q: float, r: float, b: float, e: fl
     ],
 )
 def test_answers_in_the_domain_are_all_admissible_pairs(
-    pieces: list[tuple[float, float]], shift: float, scale: float, epsilon: float
+    pieces: list[tuple[float, float]], sensitivity: float, scale: float, epsilon: float
 ) -> None:
     domain = Domain.from_pieces(pieces)
     m = BoundedLaplace(domain, scale=scale, answers="domain")
-    delta = m.delta(epsilon=epsilon, sensitivity=shift)
+    delta = m.delta(epsilon=epsilon, sensitivity=sensitivity)
     points = np.array([k / 100 for k in range(251) if any(a <= k / 100 <= c for a, c in pieces)])
     q, r = (v.ravel() for v in np.meshgrid(points, points))
-    near = (q < r) & (r - q <= shift + 1e-12)
+    near = (q < r) & (r - q <= sensitivity + 1e-12)
     brute = float(LossView(domain, "domain")._hockey(q[near], r[near], scale, epsilon).max())
     assert brute * (1 - 1e-9) <= delta <= brute * 1.02
-    assert delta <= BoundedLaplace(domain, scale=scale).delta(epsilon=epsilon, sensitivity=shift)
+    assert delta <= BoundedLaplace(domain, scale=scale).delta(
+        epsilon=epsilon, sensitivity=sensitivity
+    )
 
 
 def test_ends_of_pieces_alone_would_understate() -> None:
@@ -115,27 +117,27 @@ LEAST = [
 
 
 def excess(
-    m: BoundedLaplace, shift: Fraction, epsilon: Fraction, delta: float
+    m: BoundedLaplace, sensitivity: Fraction, epsilon: Fraction, delta: float
 ) -> tuple[bool, bool]:
     """Return whether the scale holds, and whether one less by a millionth would too."""
     smaller = BoundedLaplace(m.domain, scale=m.scale * (1 - 1e-6))
-    first, second = (law.delta(epsilon=epsilon, sensitivity=shift) for law in (m, smaller))
+    first, second = (law.delta(epsilon=epsilon, sensitivity=sensitivity) for law in (m, smaller))
     return first <= delta, second <= delta
 
 
-@pytest.mark.parametrize(("pieces", "shift", "epsilon", "delta"), LEAST)
+@pytest.mark.parametrize(("pieces", "sensitivity", "epsilon", "delta"), LEAST)
 def test_no_scale_that_is_less_by_a_millionth_holds(
-    pieces: list[tuple[float, float]], shift: Fraction, epsilon: Fraction, delta: float
+    pieces: list[tuple[float, float]], sensitivity: Fraction, epsilon: Fraction, delta: float
 ) -> None:
     domain = Domain.from_pieces(pieces)
-    m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon, delta=delta)
-    assert excess(m, shift, epsilon, delta) == (True, False)
+    m = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    assert excess(m, sensitivity, epsilon, delta) == (True, False)
 
 
 def test_twin_that_never_adds_the_worst_place_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes alone miss the worst pair; widening what they give until it holds goes too far."""
     monkeypatch.setattr(laplace_loss, "_WORST_PLACES", 1)
-    pieces, shift, epsilon, delta = LEAST[0]
+    pieces, sensitivity, epsilon, delta = LEAST[0]
     domain = Domain.from_pieces(pieces)
-    m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon, delta=delta)
-    assert excess(m, shift, epsilon, delta) == (True, True)
+    m = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    assert excess(m, sensitivity, epsilon, delta) == (True, True)

@@ -40,18 +40,18 @@ def random_union(pick: random.Random) -> Domain:
     return Domain.from_pieces(list(zip(ends[::2], ends[1::2], strict=True)))
 
 
-def judge(domain: Domain, shift: float, b: float, answers: str) -> mp.mpf:
+def judge(domain: Domain, sensitivity: float, b: float, answers: str) -> mp.mpf:
     """Return the largest loss in the current precision; islands without width have no mass."""
     if answers == "hull":
-        return reference.hull_loss(domain.pieces, shift, b)
-    pairs = reference.domain_pairs(domain.pieces, shift)
+        return reference.hull_loss(domain.pieces, sensitivity, b)
+    pairs = reference.domain_pairs(domain.pieces, sensitivity)
     return max(reference.exact_pair_loss(domain.pieces, q, z, b) for q, z in pairs)
 
 
-def dense_losses(domain: Domain, shift: float, scales: Any, answers: str) -> Any:
+def dense_losses(domain: Domain, sensitivity: float, scales: Any, answers: str) -> Any:
     """Return the largest pair loss per scale, in extended precision, from a dense list of pairs."""
     real = np.longdouble
-    pieces, z = domain.pieces, real(shift)
+    pieces, z = domain.pieces, real(sensitivity)
     low, high = real(domain.hull[0]), real(domain.hull[1])
     ends = np.array([e for piece in pieces for e in piece], dtype=real)
     if answers == "hull":
@@ -98,13 +98,13 @@ def test_intervals_and_half_lines_from_the_smallest_to_the_largest() -> None:
         ratio = 10 ** pick.uniform(-9, 0.1)  # sensitivity / width
         width = INF if i % 7 == 0 else 10 ** pick.uniform(-6, 6)
         cases.append((width, ratio * (1.0 if i % 7 == 0 else width), epsilon))
-    width, shift, epsilon = np.array(cases).T
-    scales = bounded_laplace_scale(0, width, shift, epsilon)
+    width, sensitivity, epsilon = np.array(cases).T
+    scales = bounded_laplace_scale(0, width, sensitivity, epsilon)
     finite = (width / scales)[np.isfinite(width)]
     assert finite.min() < 1e-8
     assert finite.max() > 1e9
     with mp.workdps(60):
-        for w, d, e, b in zip(width, shift, epsilon, scales, strict=True):
+        for w, d, e, b in zip(width, sensitivity, epsilon, scales, strict=True):
             wide = mp.mpf(float(w))
             z, at = min(mp.mpf(float(d)), wide), mp.mpf(float(b))
             assert interval_loss(wide, z, at) <= e
@@ -117,19 +117,19 @@ def test_random_unions_never_exceed_epsilon_and_waste_nothing() -> None:
     with mp.workdps(50):
         for i in range(whole(150, 400)):
             domain, answers = random_union(pick), ("hull", "domain")[i % 2]
-            shift = float(domain.width) * 10 ** pick.uniform(-6, 0.1)
+            sensitivity = float(domain.width) * 10 ** pick.uniform(-6, 0.1)
             epsilon = 10 ** pick.uniform(-6, 1)
             m = BoundedLaplace.calibrate(
-                domain, sensitivity=shift, epsilon=epsilon, answers=answers
+                domain, sensitivity=sensitivity, epsilon=epsilon, answers=answers
             )
-            worst = judge(domain, shift, m.scale, answers)
+            worst = judge(domain, sensitivity, m.scale, answers)
             assert worst <= epsilon
             assert worst >= epsilon * (1 - mp.mpf(10) ** -9)
             # No smaller scale of a fine scan would have done.
             least = m.scale * (1 - 1e-3)
-            distance = min(shift, float(domain.width)) / epsilon
+            distance = min(sensitivity, float(domain.width)) / epsilon
             lower = np.geomspace(min(distance, least) / 2, least, 40)
-            assert (dense_losses(domain, shift, lower, answers) > epsilon).all()
+            assert (dense_losses(domain, sensitivity, lower, answers) > epsilon).all()
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 1.0, 20.0, 50.0])
@@ -140,11 +140,11 @@ def test_unions_at_the_extremes_do_not_cancel(epsilon: float, answers: Any) -> N
     domain = Domain.from_pieces(pieces)
     with mp.workdps(60):
         for ratio in (1e-9, 1e-5, 0.1, 1.0):
-            shift = ratio * 8.25
+            sensitivity = ratio * 8.25
             m = BoundedLaplace.calibrate(
-                domain, sensitivity=shift, epsilon=epsilon, answers=answers
+                domain, sensitivity=sensitivity, epsilon=epsilon, answers=answers
             )
-            worst = judge(domain, shift, m.scale, answers)
+            worst = judge(domain, sensitivity, m.scale, answers)
             assert epsilon * (1 - 1e-9) <= float(worst)
             assert worst <= epsilon
 
@@ -152,8 +152,8 @@ def test_unions_at_the_extremes_do_not_cancel(epsilon: float, answers: Any) -> N
 def test_the_difference_of_two_logarithms_would_have_cancelled() -> None:
     """The broken twin: at epsilon = 1e-9 it is wrong in the seventh digit, in both directions."""
     domain = Domain.from_pieces([(0.25, 1.0), (2.0, 2.5), (7.0, 8.5)])
-    ends, shift = Ends.of(domain), 0.01
-    pairs = Pairs(np.array([0, 1, 2]), np.array([0.1, 0.2, 0.0]), np.full(3, shift))
+    ends, sensitivity = Ends.of(domain), 0.01
+    pairs = Pairs(np.array([0, 1, 2]), np.array([0.1, 0.2, 0.0]), np.full(3, sensitivity))
     b = 2e7
     ours, (q, r) = log_ratio(ends, pairs, b), ends.floats(pairs)
     view = laplace_loss.LossView(domain, "hull")
@@ -165,8 +165,8 @@ def test_the_difference_of_two_logarithms_would_have_cancelled() -> None:
                 for x in (mp.mpf(float(at)), mp.mpf(float(at)) + mp.mpf(float(z)))
             ]
             truth = mp.log(masses[1] / masses[0])
-            assert float(abs(mine - truth)) <= 1e-13 * shift / b
-            assert float(abs(other - truth)) > 1e-10 * shift / b
+            assert float(abs(mine - truth)) <= 1e-13 * sensitivity / b
+            assert float(abs(other - truth)) > 1e-10 * sensitivity / b
 
 
 def test_the_ratio_far_beyond_the_range_of_floats() -> None:
@@ -209,11 +209,11 @@ def test_narrow_islands_far_from_zero_keep_their_width() -> None:
 def test_half_lines_and_lines_up_to_epsilon_50(domain: Domain) -> None:
     with mp.workdps(60):
         for epsilon in (1e-9, 0.1, 5.0, 50.0):
-            for shift in (1e-6, 0.5, 40.0):
-                m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon)
-                worst = judge(domain, shift, m.scale, "hull")
+            for sensitivity in (1e-6, 0.5, 40.0):
+                m = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
+                worst = judge(domain, sensitivity, m.scale, "hull")
                 assert worst <= epsilon
-                assert m.loss(sensitivity=shift) <= epsilon
+                assert m.loss(sensitivity=sensitivity) <= epsilon
                 assert float(worst) >= epsilon * (1 - 1e-9)
 
 
@@ -243,10 +243,12 @@ def test_answers_inside_an_infinite_domain(epsilon: float) -> None:
     """Far out, where nothing is truncated, a pair still costs sensitivity / scale."""
     domain = Domain(-INF, INF, forbidden=[(0, 2), (3, 7)])
     with mp.workdps(60):
-        for shift in (0.5, 2.0, 40.0):
+        for sensitivity in (0.5, 2.0, 40.0):
             m = BoundedLaplace.calibrate(
-                domain, sensitivity=shift, epsilon=epsilon, answers="domain"
+                domain, sensitivity=sensitivity, epsilon=epsilon, answers="domain"
             )
-            worst = max(judge(domain, shift, m.scale, "domain"), mp.mpf(shift) / m.scale)
+            worst = max(
+                judge(domain, sensitivity, m.scale, "domain"), mp.mpf(sensitivity) / m.scale
+            )
             assert worst <= epsilon
             assert worst >= epsilon * (1 - mp.mpf(10) ** -9)

@@ -84,7 +84,7 @@ def test_every_split_is_within_epsilon(
 
 
 def test_rounding_every_cell_moves_more_than_the_sensitivity() -> None:
-    """The twin that forgets the extra step: a shift of 1.5 in l2 can move both cells two steps."""
+    """The twin that forgets the extra step: an l2 distance of 1.5 can move both cells two steps."""
     a = [Fraction(49, 100), Fraction(49, 100)]
     b = [x + Fraction(102, 100) for x in a]
     assert math.dist(a, b) < 1.5
@@ -162,12 +162,12 @@ def test_an_l2_and_a_per_coordinate_sensitivity_hold_together(caps: list[Any]) -
 
 def test_without_a_step_the_grid_costs_at_most_a_percent() -> None:
     gapped = Domain(0, 8, forbidden=[(2, 5)])
-    for box, shift in (
+    for box, sensitivity in (
         (Box([(0, 10), (1, 9)]), 2),
         (Box([gapped, (0, "0.5")]), ["0.5", "0.3"]),
         (Box([(0, 10), (1, 9)]), {"l2": 1, "per_coordinate": ["0.2", 1]}),
     ):
-        m = BoundedGaussian.calibrate(box, sensitivity=shift, epsilon=1)
+        m = BoundedGaussian.calibrate(box, sensitivity=sensitivity, epsilon=1)
         law = m.on_grid()
         assert isinstance(law, BoundedGaussianBoxLaw)
         assert law.certificate.epsilon_upper <= 1

@@ -60,12 +60,12 @@ unions = st.lists(st.tuples(st.integers(0, 9), st.integers(2, 6)), min_size=1, m
 @settings(max_examples=60)
 @given(unions, st.integers(1, 30), st.fractions("1/50", "1/5", max_denominator=60))
 def test_enumerated_loss_is_never_more_than_certified(
-    runs: Runs, shift: int, epsilon: Fraction
+    runs: Runs, sensitivity: int, epsilon: Fraction
 ) -> None:
     allowed = GridSet.from_runs(runs)
     if allowed.hull_steps < 3:
         return
-    request = GridRequest(allowed, shift, epsilon, point_masses=False)
+    request = GridRequest(allowed, sensitivity, epsilon, point_masses=False)
     try:
         law = BoundedGaussianWideLaw.calibrate(request)
     except ArgumentError:  # islands in a wide hull, scales below 6 steps: refusals are tested below
@@ -98,7 +98,7 @@ def _first_end(allowed: GridSet, distance: int, rate: Fraction) -> float:
 
 
 @pytest.mark.parametrize(
-    ("runs", "shift", "epsilon"),
+    ("runs", "sensitivity", "epsilon"),
     [
         (((0, 1000),), 20, Fraction(1)),
         (((0, 400), (460, 1000)), 30, Fraction(1, 2)),
@@ -106,8 +106,8 @@ def _first_end(allowed: GridSet, distance: int, rate: Fraction) -> float:
         (((-500, -100), (-60, -60), (0, 300)), 50, Fraction(2)),
     ],
 )
-def test_same_law_as_the_table(runs: Runs, shift: int, epsilon: Fraction) -> None:
-    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
+def test_same_law_as_the_table(runs: Runs, sensitivity: int, epsilon: Fraction) -> None:
+    request = GridRequest(GridSet(runs), sensitivity, epsilon, point_masses=False)
     law, table = BoundedGaussianWideLaw.calibrate(request), BoundedGaussianLaw.calibrate(request)
     assert law.scale == pytest.approx(table.scale, rel=1e-7)
     y = np.array([runs[0][0], runs[-1][1], runs[0][1], runs[-1][0]])
@@ -233,19 +233,19 @@ class TestRho:
 
 
 @pytest.mark.parametrize(
-    ("runs", "shift", "epsilon", "code"),
+    ("runs", "sensitivity", "epsilon", "code"),
     [
         (((0, 10**6),), 1, Fraction(1, 2**41), "DPR626"),
         (((0, 10**6),), 1, Fraction(10**5), "DPR624"),
         (((0, 10), (10**6, 10**6 + 10)), 1, Fraction(1), "DPR627"),
     ],
 )
-def test_refusals(runs: Runs, shift: int, epsilon: Fraction, code: str) -> None:
-    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
+def test_refusals(runs: Runs, sensitivity: int, epsilon: Fraction, code: str) -> None:
+    request = GridRequest(GridSet(runs), sensitivity, epsilon, point_masses=False)
     with pytest.raises(ArgumentError) as caught:
         BoundedGaussian.grid_laws(request)
     assert caught.value.code == code
-    other = GridRequest(GridSet(runs), shift, epsilon)  # other families serve it
+    other = GridRequest(GridSet(runs), sensitivity, epsilon)  # other families serve it
     assert BoundedGaussian.grid_laws(other) == []
 
 

@@ -63,11 +63,11 @@ gapped = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 7)), min_size=1, m
 
 @settings(max_examples=60)
 @given(gapped, st.integers(1, 12), st.fractions("1/20", 4, max_denominator=40))
-def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
+def test_loss_by_enumeration_is_never_more_than_certified(runs, sensitivity, epsilon):
     allowed = GridSet.from_runs(runs)
     if allowed.hull_steps == 0:
         return
-    request = GridRequest(allowed, shift, epsilon, point_masses=False)
+    request = GridRequest(allowed, sensitivity, epsilon, point_masses=False)
     try:
         law = BoundedLaplaceWideLaw.calibrate(request)
     except ArgumentError:  # gaps too wide for rejection: DPR627, tested below
@@ -79,7 +79,7 @@ def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("runs", "shift", "epsilon"),
+    ("runs", "sensitivity", "epsilon"),
     [
         (((0, 1000),), 20, Fraction(1)),
         (((0, 400), (460, 1000)), 30, Fraction(1, 2)),
@@ -87,8 +87,8 @@ def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
         (((-500, -100), (-60, -60), (0, 300)), 50, Fraction(2)),
     ],
 )
-def test_same_law_as_the_table(runs, shift, epsilon):
-    request = GridRequest(GridSet(runs), shift, epsilon, point_masses=False)
+def test_same_law_as_the_table(runs, sensitivity, epsilon):
+    request = GridRequest(GridSet(runs), sensitivity, epsilon, point_masses=False)
     wide, table = BoundedLaplaceWideLaw.calibrate(request), BoundedLaplaceLaw.calibrate(request)
     assert float(1 / wide.rate) == pytest.approx(table.scale, rel=1e-8)
     y = np.array([runs[0][0], runs[-1][1], runs[0][1], runs[-1][0]])

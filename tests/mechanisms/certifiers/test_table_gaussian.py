@@ -58,13 +58,13 @@ def test_less_noise_is_caught() -> None:
 
 
 def test_little_is_lost_to_the_proof() -> None:
-    for runs, shift, epsilon in (
+    for runs, sensitivity, epsilon in (
         ([(0, 100)], 10, Fraction(1)),
         ([(0, 100)], 10, Fraction(1, 100)),
         ([(0, 40), (60, 120)], 7, Fraction(2)),
         ([(0, 2000)], 200, Fraction(1, 2)),
     ):
-        law = law_of(GridRequest(GridSet.from_runs(runs), shift, epsilon))
+        law = law_of(GridRequest(GridSet.from_runs(runs), sensitivity, epsilon))
         assert law.certificate.ratio is not None
         assert math.log(law.certificate.ratio) >= float(epsilon) * (1 - 1e-6)
 

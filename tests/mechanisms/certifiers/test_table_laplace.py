@@ -41,10 +41,10 @@ def grids(draw: st.DrawFn) -> GridSet:
 @given(grids(), st.integers(1, 60), st.fractions(Fraction(1, 100), 10, max_denominator=100))
 @settings(max_examples=40)
 def test_the_certificate_bounds_the_enumerated_loss(
-    allowed: GridSet, shift: int, epsilon: Fraction
+    allowed: GridSet, sensitivity: int, epsilon: Fraction
 ) -> None:
-    law = BoundedLaplaceLaw.calibrate(GridRequest(allowed, shift, epsilon))
-    ratio = worst_ratio(enumerate_law(law), shift)
+    law = BoundedLaplaceLaw.calibrate(GridRequest(allowed, sensitivity, epsilon))
+    ratio = worst_ratio(enumerate_law(law), sensitivity)
     certificate = law.certificate
     assert certificate.ratio is not None
     assert ratio <= certificate.ratio <= exp_lower(epsilon) or allowed.hull_steps == 0
@@ -101,9 +101,9 @@ def test_draws_fit_the_pmf_and_a_wrong_scale_is_caught(q: int) -> None:
 
 
 def test_intervals_cover_at_the_stated_level_by_enumeration() -> None:
-    for runs, shift, epsilon in [([(0, 300)], 10, "1"), ([(0, 90), (200, 300)], 25, "2")]:
+    for runs, sensitivity, epsilon in [([(0, 300)], 10, "1"), ([(0, 90), (200, 300)], 25, "2")]:
         allowed = GridSet.from_runs(runs)
-        law = BoundedLaplaceLaw.calibrate(GridRequest(allowed, shift, Fraction(epsilon)))
+        law = BoundedLaplaceLaw.calibrate(GridRequest(allowed, sensitivity, Fraction(epsilon)))
         points = allowed.points()
         low, high = law.interval(points)
         assert (low <= high).all()

@@ -29,10 +29,10 @@ def plans(count: int = 80) -> list[GridRequest]:
     out = []
     for i in range(count):
         low, n = pick.randint(-9, 9), pick.randint(1, 12 if i % 6 else 30)
-        shift = pick.choice([1, 2, max(1, n // 3), n, n + 5])
+        sensitivity = pick.choice([1, 2, max(1, n // 3), n, n + 5])
         allowed, epsilon = GridSet.from_runs([(low, low + n)]), EPSILONS[i % len(EPSILONS)]
         loss: Any = "absolute" if i % 2 else "squared"
-        out.append(GridRequest(allowed, shift, epsilon, loss, point_masses=bool(i % 3)))
+        out.append(GridRequest(allowed, sensitivity, epsilon, loss, point_masses=bool(i % 3)))
     return out
 
 
@@ -179,9 +179,9 @@ def test_draws_fit_the_pmf_and_a_wrong_scale_is_caught(q: int) -> None:
 
 
 def test_intervals_cover_every_answer_by_enumeration() -> None:
-    for n, shift, epsilon in [(300, 10, "1"), (90, 60, "3"), (40, 1, "0.05")]:
+    for n, sensitivity, epsilon in [(300, 10, "1"), (90, 60, "3"), (40, 1, "0.05")]:
         law = ReflectedLaplaceLaw.calibrate(
-            GridRequest(GridSet.from_runs([(0, n)]), shift, Fraction(epsilon))
+            GridRequest(GridSet.from_runs([(0, n)]), sensitivity, Fraction(epsilon))
         )
         y = np.arange(n + 1)
         low, high = law.interval(y)
@@ -204,7 +204,7 @@ class TestBrokenTwins:
         noise = DiscreteLaplaceNoise(Fraction(math.ceil(larger * 2**50), 2**50))
         assert replace(self.law, noise=noise).certify().epsilon_upper > 1
 
-    def test_a_larger_shift_or_a_narrower_hull_than_calibrated_for(self) -> None:
+    def test_a_larger_sensitivity_or_a_narrower_hull_than_calibrated_for(self) -> None:
         assert replace(self.law, sensitivity=11).certify().epsilon_upper > 1
         tight = ReflectedLaplaceLaw.calibrate(
             GridRequest(GridSet.from_runs([(0, 10)]), 5, Fraction(1))

@@ -18,19 +18,19 @@ from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
 
 
 @pytest.mark.parametrize("square", [1, 4, 30])
-@pytest.mark.parametrize("shift", [(1, 0), (2, 1), (3, 3)])
+@pytest.mark.parametrize("change", [(1, 0), (2, 1), (3, 3)])
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 7.5])
 def test_the_renyi_divergence_of_a_vector_is_at_most_rho_alpha(
-    square: int, shift: tuple[int, int], alpha: float
+    square: int, change: tuple[int, int], alpha: float
 ) -> None:
-    cells = GaussianCells(sum(k * k for k in shift), square)
+    cells = GaussianCells(sum(k * k for k in change), square)
     cutoff = 30 * math.isqrt(square) + 60
     total = mp.mpf(0)
     with mp.workdps(40):
         w = [mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-cutoff - 400, cutoff + 401)]
         z = sum(w)
         at = {d: w[d + cutoff + 400] / z for d in range(-cutoff - 400, cutoff + 401)}
-        for k in shift:  # independent cells: divergences add up
+        for k in change:  # independent cells: divergences add up
             s = sum(
                 at[d] ** mp.mpf(alpha) * at[d - k] ** (1 - mp.mpf(alpha))
                 for d in range(-cutoff, cutoff)

@@ -120,7 +120,7 @@ def test_staircase_certificates_are_exact(
     if noise.p > 1:
         slipped = StaircaseNoise(noise.p - 1, width, j)
         assert slipped.certify("staircase", width, epsilon).epsilon_upper > epsilon
-    # One level is crossed at most: f changes by at most one for shifts up to the width.
+    # One level is crossed at most: f changes by at most one for distances up to the width.
     for d in (0, j - 1, j, width, 3 * width + j):
         for s in (1, width // 2, width):
             assert abs(noise.level(d + s) - noise.level(d)) <= 1
@@ -256,10 +256,10 @@ class TestCells:
         assert CellNoise.from_json(cells.to_json()) == cells
         assert "cells" in cells.describe()
 
-    @pytest.mark.parametrize(("shift", "epsilon"), [(0, 1), (1, 0)])
-    def test_no_sensitivity_or_budget_is_refused(self, shift: int, epsilon: int) -> None:
+    @pytest.mark.parametrize(("sensitivity", "epsilon"), [(0, 1), (1, 0)])
+    def test_no_sensitivity_or_budget_is_refused(self, sensitivity: int, epsilon: int) -> None:
         with pytest.raises(ArgumentError):
-            DiscreteLaplace.for_cells(shift, Fraction(epsilon))
+            DiscreteLaplace.for_cells(sensitivity, Fraction(epsilon))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ GUARDS = (
     Guard(
         "choices of a level without room for rounding",
         file="aggregates/recursive_ranks.py",
-        old="row = math.ceil(2 * moved[0]) + 2 * touched",
+        old="row = math.ceil(2 * moved[0]) + 2 * changed_choices",
         new="row = math.ceil(2 * moved[0])",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
@@ -22,7 +22,7 @@ GUARDS = (
     Guard(
         "a replaced row moves choices of a level like an added one",
         file="aggregates/recursive_ranks.py",
-        old="out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * touched)))",
+        old="out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * changed_choices)))",
         new="out.append((row, row))",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),

@@ -111,7 +111,7 @@ GUARDS = (
     Guard(
         "a format of one table is not refused before the charge",
         "formats/format.py",
-        '    if several and tables_of(write) == "one":\n',
+        '    if many_tables and tables_of(write) == "one":\n',
         "    if False:\n",
         ("tests/examples/test_plugin.py",),
     ),

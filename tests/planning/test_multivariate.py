@@ -1,4 +1,4 @@
-"""Plans of several columns: what shares a block, what is said, what is refused, what it costs."""
+"""Plans of multivariate statistics: what shares a block, what is said, what is refused, what it costs."""
 
 from __future__ import annotations
 
