@@ -8,7 +8,7 @@ Order: check, charge, compute exact integers, draw inside the ledger's transacti
 hand out noisy integers. Nothing after the charge depends on the data in whether it succeeds: the
 engine is total, draws are total, and what is committed has a fixed width.
 
-Source: `docs/theory/the-wall-and-the-ledger.md#the-wall`.
+Sources: `docs/theory/the-wall-and-the-ledger.md#the-wall`, `#the-charge-comes-first`.
 
 Attack model: the observer sees released integers, names, plan and ledger; not memory, not timing.
 """

@@ -28,7 +28,8 @@ be refused, eigenvalues are bisected with inertias counted in rational arithmeti
 is slow and cannot be wrong. No matrix is known to get there; only the running time would tell.
 
 Units: those of the matrix. Shapes: `(n, n)` -> `(n,)`, float64.
-Sources: [H02] N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (bounds of
+Sources: `docs/theory/graphs-and-spectra.md#certified-eigenvalues`;
+[H02] N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (bounds of
 products); S. Rump, verification methods (the idea of checking a proposal afterwards); Weyl;
 Sylvester. The argument above is complete without them.
 Limits: conventional matrix products (no Strassen), IEEE double, rounding to nearest; n below 2^20.

@@ -13,7 +13,7 @@ the greatest possible trace. Domain of each: [0, R^2/4], R^2 = S R_j^2, with pub
 Intervals: the noisy eigenvalues' own bounds for a spectrum; otherwise Weyl, |l_i(A) - l_i(B)| <=
 |A - B|_2 <= min(|E|_F, greatest row sum), with E from simultaneous bounds of all entries.
 
-Sources: `docs/theory/graphs-and-spectra.md#covariance-matrices`,
+Sources: `docs/theory/graphs-and-spectra.md#covariance-matrices`, `#eigenvalues-of-released-matrices`,
 `docs/theory/domains-and-grids.md#induced-domains`.
 """
 

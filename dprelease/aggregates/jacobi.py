@@ -8,6 +8,7 @@ fall quadratically (Golub and Van Loan, Matrix Computations, 8.5); ten sweeps re
 columns.
 
 Shapes: matrices `(groups, n, n)`; results `(groups, n)`, greatest first.
+Sources: `docs/theory/graphs-and-spectra.md#eigenvalues-of-released-matrices`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ is the snapped quantile. Any total map of rows keeps neighbours neighbours, gaps
 Without rows all scores are alike and every candidate is equally likely.
 
 Units: codes and candidates in steps above the lowest candidate; ranks in rows; scores in rows / b.
-Sources: `docs/theory/quantiles.md#spread-of-the-scores`; McSherry & Talwar for the law; stretches:
+Sources: `docs/theory/quantiles.md#scores-by-rank`, `#spread-of-the-scores`, `#stretches-of-candidates`; McSherry & Talwar for the law; stretches:
 Smith, "Privacy-preserving statistical estimation with optimal convergence rates".
 """
 

@@ -8,7 +8,8 @@ Rounding every cost is rounded up to a whole nano-unit of epsilon and a whole at
          which sums of floats get wrong in both directions (opendp #2131).
 Units    1 nano-unit = 1e-9 epsilon; 1 atto-unit = 1e-18 delta (a delta of 1e-12 would be rounded
          up a thousandfold by a nano-unit).
-Sources  Dwork, Kenthapadi, McSherry, Mironov, Naor, EUROCRYPT 2006 (basic composition).
+Sources  `docs/theory/composition.md#basic-composition`;
+         Dwork, Kenthapadi, McSherry, Mironov, Naor, EUROCRYPT 2006 (basic composition).
 Limits   no advanced composition: a budget needs a rule that holds whatever is asked next.
          The mechanism descriptors are kept, so a better accountant may re-evaluate the past; it
          can never lower what this one enforced at the time.

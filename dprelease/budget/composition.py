@@ -17,7 +17,8 @@ Privacy  The last two are basic composition of an (epsilon_1, delta_1) with an (
          exceeds the sum, which holds too.
 Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
 Units    epsilon and rho in nats, `Fraction`s.
-Sources  [KOV] Kairouz, Oh & Viswanath, arXiv:1311.0776. [MV] Murtagh & Vadhan, "The complexity of
+Sources  `docs/theory/composition.md#optimal-composition`, `#zcdp`, `#losses-on-a-lattice`;
+         [KOV] Kairouz, Oh & Viswanath, arXiv:1311.0776. [MV] Murtagh & Vadhan, "The complexity of
          computing the optimal composition of differential privacy", arXiv:1507.03113: exact
          heterogeneous composition is #P-hard, hence the lattice. `concentrated`, `loss_lattice`.
 Limits   different pure losses are rounded up to about 1/8192 of their sum: k of them lose at most

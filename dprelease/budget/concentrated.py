@@ -15,7 +15,8 @@ Out of   rho-zCDP gives (epsilon, delta)-DP for every alpha > 1 with ([CKS20])
          Any alpha is a proof. A float search picks a good one; the value there is computed in
          rationals with outward bounds, so the result never understates.
 Units    rho and epsilon in nats, exact `Fraction`s; results in whole nano-units.
-Sources  [BS] Bun & Steinke, arXiv:1605.02065. [CKS20] Canonne, Kamath & Steinke, "The discrete
+Sources  `docs/theory/composition.md#zcdp`, `#from-rho-to-epsilon-and-delta`;
+         [BS] Bun & Steinke, arXiv:1605.02065. [CKS20] Canonne, Kamath & Steinke, "The discrete
          Gaussian for differential privacy", arXiv:2004.00010. [FZ] Feldman & Zrnic,
          "Individual privacy accounting via a Renyi filter", arXiv:2008.11193. [WRRW] Whitehouse,
          Ramdas, Rogers & Wu, "Fully adaptive composition", arXiv:2203.05481.

@@ -17,7 +17,8 @@ Pairs    `two_points`  randomised response: P = (p, 1 - p), p = e^m/(1 + e^m). I
                        answers k steps apart and scale^2 s; already a lattice. One integer only: a
                        vector's loss depends on how its move is spread; for vectors use rho.
 Units    losses in nats (`Fraction`); weights in 2**-BITS.
-Sources  [KOV] Kairouz, Oh & Viswanath, "The composition theorem for differential privacy",
+Sources  `docs/theory/composition.md#losses-on-a-lattice`;
+         [KOV] Kairouz, Oh & Viswanath, "The composition theorem for differential privacy",
          arXiv:1311.0776. [ZDW] Zhu, Dong & Wang, "Optimal accounting of differential privacy via
          characteristic function", arXiv:2106.08567: dominating pairs compose.
 Limits   more than 2 `CELLS` cells are joined in pairs, upwards. Tails below 2**-100 go to infinity

@@ -17,6 +17,7 @@ Record   SQLite and PostgreSQL sum a table's rows before they take a debit. Such
 Method   Between two neighbouring ends of instants the sum is constant. Single instants: one sweep. Pairs: a
          sweep over u, with a tree over u' that holds the sum of the entries that read u' and not u.
 Units    whole nano- and atto-units, or exact fractions. Time O(n log n) in the number of debits.
+Sources  `docs/theory/composition.md#parallel-composition`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Record   The budget's event says {"zcdp": {"nano_epsilon", "atto_delta", "nano_r
          no sum reaches. A ledger with such a dataset has schema version 2: software that knows
          version 1 only refuses it instead of taking the ceiling for a budget.
 Units    nano-units of rho (1e-9), costs rounded up, rho_max down.
+Sources  `docs/theory/composition.md#a-budget-in-rho`.
 Limits   every release needs a rho of its own; one known by (epsilon, delta) alone is refused,
          because approximate privacy gives no zCDP. One with delta 0 counts at epsilon^2 / 2.
 """

@@ -14,7 +14,8 @@ two islands far apart, seen from the middle of their gap, say which side the loc
 A query with Jacobian J (coordinates, inputs) has loss ||diag(eta) J||_2, the spectral norm.
 
 Units    eta in 1 / (domain's unit); the composed loss in 1 / (the inputs' unit).
-Sources  [BS] Lemma 4.1, for every set, in positive terms. Its equation 4 prints the middle term of
+Sources  `docs/theory/per-instance.md#fisher-information-loss`, `docs/theory/errata.md#hu-et-al`;
+         [BS] Lemma 4.1, for every set, in positive terms. Its equation 4 prints the middle term of
          the rectified loss as Phi((t - b) / s) - Phi((t - a) / s): the sign is wrong, and eta^2 is
          negative near the centre (-0.396 at t = 0.3, s = 1, [-1, 1]; 0.926221 is right). Its
          Algorithm 1 squares the norm; the loss is the norm.

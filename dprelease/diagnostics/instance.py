@@ -18,7 +18,8 @@ order add along the realised path; since later locations depend on earlier outpu
 describes a run and is not a guarantee in advance.
 
 Units    location, sensitivity: the domain's unit; result in nats at order alpha.
-Sources  [BS] Definition 2.3, Lemma 4.8. Its Algorithm 1 and Proposition 5.1 take +c and one
+Sources  `docs/theory/per-instance.md#the-worst-neighbour`, `docs/theory/errata.md#hu-et-al`;
+         [BS] Definition 2.3, Lemma 4.8. Its Algorithm 1 and Proposition 5.1 take +c and one
          direction only, which understates the loss by up to a factor of four.
 """
 

@@ -18,7 +18,8 @@ The first integral also shows amplification on an interval, where eta <= 1 / s: 
 On a union that bound fails.
 
 Units    locations: the domain's unit; divergence in nats; alpha is a pure number above 1.
-Sources  [BS] Lemmas 4.4 and 4.7. Its equation 6 prints log[(Z(t+c)/Z(t)) (Z((1-alpha)(c+t))/Z(t))^
+Sources  `docs/theory/per-instance.md#renyi-divergence`, `docs/theory/errata.md#hu-et-al`;
+         [BS] Lemmas 4.4 and 4.7. Its equation 6 prints log[(Z(t+c)/Z(t)) (Z((1-alpha)(c+t))/Z(t))^
          (1-alpha)]: the argument should be t + (1-alpha) c and the exponent 1 / (alpha - 1) (at
          alpha = 2, t = 0.3, c = s = 1, [-1, 1]: 0.280452; the printed form gives 1.0).
 Limits   relative error 1e-10 for |t - u| up to thousands of scales and locations up to 100 scales

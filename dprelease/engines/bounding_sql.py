@@ -30,6 +30,8 @@ Codes and groups pass the windows in the narrowest type that holds them, and lea
 
 Not chosen: a list aggregate of the first rows (`arg_min(…, n)`), which cannot spill; COUNT over
 each unit's window, which sorts everything once more.
+
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#contribution-bounding`.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ holds for all data is `rank_error`.
 Units: candidates in steps of `step`; scores in rows times the target's denominator.
 Shapes: exact `(groups, 1)`, the `ranks.Stretches` of each group; raw `(groups, 1)`, the candidate's
 place among the allowed ones.
+
+Sources: `docs/theory/quantiles.md#rank-errors`, `#scores-by-rank`, `docs/theory/certificates.md#scores`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ limits are moved one candidate apart.
 
 Units: codes in steps above the lowest candidate; epsilon in nats. Shapes: exact `(groups, 1)`, the
 `joint_ranks.Positions` of each group; raw `(groups, 2 + degree + 1)`, Python integers: both codes, then noisy cells.
-Source: `docs/theory/winsorised-statistics.md#two-draws`.
+Sources: `docs/theory/winsorised-statistics.md#two-draws`, `#what-the-interval-is-for`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 Privacy. For |q - q'| = k the loss is k / b + |log C(q) - log C(q')| (proved, attained), growing
 along chains, so pairs at distance min(sensitivity, width) decide. Truncating at the scale
-sensitivity / epsilon is *not* private at epsilon; the scale is re-calibrated here.
+sensitivity / epsilon is in general *not* private at epsilon (it is on one interval that is no wider
+than the sensitivity); the scale is re-calibrated here.
 
 * one interval: d + log1p((1 - e^-d)(1 - e^-(k - d)) / (1 - e^-k)), d = sensitivity / b,
   k = width / b, worst pair at an end; decreasing in b; b in [1, 2] sensitivity / epsilon;

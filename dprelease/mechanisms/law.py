@@ -10,7 +10,8 @@ compares it with a rational lower bound of e^epsilon. Everything after the raw d
 into the allowed set, intervals) is a fixed function of the raw draw: post-processing.
 
 Units    answers, sensitivity, outputs: grid steps. epsilon: nats. Errors: steps, or steps squared.
-Sources  `docs/theory/certificates.md#what-a-certificate-says`.
+Sources  `docs/theory/domains-and-grids.md#clamp-to-the-hull`;
+         `docs/theory/certificates.md#what-a-certificate-says`.
 Limits   hulls must lie within +-2**60 steps.
 """
 

@@ -15,8 +15,8 @@ Erratum  none known.
 Units    sensitivity, locations: the domain's unit; epsilon in nats; gamma in (0, 1).
 Sources  Geng & Viswanath, "The optimal mechanism in differential privacy": shape, and
          gamma = 1 / (1 + e^(epsilon / 2)) for absolute error; grid and remap:
-         `docs/theory/kernels-and-boundaries.md#staircase` (within 1.05 of the linear-programming
-         optimum on 100 of 105 configurations).
+         `docs/theory/kernels-and-boundaries.md#staircase`. Compared with the linear-programming
+         optimum: `benchmarks/results/utility.md`.
 Limits   curves are float64 and describe the nearest map. epsilon >= 2**-14 on a grid.
 """
 

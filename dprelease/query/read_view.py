@@ -8,7 +8,8 @@
 
 Stability. A row of the view is made from one private row and public rows alone, and every join
 names a key that is unique in its public table (the engine checks it there), so a private row gives
-at most one row of the view: neighbouring tables have neighbouring views, for every unit. A filter
+at most one row of the view: neighbouring tables have neighbouring views, for every unit
+(`docs/theory/sensitivities-and-contribution-bounding.md#views`). A filter
 or an inner join takes rows away, so the number of rows is private
 (`docs/theory/sensitivities-and-contribution-bounding.md#when-the-number-of-rows-is-public`);
 `keeps_rows` says whether neither occurs.

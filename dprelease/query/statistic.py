@@ -1,6 +1,6 @@
 """Statistics as text: `mean(age)`, `histogram(hour, [0, 6, 12, 18, 24])`, or a mapping of options.
 
-Only the form is checked here; `dprelease.query.release` checks names and kinds against a schema.
+Only the form is checked here; `dprelease.query.merge` and `.spec` check names and kinds against a schema.
 Arguments are texts: an unquoted column, a condition as written, a quantile's p, a histogram's edges.
 """
 

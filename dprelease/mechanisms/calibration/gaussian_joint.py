@@ -22,7 +22,8 @@ largest bound first, until the bound is within `GAP` of its own largest single p
 between nodes can add is estimated from second differences and added.
 
 Units    the domain's unit; nats.
-Sources  discretisation: Doroshenko, Ghazi, Kamath, Kumar & Manurangsi, "Connect the Dots: Tighter
+Sources  `docs/theory/kernels-and-boundaries.md#bounded-gaussian-with-delta`;
+         discretisation: Doroshenko, Ghazi, Kamath, Kumar & Manurangsi, "Connect the Dots: Tighter
          Discrete Approximations of Privacy Loss Distributions", arXiv:2207.04380. Monotone likelihood
          ratios: elementary.
 Limits   float64; places are nodes, not a proof between them. Checked against mpmath in

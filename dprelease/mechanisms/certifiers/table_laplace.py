@@ -10,7 +10,7 @@ Privacy. W[d + 1] <= W[d] and W[d + 1] >= r W[d], r = p / 2**60, exactly. Hence 
 
 and Z(q + 1) >= r Z(q) makes the right side grow along any chain q, q + 1, ..., so only pairs at
 distance s = min(sensitivity, hull) need checking: all of them, with answers inside gaps included.
-(Checking only pairs inside D would understate the loss by up to 11 nats.) Z is an exact int64
+(Pairs inside D alone may have a smaller loss than those in gaps.) Z is an exact int64
 vector; its largest ratio is found in float64, recomputed exactly, and widened by 2**-50, more
 than the float comparison can err; r**-s is computed in outward-rounded 256-bit integers.
 

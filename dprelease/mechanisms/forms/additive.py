@@ -9,7 +9,8 @@ draw has that loss for any two clamped answers at most `distance` steps apart, a
 post-processing. The answer itself is never snapped.
 
 Units    grid steps; epsilon in nats.
-Sources  noise: see the noise's module. Remap: `boundaries/remap.py`.
+Sources  `docs/theory/kernels-and-boundaries.md#noise-and-a-fixed-map`, `docs/theory/intervals.md#additive-laws`;
+         noise: see the noise's module. Remap: `boundaries/remap.py`.
 Limits   pmf and table remaps enumerate the hull; huge hulls have closed-form errors only.
 """
 

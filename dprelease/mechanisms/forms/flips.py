@@ -22,7 +22,8 @@ Errors. Beside a best candidate, which has the coin 1, the integral of another z
 is chosen with a chance of at most v_z / 2 (`lead`).
 
 Units    scores, spread: integers (ranks, counts); epsilon in nats.
-Sources  McKenna & Sheldon, "Permute-and-flip: a new mechanism for differentially private selection" (2020).
+Sources  `docs/theory/certificates.md#permute-and-flip`, `#what-permute-and-flip-gains-and-costs`;
+         McKenna & Sheldon, "Permute-and-flip: a new mechanism for differentially private selection" (2020).
 Limits   `FLIP_LIMIT` candidates: each has its coin.
 """
 

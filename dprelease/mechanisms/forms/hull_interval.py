@@ -5,6 +5,7 @@ distribution function per halving, whatever the size of the domain. An empty set
 end of the hull.
 
 Units    answers and draws in grid steps. Shapes: `(groups,)`.
+Sources  `docs/theory/intervals.md#inversion`.
 Limits   hulls within +-2**60 steps, so that the sum of two points fits 64 bits.
 """
 

@@ -8,7 +8,8 @@ gaps included) and over all outputs. It is found in float64, recomputed exactly,
 2**-46, more than the float comparison can err.
 
 Units    answers, outputs: grid steps; epsilon in nats.
-Sources  `docs/theory/certificates.md#explicit-rows`.
+Sources  `docs/theory/intervals.md#explicit-tables`;
+         `docs/theory/certificates.md#explicit-rows`.
 Limits   few rows (`ROW_LIMIT`): randomised response and small optimal tables. The law need not be
          monotone in the answer, so intervals invert acceptance sets instead of tail chances.
 """

@@ -11,7 +11,8 @@ Sampler  discrete Laplace proposals of scale t = isqrt(square) + 1, kept with pr
          1/e and a rest: integer comparisons of uniform bits only, no float.
 
 Units    grid steps, steps squared; rho in nats.
-Sources  [CKS20] Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy",
+Sources  `docs/theory/composition.md#zcdp`, `docs/theory/certificates.md#exact-sampling`;
+         [CKS20] Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy",
          arXiv:2004.00010.
 Limits   square <= 2**24 (4096 steps per scale), so that all products stay inside int64. Running
          time depends on the bits drawn.

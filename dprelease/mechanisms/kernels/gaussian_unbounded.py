@@ -5,7 +5,8 @@ integers: probability exp(-(|d| t - square)^2 / (2 square t^2)), whole factors 1
 geometric draws, the rest by von Neumann's series with coins of any denominator. No float decides.
 
 Units    grid steps, steps squared.
-Sources  [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010, Algorithm 3.
+Sources  `docs/theory/certificates.md#exact-sampling`;
+         [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010, Algorithm 3.
 Limits   running time depends on the bits drawn.
 """
 

@@ -16,7 +16,8 @@ or two further coins flipped together (`sampling.exp_coin`). No product of two l
 formed, so nothing leaves int64 and no float takes part.
 
 Units    grid steps.
-Sources  the split into blocks follows [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010, Algorithm 2,
+Sources  `docs/theory/certificates.md#exact-sampling`;
+         the split into blocks follows [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010, Algorithm 2,
          and its coin e^-x; elementary otherwise.
 Limits   the number of attempts depends on the answer; what is released does not show it.
 """

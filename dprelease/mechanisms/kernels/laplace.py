@@ -8,7 +8,8 @@ for cells and for anything a unit can split over several coordinates. The loss i
 number; no approximation is involved.
 
 Units    grid steps; rate in nats per step; scale = 1 / rate in steps.
-Sources  [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010: the exact sampler. Geometric noise:
+Sources  `docs/theory/kernels-and-boundaries.md#noise-and-a-fixed-map`, `docs/theory/certificates.md#exact-sampling`;
+         [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010: the exact sampler. Geometric noise:
          Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms".
 Sampler  s and t are integers of any size; where t > 2**52 the draws are Python integers.
 Limits   rate <= 64 (more noise than asked beyond that). A draw needs fewer than 1024 geometric

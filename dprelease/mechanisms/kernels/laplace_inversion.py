@@ -12,7 +12,8 @@ decision is that of the real number U: the draw is exact, and its time does not 
 noise would land in D.
 
 Units    grid steps.
-Sources  Devroye, "Non-Uniform Random Variate Generation", section II.2; lazy digits: Knuth & Yao,
+Sources  `docs/theory/certificates.md#exact-sampling`;
+         Devroye, "Non-Uniform Random Variate Generation", section II.2; lazy digits: Knuth & Yao,
          "The complexity of nonuniform random number generation".
 Limits   one draw takes some milliseconds, and the time of two powers per run. More digits are needed
          with a probability of at most (number of comparisons) * 2**-64 each time, whatever q is.

@@ -9,7 +9,8 @@ is enough to break pure privacy (Mironov 2012). Here every decision is an intege
 * `uniform_each`: uniform below a bound per element, by rejection from the next power of two.
 
 Units    none; counts and integers.
-Sources  [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010.
+Sources  `docs/theory/certificates.md#exact-sampling`;
+         [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010.
 Limits   running time depends on the bits drawn (rejection). A source that never brings a value
          ends as InternalError after `ROUND_LIMIT` rounds instead of looping: a stuck source must
          not release anything.

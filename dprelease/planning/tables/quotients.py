@@ -36,7 +36,7 @@ __all__ = [
     "Size",
     "Span",
     "parts_of",
-    "per_row",
+    "row_range",
     "settled",
     "size_of",
     "span_of",
@@ -121,11 +121,11 @@ def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
     error that of columns in the middle of their ranges.
     """
     step = top.options[0].step_size / bottom.options[0].step_size
-    low, high, start = per_row(top)
+    low, high, start = row_range(top)
     if not quotient.member.context.columns:
         return Span(low, high, start, step, _mean_square(low, high), 1.0)
     first, last = (Fraction(end) / step for end in quotient.member.domain.hull)
-    each = sum(per_row(bottom)[:2]) / 2
+    each = sum(row_range(bottom)[:2]) / 2
     typical = min(max(float(first), (low + high) / 2 / each), float(last))
     bend = _BEND if first >= 0 else 1
     return Span(math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each, bend)
@@ -136,7 +136,7 @@ def _mean_square(low: int, high: int) -> float:
     return (low * low + low * high + high * high) / 3
 
 
-def per_row(member: Member) -> tuple[int, int, Fraction]:
+def row_range(member: Member) -> tuple[int, int, Fraction]:
     """Return what one row adds to a sum at least and at most, in steps, and the value that steps start from."""
     (low, _), step_size = member.options[0].weights[0], member.options[0].step_size
     return low, low + member.context.scale, member.context.lowest - low * step_size

@@ -20,7 +20,7 @@ from dprelease.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair
 from dprelease.measurements.members import Member
 from dprelease.planning.tables.families import Family
-from dprelease.planning.tables.quotients import per_row
+from dprelease.planning.tables.quotients import row_range
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import feasible_values
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -61,7 +61,7 @@ def paired(fits: Sequence[PlannedFit], families: Sequence[Family]) -> tuple[Plan
         counts = next((f for f in families if f.name == _rows_of(family)), None)
         same = counts is not None and set(counts.members) == set(family.members)
         if counts is not None and same and not fit.totals and _plain(family):
-            low, high, _ = per_row(next(iter(family.members.values())))
+            low, high, _ = row_range(next(iter(family.members.values())))
             fit = replace(fit, counts=counts.name, low=low, high=high)  # noqa: PLW2901
         out.append(fit)
     return tuple(out)
