@@ -16,6 +16,7 @@ from dprelease.errors import ArgumentError
 from dprelease.fitted import broken, faults, fits_of
 from dprelease.formats.json_ import manifest_bytes
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
+from tests.sizes import whole
 
 GAP = {"statistic": "count", "domain": {"range": [0, 5000], "forbidden": [[0, 10]]}}
 CASES = {
@@ -47,7 +48,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_values_add_up_and_are_allowed_whatever_is_drawn(name: str) -> None:
     made = CASES[name]
-    for seed in range(3):
+    for seed in range(whole(1, 3)):
         release = dp.release(people(seed=seed), made)
         plan, noised = release.plan, release.noised
         assert release.manifest["validation"]["ok"]

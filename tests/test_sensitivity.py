@@ -21,6 +21,7 @@ from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, bound, sensitivity, unit_bounds
 from tests.planning.requests import asked, planned
+from tests.sizes import whole
 
 ONE = ((),)
 
@@ -96,7 +97,7 @@ def norm(weights: tuple[tuple[int, ...], ...], one: tuple[int, ...], two: tuple[
 
 
 class TestRowMoves:
-    @settings(max_examples=400)
+    @settings(max_examples=whole(150, 400))
     @given(measured())
     def test_never_below_brute_force_whatever_is_summed(
         self, made: tuple[BoundedQuery, Measurement]

@@ -40,6 +40,7 @@ TABLE_1 = (
     (3.0, 44.0, 27.2),
 )
 Rule = Literal["exact", "chen_hale"]
+POINTS = 20  # of each curve
 # A ring of ten nodes with four chords; node 0 has degree 4.
 EDGES = [(i, (i + 1) % 10) for i in range(10)] + [(0, 5), (0, 3), (2, 7), (4, 8)]
 
@@ -107,7 +108,7 @@ def main(folder: Path) -> None:
         )
     flat = np.sqrt(np.array([100, 64]) / 12 + (np.array([5, 5]) - truth) ** 2)
     print(f"  a uniform draw over the box: {flat[0]:.3f} and {flat[1]:.3f}, at no privacy cost")
-    at = np.geomspace(0.1, 3, 20)
+    at = np.geomspace(0.1, 3, POINTS)
     lines = [
         Line("generalized Gaussian", at.tolist(), (132 / at).tolist(), dashed=True),
         Line("bounded, Theorem 3.4", at.tolist(), [variance(e, "chen_hale", PRINTED) for e in at]),

@@ -18,6 +18,7 @@ from dprelease.aggregates.pair_pivot import (
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from tests.sizes import whole
 
 Floats = npt.NDArray[np.float64]
 GROUPS = 1500
@@ -118,7 +119,7 @@ def test_no_signal_gives_everything() -> None:
 
 
 def test_always_a_valid_interval() -> None:
-    raw = np.random.default_rng(5).normal(0, 40, (2000, 9))
+    raw = np.random.default_rng(5).normal(0, 40, (whole(500, 2000), 9))
     for low, high, reach in (
         (*covariance_interval(raw, 3.0, 0.95), 0.25),
         (*covariance_interval(raw[:, :4], 3.0, 0.95), 0.25),

@@ -38,9 +38,10 @@ from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import X, planned
+from tests.sizes import whole
 from tests.test_recompute import TOGETHER, plan_of
 
-COUNT = 40
+COUNT = whole(10, 40)
 REQUESTS = [
     GridRequest(GridSet.from_runs([(0, 60)]), 5, Fraction(1)),
     GridRequest(GridSet.from_runs([(-9, 2), (20, 20), (31, 40)]), 3, Fraction(1, 2)),
@@ -194,7 +195,7 @@ STREAMS = {
     "all zero": lambda n: bytes(n),
     "all one": lambda n: b"\xff" * n,
     "repeating": lambda n: (b"\x00\xff\x5a" * (n // 3 + 1))[:n],
-    "counting": lambda n: bytes(i % 256 for i in range(n)),
+    "counting": lambda n: (bytes(range(256)) * (n // 256 + 1))[:n],
     "alternating bits": lambda n: b"\xaa" * n,
 }
 

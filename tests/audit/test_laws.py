@@ -26,12 +26,13 @@ from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws, rho_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus
+from tests.sizes import whole
 
 FAMILIES = {
     "bounded_gaussian", "bounded_laplace", "discrete_laplace", "optimal_grid",
     "randomized_response", "rectified_laplace", "reflected_laplace", "staircase",
 }  # fmt: skip
-REQUESTS = 60
+REQUESTS = whole(30, 60)
 
 
 def laws():
@@ -72,7 +73,7 @@ def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):
         count += 1
         largest = max(largest, worst.nats / float(law.epsilon))
     assert seen == FAMILIES
-    assert count >= 300
+    assert count >= whole(150, 300)
     evidence(
         "exact probabilities of every law",
         f"{count} plans of {len(seen)} families, all answers, all outputs",
@@ -116,7 +117,7 @@ def test_every_finite_law_keeps_its_renyi_divergence(evidence):
         if law.family not in INFINITE:
             assert largest_renyi(law) <= float(rho_upper(law)) * (1 + 1e-9) + 1e-12, law.to_json()
             count += 1
-    assert count >= 200
+    assert count >= whole(100, 200)
     assert largest_renyi(narrow := BoundedLaplaceLaw.calibrate(WIDE)) > 0.75 * float(
         rho_upper(narrow)
     )

@@ -29,7 +29,7 @@ from dprelease.secret import Secret
 from tests.planning.requests import asked
 from tests.sizes import whole
 
-PLANS = whole(40, 108)
+PLANS = whole(25, 108)
 MANY = 600
 CAP = 300
 EXPECTED_REFUSALS = {"DPR206", "DPR210", "DPR211", "DPR212", "DPR213"}
@@ -179,7 +179,7 @@ def violations(plan: ReleasePlan, table: pa.Table) -> int:
 def test_the_corpus_is_large_and_covers_what_it_says() -> None:
     made, refused = corpus()
     plans = tuple(made.values())
-    assert len(plans) >= whole(36, 100)
+    assert len(plans) >= whole(23, 100)
     assert set(refused) <= EXPECTED_REFUSALS
     assert {len(p.keys) for p in plans} >= {1, 2, 4, MANY}
     assert {p.adjacency.value for p in plans} == {"add_remove", "substitution"}
@@ -213,7 +213,7 @@ def test_no_value_of_any_plan_leaves_its_domain_or_its_step() -> None:
         checked += table.num_rows
         wrong += violations(plan, table)
     assert wrong == 0
-    assert checked > whole(15_000, 50_000)
+    assert checked > whole(10_000, 50_000)
 
 
 def test_a_wrong_domain_or_step_is_noticed() -> None:
@@ -233,8 +233,8 @@ def test_a_wrong_domain_or_step_is_noticed() -> None:
 
 @pytest.mark.parametrize("spikes", ["allow", "forbid"])
 def test_a_million_values_of_gapped_statistics(spikes: str) -> None:
-    """Two statistics of 250,000 groups, twice: 10**6 values."""
-    groups = [f"k{i}" for i in range(250_000)]
+    """Two statistics of 250,000 groups, twice: 10**6 values; a fifth of them in every run."""
+    groups = [f"k{i}" for i in range(whole(50_000, 250_000))]
     domain = {"range": [0, 1_000], "forbidden": [[10, 25], [500, 501], [700, 990]]}
     plan = make_plan(
         asked(
@@ -249,5 +249,5 @@ def test_a_million_values_of_gapped_statistics(spikes: str) -> None:
     )
     exact = synthetic(plan.query, len(groups), None, 8)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, execute.draw(plan, exact))
-    assert table.num_rows == 500_000
+    assert table.num_rows == 2 * len(groups)
     assert violations(plan, table) == 0

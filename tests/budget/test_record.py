@@ -7,12 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.budget.record import Entry, Key, canonical, protected_unit
 from dprelease.errors import ArgumentError, ConfigError
 from tests.budget.samples import entry
+from tests.sizes import whole
 
 TRAVERSAL = ["", "..", "a/b", "a\\b", "a.b", "a b", "a\n", "\x00", "é", "x" * 65, ".hidden", "٣"]
 
@@ -27,6 +28,7 @@ def test_names_that_could_leave_a_folder_are_refused(name, part):
         assert f"`{name[:60]}`" in caught.value.what
 
 
+@settings(max_examples=whole(25, 100))
 @given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))
 def test_plain_names_are_keys(name):
     assert str(Key(name, name, name)) == f"{name}/{name}/{name}"

@@ -16,6 +16,7 @@ from tests.faults.disk import Disk, Event
 from tests.faults.protocol import COST, check, published
 from tests.faults.sizes import POWER_STATES, POWER_VARIANTS, memory_folder
 from tests.faults.tracing import can_trace, power_cuts, traced
+from tests.sizes import whole
 
 WITNESSES = {"created", "debited", "drawn", "committed", "published", "done"}
 
@@ -82,7 +83,7 @@ def test_no_power_cut_takes_back_what_was_promised(trace, place, evidence):
         recovered(folder, witnesses, payload)
         shutil.rmtree(folder)
         count += 1
-    assert count >= 100
+    assert count >= whole(50, 100)
     evidence(
         "power loss",
         f"{count} of {total} states of a trace of {len(events)} calls, torn at 512 B",

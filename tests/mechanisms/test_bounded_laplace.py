@@ -18,6 +18,7 @@ from dprelease.mechanisms.calibration.laplace_loss import LossView, interval_los
 from dprelease.numeric import exact
 from dprelease.schema.domain import Domain
 from tests.reference import laplace as reference
+from tests.sizes import whole
 
 GAPPED = Domain(0, 12, forbidden=[(4, 6)])
 ISLANDS = Domain.from_pieces([(0, "0.000001"), (1, "1.000000001"), (4, "4.01")])
@@ -66,7 +67,7 @@ def test_the_loss_over_hull_pairs_matches_brute_force(domain: Domain, epsilon: f
     sensitivity = 0.3 if domain.hull[1] < 2 else 1.2
     mechanism = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
     low, high = domain.hull
-    pairs = [(q, q + sensitivity) for q in np.linspace(low, high - sensitivity, 41).tolist()]
+    pairs = [(q, q + sensitivity) for q in np.linspace(low, high - sensitivity, whole(15, 41)).tolist()]
     brute = max(reference.pair_loss(domain.pieces, q, r, mechanism.scale) for q, r in pairs)
     loss = mechanism.loss(sensitivity=sensitivity)
     assert brute <= epsilon
@@ -251,7 +252,7 @@ def test_rules() -> None:
     st.integers(1, 40),
     st.sampled_from([0.05, 0.4, 1.0, 4.0]),
 )
-@settings(max_examples=12)
+@settings(max_examples=whole(5, 12))
 def test_unions_stay_within_epsilon_at_random_hull_pairs(
     parts: list[tuple[int, int]], sensitivity: int, epsilon: float
 ) -> None:

@@ -24,6 +24,7 @@ from dprelease.pipeline.schedule import FixedClock, job, tick
 from dprelease.validate.rules import check
 from tests.folders import remade, write
 from tests.pipeline.tiny import loaded, pipeline
+from tests.sizes import whole
 
 WEEK = "2026-W02"
 CLOSES = datetime(2026, 1, 13, tzinfo=UTC)  # Monday the 12th in Dublin, and the delay of a day
@@ -214,7 +215,7 @@ def test_the_scheduler_never_runs_early(config):
     """At every hour of three weeks, whatever is due is over."""
     at = datetime(2026, 1, 5, tzinfo=UTC)
     released = []
-    for hour in range(0, 21 * 24, 7):
+    for hour in range(0, 21 * 24, whole(11, 7)):
         clock = FixedClock(at + timedelta(hours=hour))
         for due in due_periods(config, clock.at, 4):
             assert closes_at(config, due.period) <= due.at <= clock.at

@@ -163,7 +163,7 @@ def expressions() -> st.SearchStrategy[str]:
     return condition
 
 
-@settings(max_examples=whole(100, 250))
+@settings(max_examples=whole(30, 250))
 @given(text=expressions())
 def test_sql_agrees_with_the_plain_evaluation(table: duckdb.DuckDBPyConnection, text: str) -> None:
     code = ""

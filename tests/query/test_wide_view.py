@@ -86,7 +86,8 @@ def _answered(sql: str, table: pa.Table) -> Any:
 @pytest.mark.parametrize("sql", TOTAL.values(), ids=TOTAL)
 def test_no_cell_stops_what_is_calculated_of_one_row(sql: str, odd: str) -> None:
     assert _answered(sql, _table(PLAIN, ODD[odd]))
-    assert _answered(sql, _table(PLAIN))
+    if odd == next(iter(ODD)):  # once, whatever is odd
+        assert _answered(sql, _table(PLAIN))
 
 
 def test_a_failure_is_null_and_the_rest_of_the_condition_stands() -> None:

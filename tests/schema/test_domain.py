@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ArgumentError
 from dprelease.numeric import exact
 from dprelease.schema.domain import Box, Domain, GridSet
+from tests.sizes import whole
 
 numbers = st.fractions(-20, 20, max_denominator=8)
 steps = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 10), Fraction(3), Fraction(2, 7)])
@@ -100,6 +101,7 @@ def test_nearest_is_the_closest_allowed_point_ties_low(domain: Domain, x: Fracti
             assert near == min(r for r in rivals if abs(r - point) == best)
 
 
+@settings(max_examples=whole(40, 100))
 @given(domains(), domains(), numbers)
 def test_intersection(a: Domain, b: Domain, x: Fraction) -> None:
     both = a.intersect(b)

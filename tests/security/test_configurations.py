@@ -87,7 +87,7 @@ class Opened:
         monkeypatch.setattr(builtins, "open", watched)
 
 
-MUTANTS = sized(whole(300, 1000), 10_000)
+MUTANTS = sized(whole(150, 1000), 10_000)
 
 
 def look(error: DpreleaseError) -> None:

@@ -180,8 +180,8 @@ def same(got: Any, wanted: Any) -> bool:
     return (got is None and wanted is None) or (type(got) is bool and got == wanted)
 
 
-CONDITIONS = sized(whole(160, 500), 5000)
-SELECTS = sized(whole(300, 1000), 20_000)
+CONDITIONS = sized(whole(80, 500), 5000)
+SELECTS = sized(whole(150, 1000), 20_000)
 PARSED: list[int] = []
 BEGAN: list[float] = []
 

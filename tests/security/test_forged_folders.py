@@ -31,7 +31,7 @@ from tests.folders import (
     write,
 )
 from tests.forgeries import FORGERIES, ONLY_THE_LEDGER
-from tests.sizes import NIGHTLY
+from tests.sizes import NIGHTLY, some
 
 peak = load("peak")
 
@@ -102,7 +102,7 @@ def test_every_forgery_says_what_it_claims():
     assert all(f.claims for f in (*FORGERIES.values(), *ONLY_THE_LEDGER.values()))
 
 
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", some(FORGERIES, 6))  # all of them in one process: below
 def test_a_forged_folder_does_not_verify(honest, tmp_path, name):
     ok, said = answer(forged_folder(honest[0], FORGERIES[name], tmp_path / "release"))
     assert not ok, f"{name} verifies: {FORGERIES[name].claims}"
@@ -129,7 +129,9 @@ def test_all_forgeries_within_their_time_and_memory(honest, tmp_path, evidence):
     for i, (name, forgery) in enumerate(FORGERIES.items()):
         folder = forged_folder(honest[0], forgery, tmp_path / str(i))
         started = time.perf_counter()
-        assert not answer(folder)[0], name
+        ok, said = answer(folder)
+        assert not ok, f"{name} verifies: {forgery.claims}"
+        assert said, name
         slowest = max(slowest, time.perf_counter() - started)
         shutil.rmtree(folder)
     grown = peak.peak_bytes() - before

@@ -36,7 +36,7 @@ from tests.sizes import NIGHTLY, sized, whole
 
 CANARY = "CANARY9041"
 SALT = b"salt"
-TABLES = sized(whole(5, 8), 1000)
+TABLES = sized(whole(3, 8), 1000)
 PAID = Receipt("1", "0", "one unit")
 BASE: dict[str, Any] = {
     "dprelease": "schema/1",

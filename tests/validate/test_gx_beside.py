@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.run import init_ledger
+from dprelease.pipeline.starter import create_starter
 from dprelease.validate import gx, gx_beside, gx_judge
 from dprelease.validate.rules import has_tidy_columns
+from tests.sizes import some
 from tests.validate.test_gx import BROKEN, GOOD
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +51,7 @@ def asked(release):
 
 RELEASES = {"good": GOOD} | {
     name: release
-    for name, (release, _) in BROKEN.items()
+    for name, (release, _) in some(BROKEN.items(), 4)
     if has_tidy_columns(release.table, release.plan)
 }
 
@@ -114,15 +118,8 @@ def ran(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([environment.pop("first", ""), str(ROOT)]).lstrip(os.pathsep),
     }
-    script = "from dprelease.cli import main; main()"
-    for arguments in (["init"], ["ledger", "init", "pipelines/clinic_weekly.yaml"]):
-        subprocess.run(
-            [sys.executable, "-c", script, *arguments],
-            cwd=folder,
-            env=env,
-            check=True,
-            capture_output=True,
-        )
+    create_starter(folder)
+    init_ledger(load_pipeline(folder / "pipelines" / "clinic_weekly.yaml"))
     return subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=folder,

@@ -17,6 +17,7 @@ from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 from dprelease.schema.domain import Box
 from tests.reference import gaussian as reference
+from tests.sizes import some, whole
 
 ROWS = [row for row in json.loads(reference.TABLE.read_text()) if row["name"] in ("joint", "worst")]
 UNIT = Domain(0, 1)
@@ -81,7 +82,7 @@ def test_no_pair_of_places_exceeds_it() -> None:
             ]
             for side, c, s in zip(sides, distances, scales, strict=True)
         ]
-        for places in product(*ways):
+        for places in some(product(*ways), 5):
             seen = max(seen, pair_delta(list(places), epsilon))
         assert found >= seen * (1 - 5e-4)
         assert found <= seen * 1.06
@@ -167,7 +168,7 @@ def test_answers_in_the_domain_are_all_admissible_pairs() -> None:
         domain = Domain.from_pieces(pieces)
         m = BoundedGaussian(domain, scale=scale, answers="domain")
         found = m.delta(epsilon=epsilon, sensitivity=sensitivity)
-        points = [q for q in np.linspace(0, 1, 201).tolist()
+        points = [q for q in np.linspace(0, 1, whole(101, 201)).tolist()
                   if any(a - 1e-12 <= q <= b + 1e-12 for a, b in pieces)]  # fmt: skip
         side, seen = Side.of(domain), 0.0
         for q, r in product(points, repeat=2):

@@ -21,6 +21,7 @@ from dprelease.mechanisms.calibration.gaussian_scale import (
 from dprelease.numeric import exact
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference
+from tests.sizes import whole
 
 EPSILONS = [0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 GRAPH = Box([(0, 10), (1, 9)])  # algebraic connectivity and degree on 10 nodes, [BG] section 4
@@ -41,7 +42,7 @@ def random_domain(pick: random.Random, gaps: int) -> Domain:
 def test_random_intervals_and_unions(part: int) -> None:
     pick = random.Random(f"scales {part}")
     with mp.workdps(40):
-        for i in range(54):
+        for i in range(whole(18, 54)):
             domain = random_domain(pick, i % 3)
             width = float(domain.width)
             sensitivity = float(f"{width * 10 ** pick.uniform(-4, 0.2):.4g}")

@@ -24,6 +24,7 @@ from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import enumerate_law, hull, worst_ratio
+from tests.sizes import whole
 
 GAPPED = GridSet.from_runs([(-5, 4), (12, 12), (20, 29)])
 
@@ -39,7 +40,7 @@ def grids(draw: st.DrawFn) -> GridSet:
 
 
 @given(grids(), st.integers(1, 60), st.fractions(Fraction(1, 100), 10, max_denominator=100))
-@settings(max_examples=40)
+@settings(max_examples=whole(15, 40))
 def test_the_certificate_bounds_the_enumerated_loss(
     allowed: GridSet, sensitivity: int, epsilon: Fraction
 ) -> None:

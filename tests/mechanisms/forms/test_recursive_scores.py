@@ -16,11 +16,15 @@ from dprelease.entropy import SystemBits
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from tests.contracts.recursive_rank_worlds import COPIES, WORLDS, Law, Table, drawer, positions
+from tests.sizes import some
 
 Outcome = tuple[int, ...]
 
 
 TABLES = [(), (1,), (0, 0, 2), (0, 1, 1, 1, 2), (2,) * 9, (0,) * 7 + (1,) * 2 + (2,) * 30]
+
+
+SPOTS = some(range(0, 3 * COPIES, 5), 2)
 
 
 @pytest.mark.parametrize("last", [None, 40_000, 100, 0])
@@ -37,7 +41,7 @@ def test_runs_weigh_what_every_copy_weighs(name: str, last: int | None) -> None:
         copies = draw.candidates_of(positions(rows, targets))
         table = Table(rows, 3, targets, tree)
         for node, unit, spot in zip(nodes, steps(nodes), tree, strict=True):
-            ends = [[None] if end is None else range(0, 3 * COPIES, 5) for end in spot[1:3]]
+            ends = [[None] if end is None else SPOTS for end in spot[1:3]]
             for lo, hi in itertools.product(*ends):
                 if lo is None or hi is None or lo <= hi:
                     assert runs(copies, node, unit, (lo, hi), law) == {

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ConfigError
@@ -15,6 +15,7 @@ from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.contracts import MAX_BYTES, draft_schema, read_contract
 from dprelease.schema.importers.draft import DraftColumn, DraftTable, as_number, write_draft
+from tests.sizes import whole
 
 ODCS = """\
 apiVersion: v3.2.0
@@ -192,6 +193,7 @@ COLUMNS = st.builds(
 )
 
 
+@settings(max_examples=whole(30, 100))
 @given(st.lists(COLUMNS, min_size=1, max_size=4, unique_by=lambda c: c.name), NAMES)
 def test_every_draft_is_yaml_with_the_columns_that_need_no_answer(columns, name):
     text = write_draft(DraftTable(name, "a standard", tuple(columns)), "contract.yaml")
