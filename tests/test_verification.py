@@ -27,6 +27,7 @@ from dprelease.validate.verdict import RuleResult, Verdict
 from dprelease.verification import verify
 from tests.end_to_end.projects import clinic
 from tests.folders import remade
+from tests.sizes import some
 
 
 @pytest.fixture(scope="module")
@@ -273,15 +274,16 @@ def test_a_missing_ledger_is_a_failed_check(copy, tmp_path):
 @pytest.mark.parametrize(
     "key", ["plan", "draw", "guarantee", "files", "receipt", "software", "request"]
 )
-@pytest.mark.parametrize("value", [None, [], {}, "x", {"epsilon": {}}])
+@pytest.mark.parametrize("value", some([None, [], {}, "x", {"epsilon": {}}], 2))
 def test_a_broken_manifest_fails_checks_without_a_traceback(copy, key, value):
     manifest = manifest_of(copy)
     manifest[key] = value
     (copy / "release.json").write_text(json.dumps(manifest))
     assert failed(copy)
-    del manifest[key]
-    (copy / "release.json").write_text(json.dumps(manifest))
-    assert failed(copy)
+    if value is None:  # once, whatever the value
+        del manifest[key]
+        (copy / "release.json").write_text(json.dumps(manifest))
+        assert failed(copy)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"dprelease": 2}', "[" * 100_000])

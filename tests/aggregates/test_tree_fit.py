@@ -13,7 +13,7 @@ from dprelease.aggregates.tree_fit import Noisy, bin_ends, fitted_bins, half_wid
 from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
-from tests.sizes import some
+from tests.sizes import some, whole
 
 LEVEL = 0.95
 TREES = (Tree(4, (2, 1)), Tree(6, (3, 1)), Tree(5, (1,)), Tree(4, (2, 1), known=True))
@@ -107,11 +107,12 @@ def test_bins_are_covered_in_ten_thousand_draws(tree: Tree, noise: Noise) -> Non
 def test_shares_are_covered_in_ten_thousand_draws_and_by_a_tenth_less_they_are_not(
     tree: Tree, noise: Noise, bins: tuple[int, ...]
 ) -> None:
-    exact = np.tile(np.array(bins, dtype=object), (10_000, 1))
+    count = whole(4_000, 10_000)
+    exact = np.tile(np.array(bins, dtype=object), (count, 1))
     low, high = share_ends(noisy(tree, exact, noise, 3), noise, LEVEL)
     true = np.cumsum(bins) / sum(bins)
     covered = ((low <= true) & (true <= high)).mean(axis=0)
-    error = (LEVEL * (1 - LEVEL) / 10_000) ** 0.5
+    error = (LEVEL * (1 - LEVEL) / count) ** 0.5
     assert (covered >= LEVEL - 4 * error).all()
     assert (low[:, -1] == 1).all()
     if sum(bins) == 100:  # far from the ends, where nothing is cut off

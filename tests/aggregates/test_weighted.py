@@ -25,6 +25,7 @@ from dprelease.measurements.price import uniform_points
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import declared
+from tests.sizes import whole
 
 COLUMNS = {
     "w": {"kind": "number", "range": [0, 2], "step": 0.5, "measure": "people"},
@@ -342,7 +343,7 @@ def test_twin_of_intervals_a_tenth_shorter_does_not_hold_it() -> None:
         plan = planned(
             text, epsilon=Fraction(1, 10)
         )  # the lattice of the cells is nothing beside the noise
-        many = 4000
+        many = whole(1500, 4000)
         held = {
             "x": [1.0, 3.0] * many,
             "w": [1.0] * 2 * many,

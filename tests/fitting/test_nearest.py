@@ -20,7 +20,7 @@ from tests.sizes import whole
 
 CROSS = {name: Laplace(Fraction(1, 6)) for name in ("a", "b", "ab", "y", "all")}
 GAP = ((0, 0), (10, 500))
-OUTCOMES = whole(8, 10_000)
+OUTCOMES = whole(4, 10_000)
 
 
 class Fitted:

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -309,6 +310,16 @@ def _with(made: Case, *, frame: pd.DataFrame) -> Case:
     return Case(made.schema, frame, made.where, made.asked, made.columns, made.by, made.derived)
 
 
+@cache
+def of_controls() -> tuple[list[Case], list[tuple[pd.DataFrame, dict[str, float]]]]:
+    """Return four requests by a category with an `other`, and what is released for each."""
+    drawn = (case(f"control {seed}", unit="row") for seed in range(200))
+    cases = [
+        c for c in drawn if "region" in c.by and isinstance(c.columns["region"].get("other"), dict)
+    ][:4]
+    return cases, [released(made, made.frame) for made in cases]
+
+
 @pytest.mark.parametrize("broken", ["raw conditions", "nulls ignored", "other dropped"])
 def test_a_reference_that_reads_otherwise_disagrees(
     broken: str, monkeypatch: pytest.MonkeyPatch
@@ -329,11 +340,7 @@ def test_a_reference_that_reads_otherwise_disagrees(
             return None
         return whole(cell, declared)
 
-    drawn = (case(f"control {seed}", unit="row") for seed in range(200))
-    cases = [
-        c for c in drawn if "region" in c.by and isinstance(c.columns["region"].get("other"), dict)
-    ][:4]
-    tables = [released(made, made.frame) for made in cases]
+    cases, tables = of_controls()
     monkeypatch.setattr(plain, "clean", partly)
     tally = Tally()
     for made, (tidy, widths) in zip(cases, tables, strict=True):

@@ -16,6 +16,7 @@ from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus, hull
+from tests.sizes import whole
 
 Noise = StaircaseNoise | DiscreteLaplaceNoise
 
@@ -56,7 +57,7 @@ def test_entries_of_larger_tables_have_the_smallest_cost_too(
     power = 1 if kind == "median" else 2
     allowed = GridSet.from_runs([(-100, 150), (151 + 40, 191), (400, 700), (1100, 1100)])
     for law in additive([GridRequest(allowed, 90, Fraction(epsilon))]):
-        raws = np.arange(-400, 1400, 37)
+        raws = np.arange(-400, 1400, whole(83, 37))
         outputs = remap.apply(law.noise, allowed, kind, raws)
         for raw, y in zip(raws.tolist(), outputs.tolist(), strict=True):
             table = costs(law.noise, allowed, raw, power)
