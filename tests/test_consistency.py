@@ -27,6 +27,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned, public
+from tests.sizes import whole
 
 Floats = npt.NDArray[np.float64]
 FULL = {"kind": "number", "range": [0, 10], "step": 0.5, "nulls": {"default": 5}}
@@ -256,7 +257,8 @@ def test_a_hundred_thousand_pairs_of_bernstein_cells_lie_in_the_joint_domain(row
     codes = np.arange(rows) * 7 % (k + 1)
     exact = np.array([((k - codes) ** 2).sum(), (2 * codes * (k - codes)).sum(), (codes**2).sum()])
     noise = CellNoise.calibrate(k * k, Fraction(1, 2))
-    drawn = exact + noise.sample(300_000, ReplayBits(f"pairs {rows}")).reshape(-1, 3)
+    count = whole(60_000, 300_000)
+    drawn = exact + noise.sample(count, ReplayBits(f"pairs {rows}")).reshape(-1, 3)
     cells = drawn.astype(np.float64)
     mean, variance = bernstein_mean(cells), bernstein_variance(cells)
     slack = 2.0**-50

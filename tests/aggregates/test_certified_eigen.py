@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -16,6 +16,7 @@ from dprelease.aggregates.certified_eigen import (
     error_bound,
     symmetric_eigenvalues,
 )
+from tests.sizes import whole
 
 square = st.integers(1, 5).flatmap(
     lambda n: arrays(np.float64, (n, n), elements=st.integers(-9, 9).map(float))
@@ -41,6 +42,7 @@ def test_path_and_complete_graph_have_their_closed_forms():
     assert tau < 1e-9
 
 
+@settings(max_examples=whole(35, 100))
 @given(square)
 def test_lapack_and_exact_inertias_agree_within_twice_the_bound(matrix):
     a = symmetric(matrix)

@@ -150,7 +150,7 @@ def test_no_pair_costs_more_than_the_plan_says(statistic, adjacency, evidence):
             apart = [r for r in first.to_pylist() if r not in second.to_pylist()]
             if first.num_rows == second.num_rows and len(apart) <= 1:
                 costs.add(first, second)
-    for pair in neighbouring_tables(plan, most=10):
+    for pair in neighbouring_tables(plan, most=whole(6, 10)):
         costs.add(pair.first, pair.second)
     assert costs.hold()
     assert costs.complete
@@ -168,7 +168,7 @@ def test_a_user_with_many_rows_costs_no_more(statistic):
     by = [] if "(g)" in statistic else ["g"]
     plan = planned([asked_for(statistic)], epsilon=1, unit=USER, by=by, **SMALL)
     costs = Costs(plan)
-    for pair in neighbouring_tables(plan, most=10):
+    for pair in neighbouring_tables(plan, most=whole(6, 10)):
         costs.add(pair.first, pair.second)
     assert costs.hold()
     assert not costs.hold(plan.epsilon * least_claim(statistic))

@@ -11,6 +11,7 @@ from dprelease.diagnostics import composed_rdp, per_instance_rdp, renyi_divergen
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian, RectifiedGaussian, StochasticSign
 from dprelease.schema.domain import Box, Domain
+from tests.sizes import whole
 
 ONE, GAP = Domain(-1, 1), Domain(0, 12, forbidden=[(4, 6)])
 LAWS = [
@@ -29,7 +30,7 @@ def brute(m: object, t: float, c: float, alpha: float) -> float:
     return max(float(np.asarray(d).max()) for d in both)
 
 
-@settings(max_examples=60)
+@settings(max_examples=whole(25, 60))
 @given(
     st.sampled_from(range(5)), st.floats(-3, 12), st.floats(0.001, 3), st.sampled_from([1.5, 2, 8])
 )

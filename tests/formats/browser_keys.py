@@ -53,6 +53,10 @@ class Browser:
         page = next(t["targetId"] for t in targets if t["type"] == "page")
         self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         self.send("Page.enable")
+        self.open(url)
+
+    def open(self, url: str) -> None:
+        """Load a page, anew where it is loaded already."""
         self.send("Page.navigate", url=url)
         while self._read().get("method") != "Page.loadEventFired":
             pass

@@ -46,11 +46,21 @@ def page(name, folder):
     return to
 
 
-@pytest.fixture(params=["report", "plan", "index"])
-def browser(request, tmp_path):
-    opened = Browser(tmp_path, page(request.param, tmp_path).as_uri())
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module", params=["report", "plan", "index"])
+def opened(request, tmp_path_factory):
+    """A browser with one of the pages, and where the page is."""
+    folder = tmp_path_factory.mktemp(request.param)
+    url = page(request.param, folder).as_uri()
+    started = Browser(folder, url)
+    yield started, url
+    started.close()
+
+
+@pytest.fixture
+def browser(opened):
+    started, url = opened
+    started.open(url)
+    return started
 
 
 def test_tab_reaches_everything_in_the_order_of_the_page(browser):

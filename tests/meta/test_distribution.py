@@ -120,7 +120,8 @@ def test_the_wheel_releases_where_no_repository_is(wheel: Path, tmp_path: Path, 
         return done.stdout
 
     assert dprelease.__version__ in run(*command, "--version")
-    assert "verify" in run(*command, "--help")
+    if FULL:
+        assert "verify" in run(*command, "--help")
     run(*command, "init")
     assert "valid" in run(*command, "schema", "check", "schemas/clinic.yaml")
     run(python, "-P", "-c", RELEASE, str(place))

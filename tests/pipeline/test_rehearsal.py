@@ -168,7 +168,7 @@ def test_made_up_rows_fit_their_schema(name):
     }
     block = {"name": "t", "adjacency": "add_remove", "columns": columns} | SCHEMAS[name]
     schema = schema_from_dict({"dprelease": "schema/1", **block}, origin="test")
-    statistics = ["count", "mean(n)", "mean(x)", "proportion(yes)"]
+    statistics = ["count", "sum(n)", "sum(x)", "proportion(yes)"]
     if name == "a public number":
         statistics.remove("count")
     plan = plan_release(schema, {"epsilon": 1, "by": ["place"], "statistics": statistics})

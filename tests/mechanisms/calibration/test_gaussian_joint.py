@@ -146,7 +146,7 @@ def test_balls_take_the_worst_direction() -> None:
     for epsilon, radius in ((0.1, 0.2), (0.5, 1.2), (0.5, 5.0)):
         found = joint.ball_delta(sides, (1.0, 2.0), (0.5, 0.7), radius, epsilon)
         seen = 0.0
-        for angle in np.linspace(0.001, math.pi / 2 - 0.001, 41).tolist():
+        for angle in np.linspace(0.001, math.pi / 2 - 0.001, whole(21, 41)).tolist():
             distances = (min(1.0, radius * math.cos(angle)), min(2.0, radius * math.sin(angle)))
             seen = max(seen, joint.box_delta(sides, distances, (0.5, 0.7), epsilon))
         assert seen * (1 - 1e-3) <= found <= seen * 1.01
