@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def pair(count, noises):
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def every(noises, truth):  # about 10^4 outcomes
     """Return estimates of all outcomes of the draws, their chances, and the critical values."""
     s, c = truth

@@ -67,7 +67,9 @@ def test_the_loss_over_hull_pairs_matches_brute_force(domain: Domain, epsilon: f
     sensitivity = 0.3 if domain.hull[1] < 2 else 1.2
     mechanism = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)
     low, high = domain.hull
-    pairs = [(q, q + sensitivity) for q in np.linspace(low, high - sensitivity, whole(15, 41)).tolist()]
+    pairs = [
+        (q, q + sensitivity) for q in np.linspace(low, high - sensitivity, whole(15, 41)).tolist()
+    ]
     brute = max(reference.pair_loss(domain.pieces, q, r, mechanism.scale) for q, r in pairs)
     loss = mechanism.loss(sensitivity=sensitivity)
     assert brute <= epsilon
