@@ -1,4 +1,5 @@
-"""Every citation leads to a heading of `docs/theory/`, every test that a chapter names exists.
+"""Every citation leads to a heading of `docs/theory/`, every test that a chapter names exists, every
+theorem has a proof or a source.
 
 A citation is `docs/theory/CHAPTER.md#heading`; a bare `#heading` after one, in backticks, is of the
 same chapter. Nothing may be cited that a reader of this repository cannot open, but published papers.
@@ -20,7 +21,16 @@ HERE = "tests/meta/test_theory.py"
 FOLDERS = ("dprelease", "tests", "benchmarks", "examples", "docs", "schemas", "pipelines")
 CITATION = re.compile(r"docs/theory/([\w-]+)\.md(?:#([\w-]+))?|`#([a-z][\w-]*)`")
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
-THEOREM = re.compile(r"^\*\*(Theorem|Lemma|Claim|Erratum)", re.MULTILINE)
+KINDS = "Theorem|Lemma|Claim|Erratum|Corollary|Proposition|Counterexample"
+THEOREM = re.compile(rf"^\*\*(?:{KINDS})\b.*", re.MULTILINE)
+BLOCK = re.compile(rf"^(?=\*\*(?:{KINDS})\b|#|Checked by)", re.MULTILINE)
+SHOWN = re.compile(
+    r"\*(?:Proof|Argument)\b"  # on the page
+    r"|arXiv:\d{4}\.\d{4,5}"  # or of a paper, by its number,
+    r"|\([^()]*[A-Z][^()]*\b(?:19|20)\d\d\)"  # its year, with the title among the sources,
+    r"|(?<!\*)\*[A-Z][^*\n]{14,}\*(?!\*)"  # or its title
+)
+"""What follows a theorem. An erratum is shown by the tests that its section must name."""
 OUTSIDE = (
     r"\b(semantics|reliability|mechanisms|architecture|interface|stack|style|house) \d",
     r"\b(of|in) the design\b",
@@ -109,6 +119,15 @@ def unchecked(text):
     ]
 
 
+def unproved(text):
+    """Return the theorems that have neither a proof nor a source."""
+    return [
+        THEOREM.match(block).group()
+        for block in BLOCK.split(text)
+        if THEOREM.match(block) and not block.startswith("**Erratum") and not SHOWN.search(block)
+    ]
+
+
 def test_every_citation_leads_to_a_heading():
     found = {name: lost for name, text in TEXTS.items() if (lost := unresolved(text))}
     assert found == {}
@@ -129,6 +148,7 @@ def test_a_chapter_names_tests_that_exist_and_one_per_theorem(name):
     text = (THEORY / name).read_text(encoding="utf-8")
     assert missing_tests(text) == []
     assert unchecked(text) == []
+    assert unproved(text) == []
 
 
 def test_every_chapter_is_in_the_navigation():
@@ -150,5 +170,17 @@ def test_what_is_broken_is_found():
     assert missing_tests("`tests/meta/test_that_is_gone.py`") != []
     assert unchecked("## A\n\n**Theorem.** One is one.\n") == ["A"]
     assert unchecked(f"## A\n\n**Theorem.** One is one.\n\n`{HERE}::slug`\n") == []
+    made_up = (
+        "## A\n\n**{}.** One is one.\n\n{}\n\nChecked by `a`.\n\n*Proof.* Of something else.\n"
+    )
+    for kind in KINDS.split("|"):
+        assert unchecked(made_up.format(kind, "")) == ["A"]
+        assert unproved(made_up.format(kind, "")) == (
+            [f"**{kind}.** One is one."] * (kind != "Erratum")
+        )
+    shown = ("*Proof.* It is. ∎", "*Argument.* It is.", "(Peano, arXiv:1889.00001)", "(Peano 1989)")
+    for said in (*shown, "Peano, *Arithmetices principia*"):
+        assert unproved(made_up.format("Theorem", said)) == []
+    assert unproved("**Theorem (a).** One.\n\n**Lemma.** Two. *Proof.* It is. ∎\n") != []
     assert slug("The (ε, δ) of a box: 2 sides") == "the-ε-δ-of-a-box-2-sides"
     assert Path(HERE).name in {path.name for path in (ROOT / "tests" / "meta").iterdir()}
