@@ -4,14 +4,14 @@
 #   make demo-year  release 52 weeks of the flights, as a scheduler would, and their index page
 #   make test       create .venv, install what the tests need, run every check
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
-#   make test-fast  a chosen part of them, two minutes: what a change breaks first
+#   make test-fast  a selection of the tests, two minutes: what a change breaks first
 #   make lint       the static checks alone
 #   make size       code lines of each place
 #   make docs       build the documentation site: build/site
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
-#   make peers      ask other libraries for values outside their range, and for a spent budget
+#   make peers      what other libraries do with declared ranges and with a spent budget
 #   make evidence   faults, crashes, leaks, audits; writes benchmarks/results/evidence.md
-#   make nightly    the same at full sizes: an hour or more
+#   make nightly    the same at full sizes: hours
 #   make lock       pin every dependency by its hashes: requirements.lock
 #   make sbom       what is in that lock, as CycloneDX JSON: build/sbom.json
 #   make clean      remove .venv and caches; the ledger and the published folders stay
@@ -38,7 +38,7 @@ SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/formats \
 	tests/series $(wildcard tests/test_*.py)
 
-# A third of the seconds of those folders: a server, copies of the tree, many whole plans, quadrature.
+# These take a third of the time of those folders: they use a server, copies of the tree, many whole plans, quadrature.
 SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests/meta/test_add_a_kind.py \
 	tests/query/test_wide_view.py tests/planning/test_table_goals.py tests/planning/test_natural.py \
 	tests/mechanisms/calibration tests/mechanisms/certifiers tests/mechanisms/test_law.py tests/mechanisms/test_bounded_laplace.py \
@@ -48,8 +48,8 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/planning/test_informative.py \
 	tests/aggregates/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py
 
-# Python keeps what it has compiled, whatever the shell says: each of some hundred short processes
-# of the tests would compile the library again.
+# Python keeps its compiled files, whatever the shell's environment says. Otherwise each of the hundred or so
+# short processes of the tests would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo demo-year test test-fast size lint docs bench peers lock sbom clean evidence nightly
@@ -78,8 +78,8 @@ demo-year: $(VENV)/.installed
 	$(BIN)/dprelease ledger show $(YEAR)
 	@echo; echo "open  public/flights_year/index.html"
 
-# The static checks need one core: they run beside the first tests, and what they say comes last.
-# make has another name here because `make -n` runs every line that names it as usual.
+# The static checks need one core: they run beside the first tests, and their output comes last.
+# make has another name here, because `make -n` would run every line that contains $(MAKE).
 AGAIN    := $(MAKE)
 
 test: $(VENV)/.installed-test
@@ -119,7 +119,7 @@ sbom: $(VENV)/.installed-supply
 	@mkdir -p build
 	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --of JSON -o build/sbom.json
 
-# Peers in environments of their own. The largest size needs 1 GB of disk and most of an hour.
+# Each peer has an environment of its own. The largest size needs 1 GB of disk and most of an hour.
 ROWS     ?= 1000000 10000000 100000000
 
 bench: $(VENV)/.installed

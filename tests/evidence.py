@@ -66,7 +66,7 @@ def table(rows: dict[str, tuple[str, str, str]]) -> str:
         [
             "# Evidence: what was tried, and what came of it",
             "",
-            "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes): faults,",
+            "Written by `make evidence` (all cases) and `make nightly` (the same at full sizes): faults,",
             "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
             "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
             "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
