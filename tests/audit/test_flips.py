@@ -55,10 +55,10 @@ def test_twin_a_law_of_too_high_a_rate_is_found() -> None:
 def test_draws_fit_and_those_of_another_law_do_not() -> None:
     law = PermuteAndFlip.for_scores(8, spread=2, epsilon=2)
     counts, scores = np.array([1, 2, 1, 4]), np.array([3, 0, 1, 2])
-    assert exponential_fit(law, counts, scores, 20_000, ReplayBits("coins")) > 1e-6
+    assert exponential_fit(law, counts, scores, 8_000, ReplayBits("coins")) > 1e-6
 
     class Tried(FlipLaw):  # again and again, until a coin falls right
         draw_runs = ScoreLaw.draw_runs
 
     other = Tried(law.candidates, law.spread, law.epsilon, law.p, law.last)
-    assert exponential_fit(other, counts, scores, 20_000, ReplayBits("coins")) < 1e-6
+    assert exponential_fit(other, counts, scores, 8_000, ReplayBits("coins")) < 1e-6

@@ -142,7 +142,7 @@ def test_draws_of_runs_fit_the_law_and_that_of_the_exponential_mechanism_does_no
     counts, scores = np.array([3, 1, 0, 4, 2]), np.array([5, 1, 0, 2, 3])
     every = np.repeat(scores, counts)
     starts = np.cumsum(counts) - counts
-    drawn = [law.draw_runs(counts, scores - scores.min() + 4, bits) for _ in range(20_000)]
+    drawn = [law.draw_runs(counts, scores - scores.min() + 4, bits) for _ in range(8_000)]
     seen = np.bincount([starts[run] + place for run, place in drawn], minlength=10)
     plain = ScoreLaw.calibrate(10, spread=2, epsilon=2)
 
