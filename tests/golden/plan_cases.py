@@ -2,7 +2,8 @@
 
 Every statistic is crossed with the unit, the adjacency, the budget, a column with and without a gap,
 and a private or public number of rows; then come pinned mechanisms, domains of a statistic's own,
-goals, a delta, joint releases, groups and graphs. A name says what is asked, e.g.
+goals, a delta, joint releases, groups and graphs, and what needs more of an engine than sums of a column
+(ranges, ratios, weights, limits, intervals of a median). A name says what is asked, e.g.
 `mean(x) user substitution gap epsilon=2`.
 """
 
@@ -34,6 +35,26 @@ _STATISTICS = (
     "correlation(x, y)",
     "eigenvalues(x, y)",
 )
+_WEIGHED = tuple(
+    {"statistic": text, "weighted_by": "w"}
+    for text in ("mean(x)", "sum(x)", "count", "proportion(x > 4)")
+)
+_WINSORISED = tuple(
+    {"statistic": text, "winsorize": 0.1} for text in ("mean(x)", "sum(x)", "variance(x)", "std(x)")
+)
+_NEWER: Mapping[str, object] = {
+    "cdf": "cdf(x, [0, 2, 5, 10])",
+    "cdf of shares": "cdf(z, [0, 0.2, 0.5, 0.9, 1])",
+    "ranges": {
+        "statistic": "histogram(z, [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1])",
+        "accurate_for": "ranges",
+    },
+    "ratio": {"statistic": "ratio(x, w)", "domain": {"range": [0, 10]}},
+    "interval": {"statistic": "median(x)", "interval": True},
+    "by coins": {"statistic": "median(x)", "mechanism": "permute_and_flip"},
+    **{f"weighted {one['statistic']}": one for one in _WEIGHED},
+    **{f"winsorised {one['statistic']}": one for one in _WINSORISED},
+}
 _USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
 _WORLDS: Mapping[str, dict[str, Any]] = {
     "row": {"unit": "row", "adjacency": "add_remove"},
@@ -84,10 +105,12 @@ def _schema(
     adjacency: str = "add_remove",
     rows: Mapping[str, Any] | None = None,
     gap: bool = False,
+    more: Mapping[str, Any] | None = None,
     **release: Any,
 ) -> dict[str, Any]:
     public = rows is not None and "exact" in rows
     null = {"nulls": {"default": 0}} if public else {}
+    more = more or {}
     return {
         "dprelease": "schema/1",
         "name": "golden",
@@ -100,6 +123,7 @@ def _schema(
             "y": {"kind": "integer", "range": [-4, 8], **null},
             "z": {"kind": "number", "range": [0, 1], "step": 0.01, **null},
             "g": {"kind": "category", "values": ["a", "b", "c"]},
+            **more,
         },
         "release": {"epsilon": 1, "statistics": list(statistics), **release},
     }
@@ -158,6 +182,16 @@ def _joint() -> Iterator[Case]:
             yield f"joint {number} user filtered{' by g' if by else ''}", told
 
 
+def _newer() -> Iterator[Case]:
+    weight = {"w": {"kind": "integer", "range": [1, 4], "nulls": {"default": 1}}}
+    for name, asked in _NEWER.items():
+        for world, told in _WORLDS.items():
+            for gap, delta in ((False, 0), (True, 1e-6)):
+                said = f"{name} {world}{' gap' if gap else ''}{' delta' if delta else ''}"
+                more = _schema([asked], gap=gap, delta=delta, epsilon=2, more=weight, **told)
+                yield said, more
+
+
 def _graphs() -> Iterator[Case]:
     pin = {"mechanism": "bounded_gaussian"}
     asked: Mapping[str, Sequence[object]] = {
@@ -188,7 +222,7 @@ def _graphs() -> Iterator[Case]:
 def cases() -> dict[str, dict[str, Any]]:
     """Return schema texts with a release, by name, in one fixed order."""
     out: dict[str, dict[str, Any]] = {}
-    for part in (_crossed, _budgets, _domains, _pinned, _joint, _graphs):
+    for part in (_crossed, _budgets, _domains, _pinned, _joint, _graphs, _newer):
         for name, schema in part():
             assert name not in out, name
             out[name] = schema

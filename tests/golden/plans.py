@@ -82,6 +82,7 @@ def record(name: str, schema: Mapping[str, Any]) -> Record:
 def _statistics(all_of: Sequence[PlannedStatistic]) -> Record:
     return {
         "names": [s.name for s in all_of],
+        "functions": [s.function for s in all_of],
         "domains": [str(s.domain) for s in all_of],
         "steps": [str(s.step) for s in all_of],
         "errors": [s.error_text for s in all_of],
@@ -173,7 +174,7 @@ def _rows(name: str, schema: Mapping[str, Any]) -> pa.Table:
         ends = [[pick.choice(["0", "1", "2", "3", "4", "5", "9"]) for _ in "ab"] for _ in range(12)]
         return pa.table({"a": [a for a, _ in ends], "b": [b for _, b in ends]})
     size = schema["rows"].get("exact", 50)
-    nulls = 0.05
+    nulls, weighed = 0.05, "w" in schema["columns"]
 
     def some(made: list[Any]) -> list[Any]:
         return [None if pick.random() < nulls else v for v in made]
@@ -185,5 +186,6 @@ def _rows(name: str, schema: Mapping[str, Any]) -> pa.Table:
             "y": some([pick.randrange(-6, 10) for _ in range(size)]),
             "z": some([pick.randrange(0, 120) / 100 for _ in range(size)]),
             "g": some([pick.choice("aabbcd") for _ in range(size)]),
+            **({"w": some([pick.randrange(0, 6) for _ in range(size)])} if weighed else {}),
         }
     )
