@@ -141,7 +141,7 @@ def planned(
     asked = {"statistic": text, "mechanism": mechanism} if mechanism else text
     size = {"max": 2 * rows, "expected": rows} if rows else {"max": world.rows, "expected": 3}
     nulls: dict[str, Any] = {"nulls": {"default": 0}} if world.public else {}
-    # three is no value: it closes the last bin
+    # three is not a value: it closes the last bin
     top = 1 if len(values_of(text)) == 4 else 3 if "3]" in text else values - 1
     declared = {
         "dprelease": "schema/1",

@@ -147,7 +147,7 @@ def clipped_mean(
 def prefix_variance(bins: int, epsilon: float, fan: int) -> float:
     """Return the mean variance of all prefix sums, by least squares from a tree of counts of that fan-out.
 
-    `fan` 1 is no tree: the bins alone. Laplace noise, continuous, one row added or removed.
+    `fan` 1 is not a tree: the bins alone. Laplace noise, continuous, one row added or removed.
     """
     if fan == 1:
         return (bins + 1) / 2 * 2 / epsilon**2

@@ -276,7 +276,7 @@ def beside(python: str, truth: np.ndarray, rows: Sequence[Sequence[str]]) -> lis
     return [
         f"The same cross and budget (ρ = 1/50) by the contingency tables of OpenDP {found['version']} (mbi, `Fixed` with the four",
         f"tables that have columns, equal weights), {MBI_ROUNDS} draws, {found['seconds']:.1f} processor seconds each: root of the mean squared",
-        f"error per cell. Its tables are margins of one model, so they add up; its numbers are no whole ones (on average {found['off_whole']:.2f}",
+        f"error per cell. Its tables are margins of one model, so they add up; its numbers are not whole ones (on average {found['off_whole']:.2f}",
         "from the next). Five draws say little of a table of one cell.",
         "",
         *table(

@@ -123,7 +123,7 @@ def run_watched(pipeline: Path) -> dict[str, float]:
 
 
 def _modules() -> tuple[Any, ...]:
-    import great_expectations  # noqa: F401 - what it costs to import is no stage's
+    import great_expectations  # noqa: F401 - what it costs to import is not a stage's
 
     from dprelease import execute, verification
     from dprelease.engines import duckdb

@@ -190,11 +190,11 @@ def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
     for note in said:
         if isinstance(note, AsText):
             if base is not int:
-                raise TypeError(f"`AsText` is said of {base!r}, which is no integer")
+                raise TypeError(f"`AsText` is said of {base!r}, which is not an integer")
             coder = Coder(str, coder.decode)
         if isinstance(note, AtLeast):
             if not {*(get_args(base) or (base,))} <= {int, float, Fraction, type(None), Digits}:
-                raise TypeError(f"`AtLeast` is said of {base!r}, which is no number")
+                raise TypeError(f"`AtLeast` is said of {base!r}, which is not a number")
             coder = Coder(coder.encode, _at_least(coder.decode, note.least))
     return coder
 
@@ -381,7 +381,7 @@ def _tagged(kinds: Sequence[Any], key: str) -> Coder:
 
     def write(value: Any) -> Any:
         if type(value) not in kinds:
-            raise TypeError(f"{type(value).__name__} is no member of the union")
+            raise TypeError(f"{type(value).__name__} is not a member of the union")
         kind, coder = records[value.tag]
         if key in _keys(kind):
             raise TypeError(f"{kind.__name__} has a field `{key}`: name the tag with `Tagged`")

@@ -76,7 +76,7 @@ def listing(path: Path) -> Listing:
 
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file that is no link; OSError, or larger than `most`."""
+    """Return the bytes of a regular file that is not a link; OSError, or larger than `most`."""
     with os.fdopen(os.open(path, _PLAIN), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("not a regular file")

@@ -166,7 +166,7 @@ def _digest(entry: Correction) -> str:
 
 
 def unreadable() -> VerificationError:
-    """Return the error for a record that is no readable file, or larger than one can be."""
+    """Return the error for a record that is not a readable file, or larger than one can be."""
     return _broken("it is not a readable file of a record's size")
 
 

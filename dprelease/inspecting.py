@@ -29,7 +29,7 @@ def in_notebook() -> bool:
 
 
 def must_be_watched(how: str) -> None:
-    """Refuse to look at raw rows where nobody watches: standard output is no terminal.
+    """Refuse to look at raw rows where nobody watches: standard output is not a terminal.
 
     Args:
         how: what the curator calls, for the message.

@@ -4,7 +4,7 @@ One's own request may take its time. A verifier reads foreign requests, and one 
 busy for an hour is refused: under `within`, every expression, statistic, block and pricing looks at
 the clock first. In the main thread an alarm also ends a single step that takes too long.
 
-Limits  In other threads, and where the caller has an alarm of his own, only between steps. A call
+Limits  In other threads, and where the caller has an alarm of its own, only between steps. A call
         into a library ends before the alarm is heard.
 """
 

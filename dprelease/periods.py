@@ -5,7 +5,7 @@ given, or derived from a scheduled instant. Weeks are ISO weeks, Monday to Sunda
 from local midnight to local midnight in the pipeline's time zone, expressed in UTC; consecutive
 windows meet exactly, across clock changes too. Where midnight does not exist, the day starts when
 the clock arrives; where it comes twice, at the first. A day that a zone left out (Pacific/Apia
-2011-12-30) has no instant: it is no period.
+2011-12-30) has no instant: it is not a period.
 
 A date has no zone: rows of a date column belong to the days that the period's name spans, wherever
 the pipeline is (`row_window`). The zone says when a run is due, for both kinds of column.

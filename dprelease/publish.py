@@ -82,7 +82,7 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
     latest = folder.parent / _LATEST
     if latest.exists() and not latest.is_symlink():  # found before the charge, not after it
         raise ConfigError(
-            "`latest` is no link",
+            "`latest` is not a link",
             where=str(latest),
             why="it names the greatest period; a copy that followed links has made a folder of it",
             fix="move it out of the way: the next run makes the link again",

@@ -37,7 +37,7 @@ Manifest = dict[str, Any]
 class Forgery:
     """`claims`: what the folder says and is not true; `make`: honest files to forged ones.
 
-    `place` acts on the written folder, for what is no content of a file.
+    `place` acts on the written folder, for what is not a content of a file.
     """
 
     claims: str
@@ -394,7 +394,7 @@ def escaping(m: Manifest) -> None:
     m["receipt"]["dataset"] = m["dataset"] = "../../etc"
 
 
-@forged("an entry that is no number", "entry 4.5 paid", again=True)
+@forged("an entry that is not a number", "entry 4.5 paid", again=True)
 def entry(m: Manifest) -> None:
     m["receipt"]["ledger"]["seq"] = m["ledger"]["seq"] = 4.5
 

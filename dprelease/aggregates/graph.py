@@ -122,7 +122,7 @@ def below_degrees(released: Sequence[Released]) -> dict[str, Floats]:
         top = one.statistic.domain.hull[1]
         step = float(one.statistic.step)
         least = np.floor(np.minimum.reduce(degrees) / step) * step
-        # Where the top of the domain is no gap's far end it says nothing about completeness.
+        # Where the top of the domain is not a gap's far end it says nothing about completeness.
         complete = (one.values >= top) & bool(one.statistic.domain.forbidden)
         out[one.statistic.name] = np.where(complete, one.values, np.minimum(one.values, least))
     return out

@@ -102,7 +102,7 @@ class Quotient(Aggregate):
         if measurement.family in _OF_RATIOS:
             least_of = np.full(scores.size, -np.inf)
         else:
-            signed = not parts.all()  # the cell that is no part of the size may be negative
+            signed = not parts.all()  # the cell that is not part of the size may be negative
             least_of = np.where(parts > 0, 0.0, -np.inf) if signed else np.zeros(scores.size)
         low, high = np.maximum(low, least_of), np.maximum(high, least_of)
         most, least = np.full(low.shape[0], ends[0]), np.full(low.shape[0], ends[1])

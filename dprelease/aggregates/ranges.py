@@ -97,7 +97,7 @@ def noisy_of(measurement: Measurement, cells: Floats) -> Noisy:
 def prefix_weights(measurement: Measurement) -> list[tuple[Fraction, ...]]:
     """Return what the estimate of every prefix takes of every cell, to 48 binary digits.
 
-    A public sum is no cell: what a prefix takes of it is no part of them.
+    A public sum is not a cell: what a prefix takes of it is not part of them.
     """
     found = tree_of(measurement).weights()
     return [tuple(Fraction(round(w * 2.0**48), 1 << 48) for w in row) for row in found.tolist()]

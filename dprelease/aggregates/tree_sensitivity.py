@@ -22,7 +22,7 @@ def tree_sensitivity(
     """Return the L1 sensitivity to an added and to a replaced row: 1 and 2 in every level.
 
     Raises:
-        ValueError: its cells are no tree over disjoint bins of one code, in words.
+        ValueError: its cells are not a tree over disjoint bins of one code, in words.
     """
     del query  # whatever the codes are, a row has at most one of each
     if len({p.code for p in used}) != 1 or any(p.kind != "between" for p in used):

@@ -3,7 +3,7 @@
 A sum of many bins, such as a cumulative count, carries the noise of every one of them. From noisy counts of
 runs of bins as well, least squares makes it of few parts. A tree is a list of widths, coarse first, each a
 multiple of the next, the last one 1: level l holds the counts of bins [i w, (i + 1) w), the last run being
-shorter where w does not divide their number. The whole is no level; its sum may be public.
+shorter where w does not divide their number. The whole is not a level; its sum may be public.
 
 Every row lies in at most one bin, so in at most one run of every level: a tree of L levels moves L times as
 far as its bins in L1, and sqrt(L) times as far in L2

@@ -156,7 +156,7 @@ def added_up(
         raise VerificationError(
             "the budget is not spent as the request allows",
             why=f"{plain(epsilon)} may be spent, by {method[:20]} it is {plain(total)}",
-            fix="ask the publisher; a plan that was made of this request says so",
+            fix="ask the publisher; a plan that was made from this request passes this check",
             code="DPR805",
         )
     way = _Way(method, priced, total)

@@ -60,7 +60,7 @@ class Approval(Stored):
         per_period: epsilon that all debits of one period of the pipeline may cost; total: that all debits
             under this approval may cost, None for no limit of its own.
         until: the last day on which a debit may be made, 2027-12-31; None for no end.
-        by, at: who approved, as the system calls him, and when.
+        by, at: who approved, by the name that the system gives them, and when.
         after: the hash of the chain's event before this one.
         public_key, signature: hex, of one that is signed.
 

@@ -1,6 +1,6 @@
 """The ledger's head kept in a second place, signed if there is a key.
 
-A chain does not betray that an older copy of the whole file was put back. Every published manifest
+A chain does not show that the whole file was replaced by an older copy. Every published manifest
 cites a head; this file is one more witness, in a place of its own: on another disk, under version
 control, with an auditor. It is replaced after every debit and after every publication. A ledger
 that does not hold the head it names is older or another, and no run goes on with it. A run never

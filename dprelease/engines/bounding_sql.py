@@ -1,4 +1,4 @@
-"""Contribution bounding as SQL: which of a unit's rows count, and as its how-manieth.
+"""Contribution bounding as SQL: which rows of a unit count, and in which place of its order.
 
     many      rows of the units that could exceed a cap (`light_apart`; else all rows)
     numbered  rows of one (unit, group) in the order of a salted hash

@@ -44,7 +44,7 @@ class Tables:
             Tables in memory and CSV files are described without one, and to make one takes longer
             than all else that a small release does.
         exact: read Parquet in the slower way that takes everything (`parquet_rows`); else a text that
-            is no UTF-8 stops the statement.
+            is not UTF-8 stops the statement.
     """
 
     def __init__(

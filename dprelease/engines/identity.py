@@ -21,7 +21,7 @@ is compared by its bytes: no collation, no declared kind and no cast to a double
 So the integer 1 and the double 1.0 are equal, across columns too; a decimal 1.00 is "1.00". From
 2**53 on a double stands for several whole numbers, and equals no integer.
 NaN is null, and so is an instant that no timestamp of DuckDB holds (years beyond 290,000, infinity).
-No declared label may hold NUL, so nothing that is no text can meet a label.
+No declared label may hold NUL, so nothing that is not text can meet a label.
 
 `typed_sql` says the same as SQL; `in_memory` and the reference engine use this.
 """
@@ -129,7 +129,7 @@ def text_of(cell: object) -> str | None:
         return cell.text()
     plain = plain_cell(cell)
     if isinstance(plain, str):
-        # a lone surrogate is no character: its bytes are no UTF-8
+        # a lone surrogate is not a character: its bytes are not UTF-8
         return text_of_bytes(plain.encode("utf-8", "surrogatepass"))
     if isinstance(plain, bytes):
         return text_of_bytes(plain)

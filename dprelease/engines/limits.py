@@ -3,7 +3,7 @@
 Limits come from a pipeline's `engine:` block and from the environment (`DPRELEASE_MEMORY_LIMIT`,
 `DPRELEASE_THREADS`, `DPRELEASE_TEMP_DIRECTORY`, `DPRELEASE_MAX_TEMP`, `DPRELEASE_TIMEOUT`); the
 environment wins, because who runs the machine knows it better than who wrote the file. They are
-checked before anything is charged, are no part of the plan and change no released value.
+checked before anything is charged, are not part of the plan and change no released value.
 
 Units    bytes and seconds, whole.
 Limits   Whether a computation fits depends on its rows. One that does not fails after the charge
@@ -127,7 +127,7 @@ def bytes_of(text: str) -> int:
     """Return the bytes that `2GiB` or `500 MB` says (Gi is 1024³, G is 1000³).
 
     Raises:
-        ArgumentError: it is no size from 1 byte to 2^60 (DPR600).
+        ArgumentError: it is not a size from 1 byte to 2^60 (DPR600).
     """
     found = _SIZE.fullmatch(text)
     size = Fraction(found[1]) * _PREFIX[found[2] or ""] if found else Fraction(0)
@@ -167,7 +167,7 @@ def seconds_of(text: str) -> int:
     """Return the seconds that `90s`, `30m` or `2h` says.
 
     Raises:
-        ArgumentError: it is no duration above 0 (DPR600).
+        ArgumentError: it is not a duration above 0 (DPR600).
     """
     found = _TIME.fullmatch(text)
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0

@@ -69,7 +69,7 @@ class StoredObject:
         """What the file says of itself, read once: names, types, row groups.
 
         Raises:
-            OSError, ArrowException: it does not open, or is no Parquet.
+            OSError, ArrowException: it does not open, or is not Parquet.
         """
         import pyarrow.parquet as pq
 
@@ -169,7 +169,7 @@ def opened_footers(objects: Sequence[StoredObject], name: str) -> None:
     """Read the footers of objects, some at a time; `name` is what the source is called.
 
     Raises:
-        SourceError: one is not there, is no Parquet, or may not be read (DPR502).
+        SourceError: one is not there, is not Parquet, or may not be read (DPR502).
     """
     failed: str | None = None
     with ThreadPoolExecutor(min(_AT_ONCE, len(objects))) as readers:

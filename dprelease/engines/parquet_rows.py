@@ -8,7 +8,7 @@ DuckDB reads most columns itself. Not these, by what their files say of them:
     times of 96 bits             are cut to microseconds: good as times, refused as ids and labels
 
 The first two are read by Arrow, as plain arrays (`ParquetRows`). What only reading tells (a text that
-is no UTF-8) stops DuckDB, and the files are then read again in that way: the same integers, slower.
+is not UTF-8) stops DuckDB, and the files are then read again in that way: the same integers, slower.
 
 Files that are read together store a column alike. DuckDB would otherwise cast to a common type, by
 which whole numbers become doubles, or stop at a cell.

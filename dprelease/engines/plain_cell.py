@@ -68,7 +68,7 @@ def _plain(cell: Any, kind: type) -> object:
 
 
 def _scalar(cell: Any, kind: type) -> object:
-    """Return a numpy scalar that is no text and no bytes."""
+    """Return a numpy scalar that is neither text nor bytes."""
     if issubclass(kind, np.datetime64):
         moment = cell.astype("M8[us]")
         # compared as counts: numpy wraps one that microseconds do not reach, and calls it equal

@@ -2,7 +2,7 @@
 
 PostgreSQL raises where finite operands give an infinite result, or operands that are not 0 a result
 of 0. Operands of ordinary size take the first branch; where constants alone bound the operands there
-is no branch at all.
+is not a branch at all.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _with(names: dict[str, str], body: str) -> str:
 
 
 def _number_of(raw: str) -> str:
-    """Return a cell of text as the nearest double; null where it is no number."""
+    """Return a cell of text as the nearest double; null where it is not a number."""
     text = _written(raw)
     negative = "left(w, 1) = '-'"
     infinity = f"CASE WHEN {negative} THEN '-Infinity'::float8 ELSE 'Infinity'::float8 END"

@@ -76,7 +76,7 @@ class PostgresEngine:
         The server plans the very statement that will run.
 
         Raises:
-            SourceError: the source is no PostgreSQL table, or its view is unproven (DPR516); it does
+            SourceError: the source is not a PostgreSQL table, or its view is unproven (DPR516); it does
                 not open (DPR507, DPR512), lacks a column (DPR503), stores one unfit (DPR504), is not
                 UTF8 (DPR512), or the server refuses the statement (DPR502); a public table of its
                 view, as `postgres_view.view_rows`.

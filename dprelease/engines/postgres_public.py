@@ -50,7 +50,7 @@ class PublicTables:
         self.sources = dict(sources)
         self.opened: dict[str, Opened] = {}
         self._connection: Any = duckdb.connect(":memory:")
-        # the way that takes every file: a text that is no UTF-8 is a null, and stops nothing
+        # the way that takes every file: a text that is not UTF-8 is a null, and stops nothing
         self._tables = Tables(lambda: self._connection, [], exact=True)
 
     def __enter__(self) -> Self:
@@ -125,7 +125,7 @@ class PublicTables:
 
 
 def check_keys(join: ViewJoin, keys: pa.Table) -> None:
-    """Refuse a public table whose key occurs twice; a null is no key.
+    """Refuse a public table whose key occurs twice; a null is not a key.
 
     Raises:
         SourceError: so it is (DPR510).

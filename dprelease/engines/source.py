@@ -207,7 +207,7 @@ def file_source(
         root: a folder that no file may lie outside of, links followed.
 
     Raises:
-        SourceError: no file matches (DPR501), or a name on the way is no UTF-8 (DPR502).
+        SourceError: no file matches (DPR501), or a name on the way is not UTF-8 (DPR502).
         ConfigError: one lies outside `root` (DPR116).
     """
     text = os.fspath(pattern)
@@ -228,12 +228,12 @@ def file_source(
 
 
 def _must_be_text(path: Path) -> None:
-    """Raise DPR502 for a path whose bytes are no UTF-8: no reader of ours can name it."""
+    """Raise DPR502 for a path whose bytes are not UTF-8: no reader of ours can name it."""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
         raise SourceError(
-            "the name of a file, or of a folder above it, is no UTF-8",
+            "the name of a file, or of a folder above it, is not UTF-8",
             where=printable(str(path)),
             why="the readers of Parquet and CSV cannot open it",
             fix="rename it",
@@ -282,7 +282,7 @@ def partition(path: Filed) -> tuple[tuple[str, str | None], ...]:
     """Return the `key=value` folders above a file, outermost first; Hive's null is None.
 
     Raises:
-        SourceError: a name holds bytes that are no UTF-8 (DPR502): decoded, %FE and %FF would be one.
+        SourceError: a name holds bytes that are not UTF-8 (DPR502): decoded, %FE and %FF would be one.
     """
     pairs = [part.partition("=") for part in path.parts[:-1]]
     try:
@@ -293,7 +293,7 @@ def partition(path: Filed) -> tuple[tuple[str, str | None], ...]:
         )
     except UnicodeError:
         raise SourceError(
-            "the name of a folder `key=value` is no UTF-8",
+            "the name of a folder `key=value` is not UTF-8",
             where=printable(str(path)),
             why="such folders are read as a column, also those above the source, and two such names"
             " would be read as one value",

@@ -51,7 +51,7 @@ def collected(session: Any, frame: Any) -> list[Any]:
 
     tag = f"dprelease-{uuid.uuid4().hex}"
     context = getattr(session, "_sc", None)  # a Connect session has none
-    # interruptTag() of a session that is no Connect session finds no job (Spark 4.3)
+    # interruptTag() of a session that is not a Connect session finds no job (Spark 4.3)
     mark, stop = (
         (session.addTag, session.interruptTag)
         if context is None

@@ -1,7 +1,7 @@
 """Children whose sets have gaps: settle what a multiplier alone leaves over.
 
 At the multiplier every child sits at its best value, and each move d away from it costs its reduced
-cost, at least 0. Wanted are moves that add up to what is left at the least cost. The sum of
+cost, at least 0. The moves that add up to what is left at the least cost are to be found. The sum of
 reduced costs is the distance from the Lagrangian bound, so an answer that costs 0 is optimal, and
 any answer carries its own certificate. Moves are sought by dynamic programming over the children
 that can make some move cheaply; if these cannot add up, by going through the children once, each

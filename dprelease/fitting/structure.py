@@ -129,7 +129,7 @@ def crossed(
         zeros: structural zeros among the finest cells.
 
     Raises:
-        PlanError: the finest cross is no table, or a level does not exist (DPR280).
+        PlanError: the finest cross is not a table, or a level does not exist (DPR280).
     """
     shape = tuple(axis.size for axis in axes)
     if not axes or math.prod(shape) == 0:

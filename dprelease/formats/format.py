@@ -7,8 +7,8 @@ One that can also write a release of several `tables:` says how by its attribute
   table's name (`table_files.table_file`);
 * "all": it is called once, and finds the tables in `noised.parts`.
 
-Who says nothing is asked for one table only: a release of several names it in vain, and that is said
-before the charge (`unfit`), as nothing that is known beforehand may fail after it.
+A format without the attribute writes releases of one table only. A release of several tables that names it is
+refused before the charge (`unfit`): nothing that is known beforehand may fail after it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def unfit(name: str, *, many_tables: bool) -> str | None:
     except Exception as error:  # noqa: BLE001 - foreign code, before the charge
         return f"the package that offers it cannot be loaded: {type(error).__name__}"
     if not callable(write):
-        return "what the package offers is no function"
+        return "what the package offers is not a function"
     if many_tables and tables_of(write) == "one":
         return 'it writes one table; one for several says so: `write.tables = "each"` or "all"'
     return None

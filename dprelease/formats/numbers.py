@@ -2,7 +2,7 @@
 
 A published value is a multiple of its statistic's step. Files print it with exactly the decimals
 that the step needs (step 0.05: two), so that a column has one width of fraction and the text reads
-back as the same double. Steps that are no finite decimal (1/3), or need more than 12, use the
+back as the same double. Steps that are not finite decimals (1/3), or need more than 12, use the
 shortest text that reads back. The report rounds further, to the digit that the error allows.
 """
 

@@ -79,7 +79,7 @@ def plain_condition(text: str, title: Callable[[str], str]) -> str | None:
     except ConfigError:
         return None
     said: list[str] = []
-    names: list[str] = []  # put in at the end: what they hold is no part of the sentence
+    names: list[str] = []  # put in at the end: what they hold is not part of the sentence
 
     def named(name: str) -> str:
         names.append(name)

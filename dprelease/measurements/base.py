@@ -107,7 +107,7 @@ class MeasurementFamily(ABC):
     ) -> str:
         """Return why the wall must not draw `measurement` by `law`; empty where nothing speaks against it.
 
-        What one unit can move is no part of this: the wall recomputes it without asking.
+        What one unit can move is not part of this: the wall recomputes it without asking.
 
         Args:
             task: what the engine computes; at: the places of the measurement's primitives in it.
@@ -134,7 +134,7 @@ class MeasurementFamily(ABC):
         """Return how far one unit moves what the noise is added to, in the statistic's words."""
 
     def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str | None:
-        """Return the error of a drawn value in words, where it is no number in the statistic's unit."""
+        """Return the error of a drawn value in words, where it is not a number in the statistic's unit."""
         del draw, measurement, view
         return None
 

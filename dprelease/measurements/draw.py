@@ -155,7 +155,7 @@ class Draw(Stored, ABC):
 
     @property
     def added(self) -> AddedNoise | None:
-        """What is added to every exact cell; None for a law that is no noise."""
+        """What is added to every exact cell; None for a law that is not noise."""
         return None
 
     @property

@@ -3,7 +3,7 @@
 Two laws choose by the same weights and the same proof of epsilon: the exponential mechanism, and permute-and-flip,
 which errs less and takes a coin for each candidate, so for few of them. The first is of bounded range and counts
 an eighth of epsilon squared under zCDP, the second what any pure law does, up to four times as much. Which way a
-ledger adds up is no part of a request, so the planner takes the first, says what the second would gain, and
+ledger adds up is not part of a request, so the planner takes the first, says what the second would gain, and
 takes it where it is pinned: nobody pays more for a statement than the cheapest law of its epsilon costs.
 
 The exponential law's loss is linear in the spread, and spreads add up over the groups that a unit

@@ -2,7 +2,7 @@
 
 Privacy. The map acts on the noisy value, so it is post-processing for every allowed set: for
 sensitivity D the mechanism is (D / scale)-GDP and D^2 / (2 scale^2)-zCDP, whatever the borders and
-gaps. It has no pure guarantee, so it is no member of `grid_laws`.
+gaps. It has no pure guarantee, so it is not a member of `grid_laws`.
 
 Place    Gaussian kernel, boundary clamped to the nearest; form `forms/gaussian_release.py`.
 Theorem  `docs/theory/kernels-and-boundaries.md#rectified-laws`, `#discrete-gaussian`.

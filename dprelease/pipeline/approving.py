@@ -5,7 +5,7 @@
                 all else in it follows from the request and the choice of laws that it records; then
                 the ledger records the request, who approved it, when, and the limits
 
-Nothing in the file is believed: it is made again and compared, because an officer approves what he reads
+Nothing in the file is believed: it is made again and compared, because officers approve what they read
 in it. What is recorded is the request of the pipeline file.
 """
 
@@ -91,7 +91,7 @@ def approve(
         until: the last day of a debit, UTC; one that is past ends earlier approvals of the request.
 
     Raises:
-        ConfigError: the file is no plan file (DPR182).
+        ConfigError: the file is not a plan file (DPR182).
         BudgetError: it is of another pipeline, the pipeline asks for something else by now, or the file says
             what does not follow from that (DPR306).
         LedgerError: as `Ledger.approve`. ArgumentError: a limit or date is malformed (DPR606, DPR656).
@@ -137,8 +137,8 @@ def signer_named(reference: str) -> Signer:
     """Return the officer's key by reference, `${env:NAME}` or `${file:PATH}`.
 
     Raises:
-        ArgumentError: it is no reference (DPR658). SourceError: it leads nowhere (DPR520).
-        LedgerError: it is no key (DPR421), or the extra is not installed (DPR422).
+        ArgumentError: it is not a reference (DPR658). SourceError: it leads nowhere (DPR520).
+        LedgerError: it is not a key (DPR421), or the extra is not installed (DPR422).
     """
     found = parse_reference(reference)
     if found is None:
@@ -233,7 +233,7 @@ def _must_say_so(
         made = plan_file(config, plan_again(plan.asked, stated["plan"]), stated["period"])
         lines = apart(dict(stated), read_json(made))
     except _FAULTS:
-        lines = ["the plan in it is none of this request"]
+        lines = ["the plan in it was not made from this request"]
     if lines:
         raise _another(
             "the plan file does not say what follows from its request",

@@ -50,7 +50,7 @@ def require_schedule(config: PipelineConfig) -> tuple[PeriodConfig, ScheduleConf
         raise ConfigError(
             f"{config.name} has no schedule",
             where=config.origin,
-            why="nothing says when its periods are due",
+            why="without one it is not known when its periods are due",
             fix='add e.g. `schedule: {cron: "0 6 * * MON", timezone: Europe/Dublin}`',
             code="DPR170",
         )
@@ -58,7 +58,7 @@ def require_schedule(config: PipelineConfig) -> tuple[PeriodConfig, ScheduleConf
         raise ConfigError(
             f"the cron line `{config.schedule.cron[:60]}` never fires",
             where=config.origin,
-            why="no date fits it in the fifty years that are looked at",
+            why="no date of the next fifty years matches it",
             fix="check its day and month fields",
             code="DPR171",
         )

@@ -77,7 +77,7 @@ class Health:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return an earlier file of ours; anything else is no memory."""
+    """Return an earlier file of ours; anything else is not memory."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
         if known["dprelease"] == VERSION and all(

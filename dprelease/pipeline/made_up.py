@@ -88,7 +88,7 @@ def _maker(
 
 
 def _number(column: Column, stream: random.Random) -> Callable[[], Any]:
-    """Return a maker of multiples of the step inside the declared pieces, ends that are none replaced."""
+    """Return a function that draws multiples of the step inside the declared pieces; infinite ends are replaced."""
     step = column.step or Fraction(1)
     pieces = column.domain.exact_pieces if column.domain is not None else ((0, _WIDE),)
     ends = []

@@ -7,7 +7,7 @@ which costs nothing. A pass looks at the newest `catch_up` due periods of each p
 oldest first, those that are not published yet; older ones stay missed until someone names them
 with `dprelease run`, so that downtime never spends a budget in one go.
 
-A period whose rows have not arrived (`ready`) is waited for, which is no fault: nothing is spent, the
+A period whose rows have not arrived (`ready`) is waited for, which is not a fault: nothing is spent, the
 exit status stays, and later ones go on. A refusal ends the pass for its pipeline only; the others go on. A stop (SIGTERM, SIGINT) is obeyed
 between stages: after a charge the next pass finishes the same run for free.
 

@@ -111,7 +111,7 @@ def read_period(
 
 
 def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
-    """Refuse a partition of a source that is no folder of this machine: it could never be there."""
+    """Refuse a partition of a source that is not a folder of this machine: it could never be there."""
     path = source.path or ""
     files = source.kind in ("parquet", "csv", "arrow")
     if files and (set("*?[") & set(path) or not Path(path).suffix):
@@ -122,8 +122,8 @@ def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
         "ready",
         "partition",
         why="a partition is a folder of a source of many files on this machine",
-        fix='write the source as a pattern, e.g. `parquet: "../data/*/*.parquet"`, or let a file or a'
-        " table of loads say it: `ready: {file: …}`, `ready: {table: …}`",
+        fix='write the source as a pattern, e.g. `parquet: "../data/*/*.parquet"`, or name a file or a'
+        " table of loads instead: `ready: {file: …}`, `ready: {table: …}`",
         code="DPR147",
     )
 

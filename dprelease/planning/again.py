@@ -15,7 +15,7 @@ read, and held against the request:
     figures   errors of the law and of its rivals, and their order, equal to `CLOSE`
 
 The plan is then written by the same code as ever, with the recorded figures in it; the caller
-compares it with the one he holds.
+compares it with the one they hold.
 """
 
 from __future__ import annotations
@@ -299,8 +299,8 @@ def _number(value: object) -> float:
 
 def _other(name: str, why: str) -> NoReturn:
     raise VerificationError(
-        f"the plan of {name} is not one of its request",
+        f"the plan of {name} was not made from its request",
         why=why,
-        fix="ask the publisher; a plan that was made of this request says so",
+        fix="ask the publisher; a plan that was made from this request passes this check",
         code="DPR805",
     )

@@ -81,7 +81,7 @@ def two_digits(value: Fraction) -> Fraction:
 def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction | None:
     """Return about the least factor of the budget `total` at which `says` holds, to 3 %.
 
-    None where neither 1,024 times it nor an epsilon of 100 would do: more is no advice.
+    None where neither 1,024 times it nor an epsilon of 100 would do: more is not advice.
 
     Args:
         says: prices the statistic at that multiple; a DpreleaseError counts as no.

@@ -27,7 +27,7 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
     Args:
         errors: in the statistic's unit, one per spread (`measurements.spread.spreads`).
         size: rows per group; None: the error does not depend on it.
-        public: nothing is drawn. An error of 0 does not tell: a large epsilon leaves less than a double.
+        public: nothing is drawn. An error of 0 is not proof of it: with a large epsilon the error is less than the least double.
     """
     if public:
         return "exact (public)"

@@ -264,7 +264,7 @@ class Syntax:
 
 
 def syntax_of(function: str) -> Syntax | None:
-    """Return how `function` is written; None for what is no statistic, or has no name to write.
+    """Return how `function` is written; None for what is not a statistic, or has no name to write.
 
     One of another package is of one column of numbers, and is not loaded for that.
     """

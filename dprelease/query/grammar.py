@@ -195,7 +195,7 @@ class Parser:
         shown = ", ".join(f"'{key}'" for key in column.keys[:8])
         goes = f"'{column.other}'" if column.other is not None else "null"
         self.read.fail(
-            f"'{str(right.node.value)[:30]}' is no value of `{column.name}`",
+            f"'{str(right.node.value)[:30]}' is not a value of `{column.name}`",
             right,
             why=f"filters read cleaned values: whatever is not declared is {goes} to them",
             fix=f"did you mean '{near}'?"

@@ -44,7 +44,7 @@ class Grouping:
 
 
 def group_by(read: SqlText, names: Names) -> Grouping:
-    """Read what follows GROUP BY; PlanError where it is no list of keys, or too long a one (DPR255)."""
+    """Read what follows GROUP BY; PlanError where it is not a list of keys, or too long a one (DPR255)."""
     start, found = read.peek(), _Reader(read, names)
     sets = found.element()
     while read.take_sign(","):
@@ -137,7 +137,7 @@ class _Reader:
         return out
 
     def _part(self) -> Keys:
-        """Read `column` or `(column, …)`; `()` is no column."""
+        """Read `column` or `(column, …)`; `()` is not a column."""
         read = self.read
         token = read.peek()
         if not read.take_sign("("):

@@ -50,7 +50,7 @@ class TableReader:
 
         Raises:
             ConfigError: none or too many, names that meet (DPR154), an unknown column or level (DPR122),
-                one that is no key (DPR136), or a statistic's fault (DPR13x).
+                one that is not a key (DPR136), or a statistic's fault (DPR13x).
         """
         if not 1 <= len(models) <= MOST_TABLES:
             self._fail("tables", f"a release has 1 to {MOST_TABLES} tables", "list at least one")

@@ -257,7 +257,7 @@ class Calls:
             if shape and tail[1] in ("1", "1.0") and tail[3] in ("0", "0.0"):
                 return f"coalesce({self.names.plain(first + 2, stop - 5)}, false)"
         self._argument((first, stop))
-        raise AssertionError("an argument that is no column was refused")
+        raise AssertionError("an argument that is not a column was refused")
 
 
 @cache

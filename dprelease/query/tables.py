@@ -216,7 +216,7 @@ def _zeros(table: TableGroups) -> list[int]:
     strange = next((key for key in table.spec.zeros if key not in places), None)
     if strange is not None:
         raise PlanError(
-            f"a structural zero of table `{table.name}` is no group of it: {'/'.join(strange)[:80]}",
+            f"a structural zero of table `{table.name}` is not a group of it: {'/'.join(strange)[:80]}",
             where=table.spec.origin,
             fix="list groups of the table's `by` only",
             code="DPR291",

@@ -76,7 +76,7 @@ class TokenReader:
             end = at + len((re.match(r"[.\w]*", self.text[at:]) or word)[0])
             name = self.text[word.start() : end]
             self.fail(
-                f"`{name}` is no name as it stands",
+                f"`{name}` is not a name as it stands",
                 Token("op", name, word.start(), end),
                 fix=f'put a name with a dot into double quotes: "{name}"',
                 code="DPR122",

@@ -92,7 +92,7 @@ class Derived:
                 where=str(target),
                 why=problem.strerror
                 if make
-                else f"`{target.suffix}` is no format of a derived table",
+                else f"`{target.suffix}` is not a format of a derived table",
                 fix="name a file that ends in .csv, .parquet, .json or .html, in a folder that exists",
                 code="DPR668",
             ) from None

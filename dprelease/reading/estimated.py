@@ -107,7 +107,7 @@ class FitForms:
     def covered(self, form: Linear) -> tuple[int, Fraction] | None:
         """Return the groups that a plain sum of cells is over, and the weight of each.
 
-        None if it is no plain sum over this fit: a constant, other weights, a cell counted twice.
+        None if it is not a plain sum over this fit: a constant, other weights, a cell counted twice.
         """
         weights, groups = set(form.terms.values()), 0
         if form.constant or len(weights) != 1:

@@ -66,7 +66,7 @@ def result_keys(tree: Node, by: Sequence[str], asked: Sequence[str] | None) -> t
         for name in asked:
             if name not in by:
                 raise ArgumentError(
-                    f"`{name}` is no key column of the release",
+                    f"`{name}` is not a key column of the release",
                     where="by",
                     fix=f"its key columns are: {', '.join(by) or 'none'}",
                     code="DPR661",
@@ -115,7 +115,7 @@ def _no_group(node: Reference, values: ReleasedValues, row: Mapping[str, str]) -
     coarser = (name for name, other in values.others.items() if _has(other, node.name, where))
     table = next(coarser, None)
     return ArgumentError(
-        f"`{written}` is no published group in the row {' · '.join(left)}",
+        f"`{written}` is not a published group in the row {' · '.join(left)}",
         where="derive(...)",
         why=f"it fixes {', '.join(where)}; the other key columns are the row's, and nothing was published of both",
         fix=f"name the table of whole groups: {table}.{written}"

@@ -186,7 +186,7 @@ class _Parser(Parser):
             if column not in by:
                 near = nearest(column.strip("'"), list(by))
                 self.read.fail(
-                    f"`{column}` is no key column",
+                    f"`{column}` is not a key column",
                     token,
                     fix=f"did you mean `{_written(near)}`?"
                     if near
@@ -265,7 +265,7 @@ class _Parser(Parser):
 
 
 def _written(name: str) -> str:
-    """Return a name as an expression takes it: in double quotes if it is no plain word."""
+    """Return a name as an expression takes it: in double quotes if it is not a plain word."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f'"{name}"'
 
 

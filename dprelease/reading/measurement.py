@@ -202,7 +202,7 @@ class MeasuredSum:
         raise AssertionError("its range over a box is not known")
 
     def plus(self, other: Measured) -> MeasuredSum | None:
-        """Return the sum with other bins of the same; None where that is no such sum."""
+        """Return the sum of these and other bins of the same histogram; None where `other` has none."""
         if not isinstance(other, MeasuredValue | MeasuredSum):
             return None
         more = other.columns if isinstance(other, MeasuredSum) else frozenset([other.column])

@@ -87,7 +87,7 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
         verify: without it the numbers are taken as they stand; nothing is checked.
 
     Raises:
-        VerificationError: it does not verify (DPR806), or is no publication (DPR801, DPR802, DPR810).
+        VerificationError: it does not verify (DPR806), or is not a publication (DPR801, DPR802, DPR810).
     """
     path = Path(folder).resolve()
     if not verify:

@@ -29,7 +29,7 @@ Ends = tuple[float, float]
 
 
 class Measured(Protocol):
-    """A published value that is no linear form of its cells."""
+    """A published value that is not a linear form of its cells."""
 
     @property
     def key(self) -> Hashable:

@@ -35,7 +35,7 @@ def weak_promise(epsilon: Fraction, one: str = "one unit's data") -> str | None:
 
 
 def weak_of(*epsilons: str | None) -> str | None:
-    """Return the warning for the largest of some losses written as exact numbers; None is no loss."""
+    """Return the warning for the largest of some losses written as exact numbers; None is not a loss."""
     return weak_promise(max(Fraction(e or 0) for e in epsilons))
 
 

@@ -32,7 +32,7 @@ def _words(most: int) -> Callable[[object], str]:
 
 def _licence(value: object) -> str:
     if not isinstance(value, str):
-        what = f"`{str(value)[:60]}` is no licence"
+        what = f"`{str(value)[:60]}` is not a licence"
         raise fault("DPR112", what, "name one, e.g. CC-BY-4.0, or give its address")
     return _words(200)(value)
 

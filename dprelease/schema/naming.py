@@ -29,7 +29,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 def plain_letters(text: str) -> str:
     """Return a text in ASCII: letters of other alphabets are written as they are usually, else by their number.
 
-    What is no letter and no digit stays, if it is ASCII, or is a space.
+    What is not a letter and no digit stays, if it is ASCII, or is a space.
 
     >>> plain_letters("Größe"), plain_letters("café, ÅRHUS"), plain_letters("年")
     ('Groesse', 'cafe, AARHUS', ' u5e74 ')

@@ -32,7 +32,7 @@ def confined(text: str, *, base: Path, root: Path, origin: str) -> Path:
     """Return `text` relative to `base` as a resolved path inside `root`.
 
     Raises:
-        ConfigError: it leads out of the root, or is no path (DPR116).
+        ConfigError: it leads out of the root, or is not a path (DPR116).
     """
     if not text or "\0" in text:
         raise ConfigError("a path is needed here", where=origin, code="DPR116")

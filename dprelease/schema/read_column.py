@@ -157,8 +157,8 @@ def _expected_sd(
         file.fail(
             f"no values in {domain} have that standard deviation",
             *place,
-            why=f"it lies above 0 and is at most half the range, {plain(most)}",
-            fix="give a guess in the column's unit, or leave it out",
+            why=f"a standard deviation is above 0 and at most half the range, {plain(most)}",
+            fix="give a guess in the column's unit, or remove it",
             code="DPR114",
         )
     return sd

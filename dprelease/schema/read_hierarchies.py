@@ -23,7 +23,7 @@ def read_hierarchies(
     """Return the declared hierarchies by name.
 
     Raises:
-        ConfigError: a level that is no column or is one twice (DPR153), a key file that cannot be read
+        ConfigError: a level that is not a column or is one twice (DPR153), a key file that cannot be read
             or whose rows are not the column's keys, each with one parent (DPR117, DPR153).
     """
     out: dict[str, Hierarchy] = {}
@@ -62,7 +62,7 @@ def _one(
     if column is None or column.kind not in (Kind.category, Kind.boolean):
         near = nearest(levels[-1], columns)
         file.fail(
-            f"the last level `{levels[-1]}` of `{name}` is no category or boolean column",
+            f"the last level `{levels[-1]}` of `{name}` is not a category or boolean column",
             *place,
             why="rows are grouped by the last level; the others are functions of it",
             fix=f"did you mean `{near}`?" if near else "put the column of the finest level last",

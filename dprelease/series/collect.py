@@ -5,7 +5,7 @@
 
 Nothing else is looked at, no ledger, no clock: the same folders give the same series. A folder
 that does not hold a release, or whose table is not the one its manifest hashes, is left out and
-named, so that one bad folder does not hide the others. This is no verification: `dprelease verify`
+named, so that one bad folder does not hide the others. This is not a verification: `dprelease verify`
 looks at one folder in full.
 
 A statistic is followed over time as long as it is asked for in the same words under the same
@@ -144,7 +144,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
         try:
             found.append(_read(folder / name, name, stands.get(name)))
         except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
-            unreadable.append(printable(name))  # a folder's name may be no text at all
+            unreadable.append(printable(name))  # a folder's name may not be text at all
     return Series(
         pipeline=folder.name,
         by=found[-1][0].by if found else (),

@@ -25,7 +25,7 @@ class SeriesLoss:
 
     Attributes:
         apart: whether losses of disjoint periods are told apart.
-        person: None where the unit is no part of a person, or where there is no bound.
+        person: None where the unit is not part of a person, or where there is no bound.
     """
 
     epsilon: Fraction

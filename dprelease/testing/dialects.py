@@ -132,14 +132,14 @@ QUESTIONS: tuple[Question, ...] = (
         "one odd cell would end a release after its charge; 0x1 and 1d are numbers to some",
     ),
     Question(
-        "an overflow of doubles is no failure",
+        "an overflow of doubles is not a failure",
         "SELECT CASE WHEN CAST(1e308 AS DOUBLE) * CAST(x AS DOUBLE) <= 1.7976931348623157e308 THEN 1 ELSE 0 END "
         "FROM (SELECT 10 AS x) AS t",
         ((0,),),
         "one large cell would end a release after its charge",
     ),
     Question(
-        "a division by zero is no failure",
+        "a division by zero is not a failure",
         "SELECT CASE WHEN CAST(1 AS DOUBLE) / CAST(x AS DOUBLE) <= 1.7976931348623157e308 THEN 1 ELSE 0 END "
         "FROM (SELECT 0 AS x) AS t",
         ((0,),),
@@ -192,7 +192,7 @@ QUESTIONS: tuple[Question, ...] = (
         "no comparison takes NaN for a number of ordinary size",
         "SELECT CASE WHEN ABS(CAST('NaN' AS DOUBLE)) <= 1.7976931348623157e308 THEN 1 ELSE 0 END",
         ((0,),),
-        "a result that is no number would be counted as one",
+        "a result that is not a number would be counted as one",
     ),
     Question(
         "row numbers follow their order within each unit",

@@ -104,7 +104,7 @@ def _outputs(table: dict[int, dict[int, Any]], request: GridRequest, said: str) 
     points = set(request.allowed.points().tolist())
     for q, chances in table.items():
         assert {y for y, p in chances.items() if p > 0} <= points, f"{said}: leaves the allowed set"
-        assert abs(float(sum(chances.values())) - 1) < _ROUNDING, f"{said}: P(. | {q}) is no law"
+        assert abs(float(sum(chances.values())) - 1) < _ROUNDING, f"{said}: P(. | {q}) is not a law"
 
 
 def _privacy(

@@ -121,7 +121,7 @@ def judged(frame: pd.DataFrame, expected: Sequence[Expected]) -> list[tuple[str,
 def serve() -> None:
     """Import Great Expectations, say so, and look at tables until standard input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints is not an answer
     tables = sys.stdin.buffer
     from dprelease.validate.gx_import import leave_out_spark, undisturbed
     from dprelease.validate.gx_judge import judged as here

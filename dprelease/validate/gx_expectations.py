@@ -191,7 +191,7 @@ class ExpectReleasedRowsToObey(MulticolumnMapExpectation):  # type: ignore[misc,
         asked = configuration or result.expectation_config
         rule, parameters = asked.kwargs["rule"], json.loads(asked.kwargs.get("parameters", "{}"))
         said = sentence(rule, parameters, asked.kwargs["column_list"][1])
-        template = {"template": "$said", "params": {"said": said}}  # its text is no template
+        template = {"template": "$said", "params": {"said": said}}  # its text is not a template
         return [
             RenderedStringTemplateContent(
                 content_block_type="string_template", string_template=template

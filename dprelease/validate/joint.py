@@ -7,7 +7,7 @@ Before rounding, the Bernstein cells of one column with hull [l, u], w = u - l, 
 
 Each is then moved to the nearest allowed multiple of its step, s_m or s_v. Where the domain is the
 whole induced interval, that moves a value by at most half a step inside and by less than a whole
-step at an end that is no multiple of the step; so |m - m*| <= s_m and |v - v*| <= s_v always.
+step at an end that is not a multiple of the step; so |m - m*| <= s_m and |v - v*| <= s_v always.
 f is a parabola: f(m + d) = f(m) + (u + l - 2 m) d - d^2 <= f(m) + |u + l - 2 m| s_m. Hence the
 published pair satisfies
 

@@ -9,7 +9,7 @@ the paper's Algorithm 1 takes one of each and understates the loss.
 
 Per-instance numbers depend on the data: they are for the curator and must not be published, which
 is what `dp.diagnostics` says with every number it prints. The learning part *simulates utility* on
-a public data set with a seeded generator; it is no release and its noise is not the library's
+a public data set with a seeded generator; it is not a release and its noise is not the library's
 certified one. The accounting is deterministic.
 """
 

@@ -8,13 +8,13 @@ person's Fisher information loss is the root of the largest eigenvalue of
 
 J the derivative of the person's clipped gradient by the person's pixels and eta the loss of each
 coordinate's law: coordinates are independent, steps add up, and the batches are taken as known. Algorithm 1
-(line 8) prints |eta' J| instead, which adds coordinates before squaring and is no bound either way: entries of
+(line 8) prints |eta' J| instead, which adds coordinates before squaring and is not a bound either way: entries of
 opposite signs cancel (two of them give 0), entries of one sign add up. On digits it is about six times
 the loss. Both are shown.
 
     python examples/papers/hu_fisher.py [FOLDER]
 
-A simulation of utility with a seeded generator on a public data set, as `hu.py` is; it is no release and
+A simulation of utility with a seeded generator on a public data set, as `hu.py` is; it is not a release and
 per-instance numbers must not be published. Pixels are in [0, 1]; the loss is per unit of a pixel.
 """
 

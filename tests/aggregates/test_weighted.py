@@ -375,7 +375,7 @@ def test_a_sum_of_a_public_number_of_rows_needs_weights_that_are_never_null() ->
 
 
 def test_a_denominator_that_noise_may_have_made_up_leaves_the_whole_declared_domain() -> None:
-    """Else a ratio beyond its domain is missed: the stretch of values around the other end is no interval."""
+    """Else a ratio beyond its domain is missed: the stretch of values around the other end is not an interval."""
     plan = planned({"statistic": "ratio(x, w)", "domain": {"range": [0, 2]}}, epsilon=1)
     (block,), (found,) = plan.blocks, plan.statistics
     measurement, draw = PlacedMeasurement.from_json(block.measurement), draw_from_json(block.law)

@@ -68,7 +68,7 @@ def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):
         assert worst.complete
         assert (
             worst.nats <= float(law.certificate.epsilon_upper) + 1e-9
-        )  # the certificate is no lie
+        )  # the certificate is not a lie
         seen.add(law.family)
         count += 1
         largest = max(largest, worst.nats / float(law.epsilon))

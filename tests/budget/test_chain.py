@@ -48,7 +48,7 @@ EDITS = {
     "delete a payload": "DELETE FROM payload",
     "delete a file": "DELETE FROM file WHERE name = 'data.csv'",
     "unpublish": "DELETE FROM state",
-    "an event that is no JSON": "UPDATE chain SET body = 'x' WHERE seq = 4",
+    "an event that is not JSON": "UPDATE chain SET body = 'x' WHERE seq = 4",
     "a loss of 1/0": "UPDATE chain SET body = replace(body, '1/10', '1/0') WHERE seq = 4",
     "schema version": "PRAGMA user_version = 2",
     "application": "PRAGMA application_id = 1",

@@ -145,7 +145,7 @@ def test_unit_interval_zone_and_column_are_fixed(tmp_path, change):
     with pytest.raises(LedgerError) as caught:
         Ledger.open(tmp_path / "l.db").charge(entry("2013-W10", **given))
     assert caught.value.code == "DPR411"
-    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are no part of the unit
+    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are not part of the unit
     timed_ledger(tmp_path / "l.db", unit=more).charge(entry("2013-W10", unit=more))
 
 
@@ -241,7 +241,7 @@ def test_a_debit_of_another_unit_or_adjacency_does_not_verify(tmp_path, monkeypa
     """Each epsilon of the chain speaks of its dataset's unit, in datasets without a time too."""
     ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, epsilon=2, time=said)
     given = {"unit": WEEKLY, "time": said, "open_window": said is None}
-    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are no part of the unit
+    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are not part of the unit
     ledger.charge(entry("2013-W02", **{**given, "unit": more}))
     assert ledger.verify().ok
     from dprelease.budget import rows

@@ -125,7 +125,7 @@ def _storages() -> Iterator[Stored]:
     yield stored("binary", BYTES, pa.binary())
     yield stored("fixed binary", (b"\xff\xff", b"\xff\xfe", b"ab", b"AB"), pa.binary(2))
     yield stored(
-        "text that is no text", pa.array(BYTES, pa.binary()).view(pa.string()), pa.string()
+        "text that is not text", pa.array(BYTES, pa.binary()).view(pa.string()), pa.string()
     )
     yield stored(
         "uuid", pa.array([UUID(int=1).bytes, UUID(int=2).bytes, b"\xff" * 16], pa.uuid()), pa.uuid()
@@ -158,7 +158,7 @@ KINDS = dict.fromkeys(IN_MEMORY, (Kind.identifier, Kind.category))
 for _name in KINDS:
     if (
         "int" in _name
-        or _name in ("double", "float", "text", "binary", "boolean", "text that is no text")
+        or _name in ("double", "float", "text", "binary", "boolean", "text that is not text")
         or "decimal" in _name
     ):
         KINDS[_name] = (Kind.identifier, Kind.category, Kind.integer, Kind.number)
@@ -188,7 +188,7 @@ def sources(column: Stored, folder: Path) -> Iterator[Source]:
     # what a relation cannot give is its own: here, one over Arrow that DuckDB itself does not read,
     # and instants with a zone, which are refused (test_duckdb.py)
     unread = column.name.startswith(_UNREAD) or "tz=" in column.name
-    if column.name not in ("text that is no text", "decimal(76, 3)") and not unread:
+    if column.name not in ("text that is not text", "decimal(76, 3)") and not unread:
         yield as_source(duckdb.connect().from_arrow(table))
 
 
@@ -310,7 +310,7 @@ def test_a_folder_whose_bytes_are_no_text_is_refused_for_that(tmp_path: Path, na
     folder.mkdir()
     with open(folder / "a.parquet", "wb") as file:
         pq.write_table(pa.table({"x": [1]}), file)
-    with pytest.raises(SourceError, match="is no UTF-8") as refused:
+    with pytest.raises(SourceError, match="is not UTF-8") as refused:
         as_source(str(tmp_path / "*" / "*.parquet"))
     assert refused.value.code == "DPR502"
     str(refused.value).encode("utf-8")  # what a terminal can show
@@ -384,7 +384,7 @@ def test_columns_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
         )
         for engine in ENGINES.values():
             assert persons(engine(), as_source(path), Kind.identifier) == (3, 2, 2)
-    # what DuckDB would call the second of two columns is no column of the files
+    # what DuckDB would call the second of two columns is not a column of the files
     query = BoundedQuery(
         (Column("ID_1", Kind.identifier),),
         GroupKeys((), ((),)),

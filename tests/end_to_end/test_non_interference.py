@@ -149,7 +149,7 @@ def warm(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def place(warm, tmp_path_factory):
-    """The project's folder, the same for all runs: paths are no difference between them."""
+    """The project's folder, the same for all runs: paths are not a difference between them."""
     folder = tmp_path_factory.mktemp("watched")
     clinic(folder / "project")
     shutil.copytree(folder / "project" / ".dprelease", folder / "ledger")

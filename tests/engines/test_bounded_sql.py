@@ -210,7 +210,7 @@ def test_a_boolean_stored_as_a_number_is_no_clipped_number() -> None:
     flag = Column("x", Kind.boolean)
     asked = query(KEYS["drop"], 0, 1, columns=(flag, PERSON, KEYS["drop"]))
     rows = as_source(pa.table({"region": ["a"] * 3, "x": [1, 7, 0], "person": [1, 2, 3]}))
-    assert agree(rows, asked)[0][1] == 2  # 7 is no boolean
+    assert agree(rows, asked)[0][1] == 2  # 7 is not a boolean
 
 
 def test_a_unit_of_whole_numbers_is_the_same_unit_as_its_text() -> None:

@@ -123,7 +123,7 @@ def test_both_engines_read_the_same_rows(dsn: str, changes: dict[str, Any]) -> N
 
 def test_dates_that_python_cannot_hold_are_cells(dsn: str) -> None:
     found = sums(DuckDBEngine(), source(dsn), query("born > date '2000-01-01'"))
-    assert [row[-1] for row in found] == [0, 1, 1, 0]  # infinity is later; one BC is no date
+    assert [row[-1] for row in found] == [0, 1, 1, 0]  # infinity is later; one BC is not a date
 
 
 def test_the_integers_are_those_of_the_same_frame(dsn: str) -> None:

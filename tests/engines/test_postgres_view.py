@@ -193,7 +193,7 @@ def _refusal(engine: Any, source: Source, task: BoundedQuery) -> str | None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
 def test_public_files_of_every_kind(dsn: str, kind: str, tmp_path: Path) -> None:
-    # text is no number in CSV
+    # text is not a number in CSV
     views = {"csv": [VIEWS[2], VIEWS[4]], "parquet": VIEWS[:2], "duckdb": VIEWS}[kind]
     nonzero = 0
     with psycopg.connect(dsn) as connection:

@@ -236,7 +236,7 @@ UNFIT = {
     "says what is not known": type(
         "Other", (), {"tables": "every", "__call__": lambda *_: {"data.jsonl": b""}}
     )(),
-    "is no function": "jsonl",
+    "is not a function": "jsonl",
 }
 
 

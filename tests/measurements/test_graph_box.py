@@ -98,7 +98,7 @@ def test_a_narrower_table_does_not_certify() -> None:
 
 
 def test_both_sides_move_together_one_alone_would_be_too_little() -> None:
-    """k + 1 in one side and k in the other happen at once: the larger loss alone is no bound."""
+    """k + 1 in one side and k in the other happen at once: the larger loss alone is not a bound."""
     draw = small()
     alone = [float(law.epsilon) for law in draw.law.laws]
     assert max(alone) < 0.99 * float(draw.certify(one_group(4, 1)))

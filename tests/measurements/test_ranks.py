@@ -266,7 +266,7 @@ def test_a_declared_but_empty_table_is_drawn_all_the_same() -> None:
 
 
 def test_a_quantile_far_out_of_users_with_many_rows_is_planned_and_said_to_say_nothing() -> None:
-    """At an epsilon per rank below 10**-8: a refusal would be no answer, and \"any rank\" is one."""
+    """At an epsilon per rank below 10**-8: a refusal would not be an answer, and \"any rank\" is one."""
     many = {"user": "who", "max_groups": 1, "max_rows_per_group": 100}
     plan = planned(
         ["quantile(x, 0.999)"], epsilon="0.001", unit=many, rows={"max": 10**6, "expected": 1000}

@@ -117,7 +117,7 @@ def test_there_is_no_empty_domain(build: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("kind", CALIBRATED, ids=name_of)
 def test_a_sensitivity_beyond_the_width_counts_as_the_width(kind: Any) -> None:
-    """Clamped answers are at most the width apart, so this is no error and costs no more."""
+    """Clamped answers are at most the width apart, so this is not an error and costs no more."""
     wide, whole = (kind.calibrate(DOMAIN, sensitivity=s, epsilon=1) for s in (1000, 10))
     assert wide.loss(sensitivity=1000) <= 1 + 1e-12
     # DiscreteLaplace also serves cells, which are not clamped; OptimalGrid's scale is nominal.

@@ -1,6 +1,6 @@
 """How long the library is: `python -m tests.meta.lines`, which is `make size`.
 
-A code line holds a token that is no comment and no docstring; a text that stands alone below a name
+A code line holds a token that is not a comment and no docstring; a text that stands alone below a name
 is a docstring too. A line of a longer text that is code, a template of SQL say, counts.
 """
 

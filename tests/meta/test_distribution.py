@@ -67,7 +67,7 @@ def test_the_wheel_contains_only_dprelease(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
-    """Templates, styles and scripts included: what a report needs is no Python."""
+    """Templates, styles and scripts included: what a report needs is not Python."""
     kept = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "dprelease").rglob("*")

@@ -31,7 +31,7 @@ MECHANISMS = set(registry.names("mechanisms")) - STATISTICS - FAMILIES
 HOMES = ("aggregates/", "measurements/", "registry.py")
 EXEMPT = ("recompute.py", "audit/laws.py", "audit/pairs.py", "audit/plan.py")
 OTHER_WORDS = ("mechanisms/",)
-"""A posterior's median and mean are no statistics, and a law's tag may be a draw's: there only what is matched counts."""
+"""A posterior's median and mean are not statistics, and a law's tag may be a draw's: there only what is matched counts."""
 
 FIELDS = {"cells", "count", "max"}
 """Keys of files that are called like a kind: a draw's cells, how many rows a page has, the most rows of a unit."""
@@ -184,7 +184,7 @@ def test_a_law_s_own_words_are_no_statistics(text: str) -> None:
         "x = {'count': 3}",
         "x = draw['cells']",
         "__all__ = ['constant']",
-        "fail('mean(age) is no number')",
+        "fail('mean(age) is not a number')",
     ],
 )
 def test_a_word_that_decides_nothing_is_not(text):

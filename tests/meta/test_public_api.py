@@ -145,7 +145,7 @@ def test_the_wall_stays_short():
 
 
 def test_every_command_that_a_message_names_exists():
-    """A fix that cannot be typed is no fix."""
+    """A fix that cannot be typed is not a fix."""
     from typer.main import get_command
 
     from dprelease.cli import app

@@ -96,7 +96,7 @@ def test_a_partition_or_a_table_of_loads_says_it(tmp_path):
      "hive"],
 )  # fmt: skip
 def test_partitions_are_looked_for_above_the_first_wildcard(tmp_path, pattern):
-    """A part behind a wildcard is no folder of the source: the marker could never come true."""
+    """A part behind a wildcard is not a folder of the source: the marker could never come true."""
     made = config(tmp_path, '{partition: "week={period}"}', "../data/*.parquet")
     source = replace(made.source, path=str(tmp_path / pattern))
     made = replace(made, source=source)

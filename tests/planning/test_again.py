@@ -86,7 +86,7 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
         query, added_up("basic/1", priced, query.epsilon, query.spec.delta), Maker(query)
     )
     assert cheaper.epsilon == plan.epsilon / 10
-    with pytest.raises(VerificationError, match="is not one of its request") as caught:
+    with pytest.raises(VerificationError, match="was not made from its request") as caught:
         plan_again(query, json.loads(canonical_json(cheaper.to_json())))
     assert "max_error" in (caught.value.why or "")
 

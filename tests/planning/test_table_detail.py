@@ -59,8 +59,8 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     "not the finest": ([NATION, {**PLACES_, "detail": RELATIVE}, {**FINE, "detail": None}], {}, "DPR295", "give `detail` to `fine`"),
     "no coarser table": ([FINE], {}, "DPR295", "not one: none"),
     "two next coarser ones": ([SEXES, PLACES_, FINE], {}, "DPR295", "sexes, places"),
-    "an unknown level": ([NATION, with_detail(levels=["towns"])], {}, "DPR295", "`towns` is no coarser"),
-    "itself": ([NATION, with_detail(levels=["fine"])], {}, "DPR295", "`fine` is no coarser"),
+    "an unknown level": ([NATION, with_detail(levels=["towns"])], {}, "DPR295", "`towns` is not a coarser"),
+    "itself": ([NATION, with_detail(levels=["fine"])], {}, "DPR295", "`fine` is not a coarser"),
     "levels that cross": ([SEXES, PLACES_, with_detail(levels=["sexes", "places"])], {}, "DPR295", "not coarser than"),
     "levels upside down": ([*ALL_FOUR[:3], with_detail(levels=["places", "regions"])], {}, "DPR295", "not coarser than"),
     "a level twice": ([*ALL_FOUR[:3], with_detail(levels=["places", "places"])], {}, "DPR295", "not coarser than"),
@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     ),
     "sizes by persons of several groups": (
         [{**NATION, "statistics": PERSONS}, {**FINE, "statistics": PERSONS, "detail": {**RELATIVE, "statistic": "count_persons"}}],
-        {"unit": USER}, "DPR295", "is no sum",
+        {"unit": USER}, "DPR295", "is not a sum",
     ),
     "a group called all": (
         [{**NATION, "name": "lands", "by": ["land"]}, {**FINE, "detail": {**RELATIVE, "levels": ["lands"]}}],

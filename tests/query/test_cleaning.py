@@ -196,7 +196,7 @@ def test_a_text_that_no_cleaned_value_is_is_refused_where_it_stands() -> None:
         "k in ('a', 'A')",
         "case when k = 'A' then true else b end",
     ):
-        with pytest.raises(ConfigError, match="no value of `k`") as caught:
+        with pytest.raises(ConfigError, match="not a value of `k`") as caught:
             schema({}, {}, {"other": {"as": "rest"}}, where=text)
         assert caught.value.code == "DPR126"
         assert "did you mean 'a'" in str(caught.value.fix)

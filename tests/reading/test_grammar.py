@@ -79,7 +79,7 @@ def test_over_several_groups():
     ("text", "what", "fix", "code"),
     [
         ("lat / count", "unknown column `lat`", "did you mean `late`?", "DPR122"),
-        ("late[carier='UA']", "`carier` is no key column", "did you mean `carrier`?", "DPR122"),
+        ("late[carier='UA']", "`carier` is not a key column", "did you mean `carrier`?", "DPR122"),
         ("late[carrier='UB']", "no group 'UB'", "'UA'", "DPR126"),
         ("shares(late)", "unknown function", "did you mean `share`?", "DPR124"),
         ("rate(late, count)", "`rate` takes 3", "rate(cases, people, 100000)", "DPR124"),
@@ -90,7 +90,7 @@ def test_over_several_groups():
         ("", "ends too early", "", "DPR120"),
         ("(" * 100 + "late", "nested too deeply", "", "DPR121"),
         ("late % 2 / 'x'", "needs numbers", "", "DPR123"),
-        ("late[T.categ='x']", "`T.categ` is no name", 'double quotes: "T.categ"', "DPR122"),
+        ("late[T.categ='x']", "`T.categ` is not a name", 'double quotes: "T.categ"', "DPR122"),
     ],
 )
 def test_faults_point_at_a_character_and_name_a_fix(text, what, fix, code):

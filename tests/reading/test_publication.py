@@ -123,7 +123,7 @@ def test_the_command_line(folder, tmp_path):
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out.csv").read_text().startswith("period,region,value,")
     done = run("derive", folder / "latest", "count - count[region='north']")
-    assert "count[region='north']" in done.output  # brackets are no markup
+    assert "count[region='north']" in done.output  # brackets are not markup
     done = run("derive", folder / "latest", "shar(count)")
     assert (done.exit_code, "did you mean `share`?" in done.output) == (2, True)
     done = run("diff", folder / "2026-W01", folder / "2026-W02")

@@ -220,7 +220,7 @@ def test_a_label_of_a_coarser_level_says_where_to_write_it(release):
         ("count / towns.count", "no table `towns`"),
         ("count / nation.late", "table `nation` has no `late`"),
         ("count / nation.", "table `nation` has no"),
-        ("count / regions.count[district='d0']", "`district` is no key column"),
+        ("count / regions.count[district='d0']", "`district` is not a key column"),
     ],
 )
 def test_names_of_other_tables_are_checked(release, text, said):

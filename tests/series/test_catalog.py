@@ -56,7 +56,7 @@ MANDATORY = {
 
 
 def faults(document: Mapping[str, Any]) -> Iterator[str]:
-    """Say what is no DCAT, no schema.org or no JSON-LD about a document."""
+    """Say what is not DCAT, no schema.org or no JSON-LD about a document."""
     prefixes = set(document["@context"])
     defined = {node["@id"] for node in _nodes(document) if "@type" in node and "@id" in node}
     for node in _nodes(document):

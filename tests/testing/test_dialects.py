@@ -79,8 +79,8 @@ def test_postgresql_differs_where_its_engine_says_so() -> None:
     assert names == {
         "a cast that fails is null",
         "a sum beyond 2^63 is exact",  # there is no HUGEINT; numeric has no end
-        "an overflow of doubles is no failure",
-        "a division by zero is no failure",
+        "an overflow of doubles is not a failure",
+        "a division by zero is not a failure",
         "a remainder of doubles takes the sign of the dividend",  # it has none of doubles
     }
 

@@ -1,4 +1,4 @@
-"""The format contract takes the built-in formats and finds what is no function of the release."""
+"""The format contract takes the built-in formats and finds what is not a function of the release."""
 
 from __future__ import annotations
 

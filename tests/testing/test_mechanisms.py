@@ -23,7 +23,7 @@ GRID = [
     for n in registry.names("mechanisms")
     if n not in ("exponential", "permute_and_flip", "rectified_gaussian", "stochastic_sign")
 ]
-"""Those with a pure law of one integer; the others are no grid laws."""
+"""Those with a pure law of one integer; the others are not grid laws."""
 
 
 @pytest.mark.parametrize("name", GRID)

@@ -93,7 +93,7 @@ dp.Accessor(frame).release(schema, epsilon={})  # refused: arg-type
 again: dp.Release = frame.dp.release(schema, epsilon=1)
 frame.dp.release(schema, epsilon={})  # refused: arg-type
 frame.dp.releese(schema)  # refused: attr-defined
-column: pd.Series[int] = frame.age  # what is no accessor stays a column
+column: pd.Series[int] = frame.age  # what is not an accessor stays a column
 
 # --- errors
 try:

@@ -140,7 +140,7 @@ class RowLaw(ScalarLaw):
         return {y: self._chance(row, k) for k, y in enumerate(self.outputs)}
 
     def completed(self) -> RowLaw:
-        """Return the law; ValueError if its numbers are no table over the allowed set."""
+        """Return the law; ValueError if its numbers are not a table over the allowed set."""
         starts, outputs, rows, allowed = self.starts, self.outputs, self.rows, self.allowed
         sound = (
             1 <= len(starts) == len(rows) <= ROW_LIMIT

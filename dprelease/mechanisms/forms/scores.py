@@ -116,7 +116,7 @@ class ScoreLaw(Stored):
         limit = OUTCOME_LIMIT if joint else CANDIDATE_LIMIT
         if not (1 <= candidates <= limit and spread >= 1):
             raise ArgumentError(
-                "this is no finite choice",
+                "this is not a finite choice",
                 why="it takes 1 to 2**60 candidates and a spread of at least 1",
                 fix="use fewer candidates, e.g. a coarser grid",
                 code="DPR683",
@@ -179,7 +179,7 @@ class ScoreLaw(Stored):
         `scores` are integers of shape `(groups, candidates)`, smaller is better.
 
         Raises:
-            ArgumentError: the shape is not `(groups, candidates)` or scores are no integers
+            ArgumentError: the shape is not `(groups, candidates)` or scores are not integers
                 (DPR683); no score is shown.
         """
         apart = self._apart(scores)

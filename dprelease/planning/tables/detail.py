@@ -107,7 +107,7 @@ def detail_of(query: Query, families: Sequence[Family]) -> Detail | None:
     if any(level.name not in family.members for level in levels):
         _refuse(
             spec,
-            f"{spec.statistic} of `{levels[0].name}` is no sum of that of `{table.name}`",
+            f"{spec.statistic} of `{levels[0].name}` is not a sum of that of `{table.name}`",
             "name a number that adds up, such as a count of rows",
         )
     _check_labels(spec, levels)
@@ -161,7 +161,7 @@ def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGro
     if strange is not None:
         _refuse(
             spec,
-            f"`{strange}` is no coarser table of `{table.name}` with the same statistics",
+            f"`{strange}` is not a coarser table of `{table.name}` with the same statistics",
             _lacking([t for t in query.tables.tables if t.name == strange], table)
             or f"name some of: {', '.join(known) or 'none'}",
         )

@@ -75,7 +75,7 @@ def read_contract(path: Path, *, table: str | None = None) -> DraftTable:
         raise ConfigError(
             "cannot tell which standard this file follows",
             where=str(path),
-            why="it is no Open Data Contract (v3), Frictionless Table Schema or pandera schema",
+            why="it is not an Open Data Contract (v3), Frictionless Table Schema or pandera schema",
             fix="pass the contract itself, as YAML or JSON",
             code="DPR165",
         )

@@ -63,7 +63,7 @@ class DraftTable:
 
 
 def as_number(value: object) -> Fraction | None:
-    """Return a declared bound exactly, or None for anything that is no finite number."""
+    """Return a declared bound exactly, or None for anything that is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:

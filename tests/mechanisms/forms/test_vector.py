@@ -38,7 +38,7 @@ def test_the_renyi_divergence_of_a_vector_is_at_most_rho_alpha(
             total += mp.log(s) / (mp.mpf(alpha) - 1)
     claim = float(cells.rho) * alpha
     assert float(total) <= claim * (1 + 1e-12)
-    assert float(total) > claim * 0.5 or square == 1  # the control: it is no vacuous bound
+    assert float(total) > claim * 0.5 or square == 1  # the control: it is not a vacuous bound
 
 
 def test_calibration_is_the_least_scale() -> None:

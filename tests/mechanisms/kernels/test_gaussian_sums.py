@@ -67,7 +67,7 @@ def remainder(rate: Any, a: int, b: int) -> tuple[Any, Any]:
 
 
 def test_the_remainder_is_bounded_cell_by_cell_not_by_one_integral() -> None:
-    """A 720th of the integral of |f''''| is too little: the mean over a cell is no even one."""
+    """A 720th of the integral of |f''''| is too little: the mean over a cell is not an even one."""
     over = 0
     with mp.workdps(30):
         for rate in (mp.mpf(1) / 65, mp.mpf(1) / 80, mp.mpf(1) / 1000):

@@ -196,7 +196,7 @@ GUARDS = (
         ("tests/release_plan/test_hash.py",),
     ),
     Guard(
-        "what is allowed without a proof is no part of a plan's hash",
+        "what is allowed without a proof is not part of a plan's hash",
         "release_plan/plan.py",
         '    decided = {\n        **value,\n        "notes": None,\n',
         '    decided = {\n        **value,\n        "notes": None,\n        "allow": None,\n',

@@ -68,7 +68,7 @@ GUARDS = (
         new='        apart=per is not None or declared == "row",\n',
     ),
     _timeline(
-        "rows that are replaced are no pairs",
+        "rows that are replaced are not pairs",
         old='        pairs=per is None and adjacency == "substitution",\n',
         new="        pairs=False,\n",
     ),
