@@ -107,7 +107,9 @@ def test_a_sum_that_another_table_asks_for_is_the_one() -> None:
 
 
 @pytest.mark.parametrize("made", [BESIDE, ALONE, schema(tables(MEANS, MEANS, MEANS), unit=USER)])
-def test_it_is_the_quotient_of_what_is_published_in_its_domain(made: dict[str, Any]) -> None:
+def test_a_fitted_ratio_is_the_quotient_of_what_is_published_in_its_domain(
+    made: dict[str, Any],
+) -> None:
     for seed in range(whole(1, 2)):
         release = dp.release(people(seed=seed), made)
         assert release.manifest["validation"]["ok"]
@@ -299,7 +301,7 @@ def test_errors_are_those_that_draws_have() -> None:
         ),
     ],
 )
-def test_what_is_no_quotient_is_refused(statistics: list[Any], code: str, words: str) -> None:
+def test_what_is_not_a_quotient_is_refused(statistics: list[Any], code: str, words: str) -> None:
     with pytest.raises(PlanError) as caught:
         dp.plan(schema(tables(["count"], ["count"], statistics)))
     assert caught.value.code == code

@@ -26,7 +26,7 @@ def test_a_frame_is_inspected_in_a_notebook_and_returns_nothing(monkeypatch, cap
 
 
 @pytest.mark.parametrize("name", [None, "TerminalInteractiveShell"])
-def test_a_shell_whose_output_goes_elsewhere_is_no_notebook(name, monkeypatch):
+def test_a_shell_whose_output_goes_elsewhere_is_not_a_notebook(name, monkeypatch):
     shell = None if name is None else type(name, (), {})()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     assert not inspecting.in_notebook()

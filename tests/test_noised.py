@@ -202,7 +202,7 @@ class TestTable:
             "histogram_x[5,10]",
         ]
 
-    def test_statuses(self) -> None:
+    def test_each_status_is_given_where_it_holds(self) -> None:
         plan = planned(
             [{"statistic": "count", "domain": {"range": [0, 400]}}, "mean(x)"],
             by=["g"],
@@ -258,7 +258,7 @@ def test_integers_come_back_from_their_bytes_whatever_their_width(wide):
 
 class TestIntervalEnds:
     @pytest.mark.parametrize("step", ["1", "0.1", "0.05", "2.5", "1/3", "0.000001", "700"])
-    def test_they_are_multiples_of_the_step_and_never_inward(self, step: str) -> None:
+    def test_rounded_ends_are_multiples_of_the_step_and_never_inward(self, step: str) -> None:
         exact = Fraction(step)
         ends = np.random.default_rng(5).normal(0, 1000, 4000)
         for rounded, sign in ((np.floor, -1), (np.ceil, 1)):

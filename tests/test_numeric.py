@@ -40,7 +40,7 @@ from dprelease.numeric import (
         (math.inf, math.inf),
     ],
 )
-def test_exact(value: object, expected: object) -> None:
+def test_a_number_is_read_exactly(value: object, expected: object) -> None:
     assert exact(value) == expected
 
 
@@ -81,7 +81,7 @@ def test_plain_and_json_are_faithful(value: Fraction) -> None:
     assert fraction_from_json(fraction_to_json(value)) == value
 
 
-def test_positive() -> None:
+def test_a_number_that_is_not_positive_is_refused() -> None:
     assert positive("0.5", "x") == Fraction(1, 2)
     assert positive(0, "x", allow_zero=True) == 0
     for value in (0, -1, math.inf):

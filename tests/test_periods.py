@@ -42,7 +42,7 @@ MOMENTS = st.datetimes(datetime(1950, 1, 1), datetime(2099, 12, 31), timezones=s
         ("2013", "year", "2013-01-01", "2014-01-01"),
     ],
 )
-def test_windows(text: str, every: Every, start: str, end: str) -> None:
+def test_a_period_is_its_window(text: str, every: Every, start: str, end: str) -> None:
     window = parse_period(text, every)
     assert window == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (start, end))
 
@@ -90,7 +90,7 @@ def test_every_instant_lies_in_its_own_period_only(
         ("2013", "hour"),
     ],
 )
-def test_faults(text: str, every: Every) -> None:
+def test_a_faulty_period_is_refused(text: str, every: Every) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_period(text, every)
     assert caught.value.code == "DPR640"
@@ -121,7 +121,7 @@ def test_zones_and_naive_instants() -> None:
         ("Pacific/Kwajalein", "1993-08-20", "1993-08-21", "1993-08-22"),
     ],
 )
-def test_a_day_that_a_zone_left_out_is_no_period(
+def test_a_day_that_a_zone_left_out_is_not_a_period(
     zone: str, before: str, gone: str, after: str
 ) -> None:
     for window in (parse_period, lambda *a: row_window(*a, dates=True)):

@@ -154,7 +154,7 @@ def test_names_that_could_leave_the_folder_are_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_foreign_folder_s_name_is_text_where_it_is_no_number(tmp_path):
+def test_a_foreign_folder_s_name_is_text_where_it_is_not_a_number(tmp_path):
     """Python holds `²` to be a digit of which there is no number."""
     folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
     (folder.parent / "²").mkdir()
@@ -328,7 +328,7 @@ def test_a_folder_with_anything_but_regular_files_is_not_read(tmp_path, kind):
     assert code_of(VerificationError, read_folder, folder) == "DPR810"
 
 
-def test_what_is_no_folder_is_not_read(tmp_path):
+def test_what_is_not_a_folder_is_not_read(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "nowhere", tmp_path / "file"):
         assert code_of(VerificationError, read_folder, path) == "DPR810"

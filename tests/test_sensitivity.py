@@ -303,7 +303,7 @@ def test_a_scatter_of_two_columns_is_refused() -> None:
 
 
 class TestBounds:
-    def test_of_units(self) -> None:
+    def test_unit_bounds_follow_from_the_declared_unit(self) -> None:
         assert unit_bounds(RowUnit(), 7, 5) == Bounds(1, 1)
         assert unit_bounds(UserUnit("who", 9, 3, 4), None, 5) == Bounds(3, 5, 4)
         assert unit_bounds(UserUnit("who", 2, 3), 1, 5) == Bounds(1, 2)

@@ -1,4 +1,4 @@
-"""The draw of a quantile with its interval: three choices by rank, one after the other, at one rate.
+"""The draw of a quantile with its interval: three draws of the exponential mechanism, one after the other, at one rate.
 
 What one unit can move the scores of all three adds up, so one certificate at that total covers them, over all groups.
 The ends aim so many rows outside that either misses with a chance of at most (1 - 0.95) / 2, for all data.
@@ -50,7 +50,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class IntervalDraw(ExponentialDraw):
-    """Three of the points of `allowed` per group; the law's spread is that of all three choices.
+    """Three of the points of `allowed` per group; the law's spread is that of all three draws.
 
     Attributes:
         inside: k, the rows between the value's aim and that of either end.
@@ -125,7 +125,7 @@ class RankInterval(Ranks):
     interval = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:
-        """Return one way; the price is that of the value, as of a choice by itself."""
+        """Return one way; the price is that of the value, as if it were drawn by itself."""
         measurement, size, loss = asked.measurement, asked.size, asked.loss
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)

@@ -11,7 +11,7 @@ changes, so one certificate at the total spread covers every way to distribute i
 Laplace noise; permute-and-flip has the same bound. The law is drawn for every group, empty ones too: their
 candidates are all alike.
 
-A choice has no interval in its own unit (see `aggregates.quantile`): `box` is not-a-number. What
+A value chosen by rank has no interval in its own unit (see `aggregates.quantile`): `box` is not-a-number. What
 holds for all data is `rank_error`.
 
 Units: candidates in steps of `step`; scores in rows times the target's denominator.
@@ -155,7 +155,7 @@ class ExponentialDraw(Draw):
 
 @dataclass(frozen=True, slots=True)
 class FlipDraw(ExponentialDraw):
-    """The same choice by permute-and-flip."""
+    """The draw of the same value by permute-and-flip."""
 
     tag: ClassVar[str] = "permute_and_flip"
 
@@ -163,7 +163,7 @@ class FlipDraw(ExponentialDraw):
 
     @classmethod
     def of(cls, draw: ExponentialDraw) -> FlipDraw:
-        """Return the choice by the weights of `draw`; ArgumentError DPR683 for too many candidates."""
+        """Return permute-and-flip with the weights of `draw`; ArgumentError DPR683 for too many candidates."""
         return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
@@ -216,7 +216,7 @@ class Ranks(MeasurementFamily):
     def refusal(
         self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
     ) -> str:
-        """Scores belong to a choice among exactly the codes whose rows it counts, as far as it can see."""
+        """Scores belong to a draw among exactly the codes whose rows it counts, as far as it can see."""
         why = MeasurementFamily.refusal(self, measurement, law, task, at)
         if why or not isinstance(law, ExponentialDraw):
             return why
@@ -253,7 +253,7 @@ class Ranks(MeasurementFamily):
 
 
 def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool:
-    """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
+    """Return whether the 95 % range of ranks of a drawn value is all of `size` rows."""
     a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
     if error is None:
@@ -262,7 +262,7 @@ def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool
     return bool(error >= max(aimed, size - aimed))
 
 
-# What a plan and a report say of a choice by rank: its aim and its error, in rows. The rank error
+# What a plan and a report say of a value drawn by rank: its aim and its error, in rows. The rank error
 # holds for all data; an error in the column's unit would need the data's density.
 
 

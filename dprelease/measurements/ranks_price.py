@@ -1,15 +1,15 @@
-"""What a choice by rank costs and is worth, from a public simulation; where min and max aim.
+"""What a value drawn by rank costs and is worth, from a public simulation; where min and max aim.
 
 Aiming at the last row itself on one side, everything beyond the data scores as well as the data's end, and
-if the declared range is wider than the data the choice lands there, uniformly. Aiming at the k-th row from
+if the declared range is wider than the data the value lands there, uniformly. Aiming at the k-th row from
 the end, its value alone scores best, and a candidate beyond the data scores k - 1/2 worse, at half the rate
 (the scores have two sides then, `aggregates.ranks`). Which is better, and for which k, depends on the
 data; so eighteen public tables speak for them: rows spread evenly, skewed to one end, or heaped on eleven
 values, over all of the range, half or a tenth of it at either end, at the public guess of rows per group.
-The choice of least mean error is taken. Where the data fill the range, aiming at the last row would have
+The aim of least mean error is taken. Where the data fill the range, aiming at the last row would have
 been better; where they end far inside it and there are more rows than guessed, a larger k. Pricing reads
 no row and is never what a release draws from. The mean rank error as a share of the rows is added to each
-error, so that no choice seems free where values are few. Of wide ranges 1,024 candidates stand for the
+error, so that no draw seems free where values are few. Of wide ranges 1,024 candidates stand for the
 others: each has rows of its own, the rest of its share lies between it and the next one. Permute-and-flip
 is priced as the exponential mechanism of its weights, which errs no less.
 
@@ -60,7 +60,7 @@ def exponential_error(
     target: tuple[int, int, int],
     loss: Literal["absolute", "squared"],
 ) -> float:
-    """Return the mean error of a choice over the public tables.
+    """Return the mean error of a drawn value over the public tables.
 
     Args:
         target: (a, b, offset) of `aggregates.ranks`; the error is to the value at rank a n / b.

@@ -59,7 +59,7 @@ _PARTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10))
 """Parts of epsilon that may draw the limits: all are priced."""
 _LEVEL = 0.95
 _BOTH = Fraction(5, 9)
-"""Of the rho of one choice with the range of both: (2/3)^2 + (1/3)^2."""
+"""Of the rho of one exponential mechanism with the range of both: (2/3)^2 + (1/3)^2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class WinsorisedDraw(Draw):
     """Two limits per group by their ranks, then noisy cells of the rows clamped to them.
 
     Attributes:
-        choice: draws one limit, and then the other; its spread is that of both together.
+        choice: the exponential mechanism that draws one limit, and then the other; its spread is that of both together.
         noise: of the cells where w^degree is 1.
         allowed: the column's values in steps of `step`, of which `clipped.limit_points` may be limits.
     """
@@ -93,9 +93,9 @@ class WinsorisedDraw(Draw):
         return sum(self._parts(sensitivity), Fraction(0))
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss, and the rho of its parts: choices of bounded range, then any pure loss.
+        """Return one loss, and the rho of its parts: exponential mechanisms of bounded range, then any pure loss.
 
-        The ranges of both choices add up to their loss, and none is more than two thirds of it.
+        The ranges of both draws add up to their loss, and none is more than two thirds of it.
         """
         chosen, noise = self._parts(sensitivity)
         tight = _BOTH * zcdp_of_pure(chosen, bounded_range=True) + rho_of_pure(noise)

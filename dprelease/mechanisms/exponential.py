@@ -68,7 +68,7 @@ class Exponential(Scaled):
 
     @staticmethod
     def for_scores(candidates: int, *, spread: int, epsilon: object) -> ScoreLaw:
-        """Return the exact choice among `candidates` by integer scores; see `ScoreLaw.calibrate`."""
+        """Return the exact exponential mechanism over `candidates` with integer scores; see `ScoreLaw.calibrate`."""
         return ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon)
 
     @property
@@ -124,5 +124,5 @@ class Exponential(Scaled):
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> ScoreLaw:
-        """Rebuild the choice by scores."""
+        """Rebuild the exponential mechanism over scores."""
         return ScoreLaw.from_json(value)

@@ -24,13 +24,13 @@ __all__ = ["PermuteAndFlip"]
 
 
 class PermuteAndFlip:
-    """A choice among a few candidates; a number is no such choice."""
+    """A law over a few candidates; it has no grid law of numbers."""
 
     grid_law_from_json = FlipLaw.from_json
 
     @staticmethod
     def for_scores(candidates: int, *, spread: int, epsilon: object) -> FlipLaw:
-        """Return the exact choice among `candidates` by integer scores; see `ScoreLaw.calibrate`.
+        """Return the exact permute-and-flip over `candidates` with integer scores; see `ScoreLaw.calibrate`.
 
         Raises:
             ArgumentError: as there, or too many candidates (DPR683).

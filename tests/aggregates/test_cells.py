@@ -127,7 +127,9 @@ class TestVarianceBox:
             ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
         ],
     )
-    def test_both_ends_are_attained(self, sides: tuple[tuple[float, float], ...]) -> None:
+    def test_the_lower_and_the_upper_end_are_attained(
+        self, sides: tuple[tuple[float, float], ...]
+    ) -> None:
         low, high = box(sides)
         bottom, top = bernstein_variance_box(low, high)
         best_low, best_high = (

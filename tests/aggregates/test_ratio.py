@@ -21,7 +21,7 @@ def planned(text: str, bottom: dict[str, Any], **option: Any) -> Any:
 COMPLETE = {"nulls": {"default": 2}}
 
 
-def test_its_domain_is_what_quotients_of_rows_allow() -> None:
+def test_the_domain_of_a_ratio_is_what_quotients_of_rows_allow() -> None:
     found = planned("ratio(deaths, years)", {"range": [2, 5], **COMPLETE})
     assert found.domain.hull == (-1, 3)
     assert (found.measure, found.columns) == ("death/year", ("ratio_deaths_years",))
@@ -55,7 +55,7 @@ def test_what_has_no_ratio_is_refused(
     assert (caught.value.code, words in str(caught.value)) == (code, True), str(caught.value)
 
 
-def test_it_is_measured_by_itself_or_computed_from_fitted_sums() -> None:
+def test_a_ratio_is_measured_by_itself_or_computed_from_fitted_sums() -> None:
     made = schema()
     made["columns"]["years"] = {"kind": "integer", "range": [1, 4], "nulls": {"default": 1}}
     made["columns"]["deaths"] = {"kind": "integer", "range": [0, 6], "nulls": {"default": 0}}

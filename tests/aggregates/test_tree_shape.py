@@ -57,7 +57,7 @@ def test_sums_of_runs_are_those_of_slices() -> None:
     ("bins", "widths"),
     [(4, (2,)), (4, ()), (4, (3, 2, 1)), (4, (1, 1)), (4, (8, 1)), (0, (1,)), (4, (2, -2, 1))],
 )
-def test_what_is_no_tree_is_none(bins: int, widths: tuple[int, ...]) -> None:
+def test_what_is_not_a_tree_is_none(bins: int, widths: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="tree"):
         Tree(bins, widths)
 

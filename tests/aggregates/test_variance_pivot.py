@@ -50,7 +50,7 @@ def test_rows_of_weights_have_the_level_that_is_asked() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rows", [3, 60, 2_000])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(5)])
-def test_it_covers_and_is_shorter_than_the_box(rows: int, epsilon: Fraction) -> None:
+def test_the_interval_covers_and_is_shorter_than_the_box(rows: int, epsilon: Fraction) -> None:
     codes = np.round(np.random.default_rng(rows).beta(2, 4, rows) * K).astype(np.int64)
     noise = CellNoise.calibrate(K * K, epsilon)
     bits = ReplayBits(f"variance {rows} {epsilon}")
@@ -70,7 +70,7 @@ def test_it_covers_and_is_shorter_than_the_box(rows: int, epsilon: Fraction) -> 
 
 
 @pytest.mark.statistical
-def test_it_covers_under_gaussian_noise() -> None:
+def test_the_interval_covers_under_gaussian_noise() -> None:
     codes = np.round(np.random.default_rng(5).beta(2, 4, 500) * K).astype(np.int64)
     noise = GaussianCells.calibrate(K**4, Fraction(1, 20))
     raw = exact(codes) + noise.sample(3 * GROUPS, ReplayBits("normal")).reshape(-1, 3)

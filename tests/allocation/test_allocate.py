@@ -152,7 +152,7 @@ def exponential(rates: Sequence[float]) -> Any:
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("epsilon", [60, 300, 1000])
 @pytest.mark.parametrize("rates", [(1.0, 0.1), (0.02, 1.0), (1.0, 0.3, 0.05)])
-def test_no_block_is_starved_for_what_nearly_nothing_is_left_of(
+def test_no_block_is_left_without_a_budget_for_another_one(
     epsilon: int, rates: tuple[float, ...], loss: Literal["absolute", "squared"]
 ) -> None:
     """The closed form gave 99.9 % to the block with the largest error left, and the others had none."""

@@ -164,7 +164,7 @@ def test_the_latency_of_a_process_is_its_own(tmp_path: Path) -> None:
         latency.took("raise ValueError('no such thing')", [], tmp_path)
 
 
-def test_spark_s_tasks_are_what_they_say_and_a_wrong_integer_is_no_page(tmp_path: Path) -> None:
+def test_spark_s_tasks_are_what_they_say_and_a_wrong_integer_is_not_a_page(tmp_path: Path) -> None:
     spark, counted = load("spark"), {"row unit": 12_000, "user unit": 2_400, "heavy unit": 404}
     for task, rows in counted.items():
         path = spark.made(task, 12_000, tmp_path)

@@ -114,7 +114,7 @@ def test_an_approval_holds_whatever_a_file_says(ledger):
     assert ledger.verify().ok
 
 
-def test_its_last_day_counts_and_the_next_does_not(ledger):
+def test_the_last_day_of_an_approval_counts_and_the_next_does_not(ledger):
     ledger.approve(approved(until="2030-06-15"))
     night = datetime(2030, 6, 15, 23, 59, 59, tzinfo=UTC)
     assert ledger.charge(entry(), asked=asked(now=night)).fresh

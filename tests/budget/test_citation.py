@@ -105,7 +105,7 @@ def test_a_manifest_that_cannot_be_read_is_evidence(ledger, public, monkeypatch)
     assert code_of(LedgerError, Ledger.open, ledger.path, public=public) == "DPR406"
 
 
-def test_a_loss_that_is_no_number_is_unreadable():
+def test_a_loss_that_is_not_a_number_is_unreadable():
     value = json.loads(manifest(entry(), Anchor("0" * 32, 4, "1" * 64)))
     value["guarantee"]["epsilon"] = "1/0"
     with pytest.raises(LedgerError):

@@ -45,7 +45,9 @@ def test_a_known_figure() -> None:
 
 
 @pytest.mark.parametrize(("shift", "square", "count"), [(1, 100, 1), (3, 900, 52), (2, 64, 9)])
-def test_it_covers_the_exact_gaussian_curve(shift: int, square: int, count: int) -> None:
+def test_the_conversion_covers_the_exact_gaussian_curve(
+    shift: int, square: int, count: int
+) -> None:
     """The broken twin: half of the rho is not enough for the same releases."""
     rho = Fraction(shift * shift * count, 2 * square)
     exact = LossLattice.gaussian(shift, square).times(count).epsilon(DELTA)

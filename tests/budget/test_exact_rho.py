@@ -114,7 +114,7 @@ def test_no_pure_pair_diverges_further() -> None:
 
 @settings(max_examples=60)
 @given(st.fractions(Fraction(1, 10**8), 40, max_denominator=10**9))
-def test_the_largest_loss_of_a_rho(rho: Fraction) -> None:
+def test_a_loss_of_a_rho_is_the_largest_with_that_rho(rho: Fraction) -> None:
     epsilon = pure_of_rho(rho)
     assert rho_of_pure(epsilon) <= rho < rho_of_pure(epsilon + Fraction(1, 10**9))
 

@@ -29,7 +29,7 @@ def place(tmp_path):
     return tmp_path / "second" / "head.json"
 
 
-def test_it_holds_from_then_on(tmp_path, place):
+def test_a_ledger_holds_its_head_from_then_on(tmp_path, place):
     ledger = new_ledger(tmp_path)
     write_head(place, ledger.head())
     for period in "ab":

@@ -34,7 +34,7 @@ def version(ledger) -> int:
     return found
 
 
-def test_it_holds_over_all_pipelines_and_per_period(tmp_path):
+def test_a_cap_holds_over_all_pipelines_and_per_period(tmp_path):
     ledger = capped(tmp_path)
     ledger.charge(by("weekly"))
     ledger.charge(by("daily"))
@@ -55,7 +55,7 @@ def test_the_budget_holds_beside_it(tmp_path):
     assert caught.value.code == "DPR301"
 
 
-def test_it_changes_on_the_record_only(tmp_path):
+def test_a_cap_changes_on_the_record_only(tmp_path):
     ledger = capped(tmp_path)
     for other in ("0.3", "0.1"):
         with pytest.raises(LedgerError) as caught:
@@ -160,7 +160,7 @@ def test_a_period_with_such_a_name_does_not_pay_for_it(tmp_path):
     assert ledger.budget("clinic").spent == 3 * TENTH
 
 
-def test_it_counts_towards_the_period_it_pays_for(tmp_path):
+def test_a_release_counts_towards_the_period_it_pays_for(tmp_path):
     ledger = capped(tmp_path)
     for _ in range(2):
         ledger.charge(by("weekly"), again=True)

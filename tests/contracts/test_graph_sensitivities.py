@@ -160,7 +160,7 @@ def test_rounding_a_spectrum_costs_little() -> None:
         ("linear", ((5, 9),)),
     ],
 )
-def test_what_is_no_graph_on_n_nodes_has_no_moves(
+def test_what_is_not_a_graph_on_n_nodes_has_no_moves(
     form: str, weights: tuple[tuple[int, ...], ...]
 ) -> None:
     with pytest.raises(ValueError, match=r"weights|node|grid|form"):

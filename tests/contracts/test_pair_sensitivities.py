@@ -234,7 +234,7 @@ def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> Non
     )
 
 
-def test_twin_a_size_that_comes_from_the_data() -> None:
+def test_twin_a_size_of_the_data_themselves_changes_further() -> None:
     """n S(ab) - S(a) S(b) with the table's own n moves further when a row leaves."""
     made = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
     measurement = next(e for e in made.measurements if e.form == "cross")

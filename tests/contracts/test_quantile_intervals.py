@@ -217,7 +217,9 @@ def test_a_plan_is_priced_and_made_again(statistic: str, request_: dict[str, Any
     assert alone.law.rate > 1.5 * draw.law.rate  # type: ignore[attr-defined]
 
 
-def test_it_is_an_option_of_quantiles_and_costs_nothing_where_it_is_not_asked_for() -> None:
+def test_an_interval_is_an_option_of_quantiles_and_costs_nothing_where_it_is_not_asked_for() -> (
+    None
+):
     plain = planned(["median(x)", "quantile(x, 0.25)"])
     asked = planned([{"statistic": "median(x)", "interval": False}, "quantile(x, 0.25)"])
     assert [b.law for b in plain.blocks] == [b.law for b in asked.blocks]

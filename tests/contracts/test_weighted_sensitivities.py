@@ -236,7 +236,7 @@ def test_twin_a_row_without_one_column_is_forgotten() -> None:
     assert missed >= 5
 
 
-def test_a_label_is_no_factor() -> None:
+def test_a_label_is_not_a_factor() -> None:
     made = case("weighted_mean", "from zero", "above zero", "row", "add_remove")
     task = replace(made.task, codes=(Label("g", ("a", "b", "c")), *made.task.codes[1:]))
     (measurement, *_) = made.measurements

@@ -232,7 +232,7 @@ def test_limits_at_other_ranks_have_no_proved_spread(weights: tuple[tuple[int, .
 
 
 @pytest.mark.parametrize("share", [(1, 10), (1, 4), (2, 5), (3, 7)])
-def test_both_scores_together_move_by_no_more_than_stated(share: tuple[int, int]) -> None:
+def test_the_scores_of_both_limits_change_by_no_more_than_stated(share: tuple[int, int]) -> None:
     """All tables of up to 8 rows on 4 points; attained by added and by replaced rows where a quantile lies inside."""
     a, b = share
     grid = GridSet(((0, 3),))

@@ -162,7 +162,7 @@ def test_no_cell_of_a_frame_makes_a_release_raise(column, recwarn, capfd):
     ],
     ids=["no row", "one row", "one unit with 100 000 rows", "a strange index"],
 )
-def test_sizes(frame):
+def test_the_values_have_the_size_of_the_table(frame):
     table = frame.dp.release(SCHEMA).table.to_pandas()
     assert np.isfinite(table.value).all()
     assert (table.loc[table.statistic == "count", "value"] < 400).all()  # the unit counts twice

@@ -143,7 +143,7 @@ def test_a_pipeline_runs_verifies_and_reports(public: bool, tmp_path: Path) -> N
     assert "cm·kg" in text
 
 
-def test_both_engines_sum_the_same_products() -> None:
+def test_duckdb_and_the_reference_sum_the_same_products() -> None:
     data: dict[str, Any] = {"y": {"kind": "number", "range": [0, 3], "step": 1}}
     query = asked(["correlation(x, y)", "eigenvalues(x, y)"], columns=data, by=["g"])
     task = make_plan(query).query

@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_opens_with_what_it_is_a_picture_and_the_two_commands():
+def test_the_readme_opens_with_what_dprelease_is_a_picture_and_the_two_commands():
     top = README[: README.index("\n## ")]
     assert top.startswith(
         "# dprelease\n\nA Python library that publishes statistics of a private table"

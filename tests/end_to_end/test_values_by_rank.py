@@ -143,7 +143,7 @@ def test_a_released_value_lies_in_its_gapped_domain(project):
     assert "80" not in str(release.plan.statistics[1].notes)  # nothing there is a value of the data
 
 
-def test_both_validators_want_no_interval_for_a_choice_and_one_for_the_rest(project):
+def test_two_validators_want_no_interval_for_a_choice_and_one_for_the_rest(project):
     from dprelease.validate.gx import gx_validate
 
     schema = dp.Schema.load(project / "schemas" / "shop.yaml")

@@ -206,7 +206,7 @@ def test_a_clip_without_its_upper_end_is_caught(monkeypatch: pytest.MonkeyPatch)
         agree(rows, query(KEYS["drop"]))
 
 
-def test_a_boolean_stored_as_a_number_is_no_clipped_number() -> None:
+def test_a_boolean_stored_as_a_number_is_not_a_clipped_number() -> None:
     flag = Column("x", Kind.boolean)
     asked = query(KEYS["drop"], 0, 1, columns=(flag, PERSON, KEYS["drop"]))
     rows = as_source(pa.table({"region": ["a"] * 3, "x": [1, 7, 0], "person": [1, 2, 3]}))

@@ -239,7 +239,7 @@ def test_files_read_together_have_one_header_each_with_its_own_line_ends(tmp_pat
 @pytest.mark.parametrize(
     "data", [b"", b"\n1\n", b'"a\nb",c\n1,2\n', b"\xff\xfea\0\n", b"a" * (1 << 20)]
 )
-def test_a_header_that_does_not_end_or_is_no_text_is_refused(data: bytes, tmp_path: Path) -> None:
+def test_a_header_that_does_not_end_or_is_not_text_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(data)
     with pytest.raises(SourceError) as caught:
         read_header((tmp_path / "t.csv",))

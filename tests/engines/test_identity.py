@@ -93,7 +93,7 @@ def test_a_moment_is_its_datetime(moment: datetime) -> None:
     assert found.text() == text_of(moment)
 
 
-def test_a_moment_beyond_python_is_no_datetime() -> None:
+def test_a_moment_beyond_python_is_not_a_datetime() -> None:
     assert Moment(2**62, 1_000_000).datetime() is None
     assert Moment(10**9, 0).date() is None
     assert Moment(-1, 1_000_000_000).datetime() == datetime(1969, 12, 31, 23, 59, 59, 999_999)

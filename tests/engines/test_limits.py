@@ -48,7 +48,7 @@ ONE = BoundedQuery(
         ("1TiB", 1 << 40),
     ],
 )
-def test_sizes(text: str, size: int) -> None:
+def test_a_size_is_read_in_bytes_and_duckdb_takes_it(text: str, size: int) -> None:
     assert bytes_of(text) == size
     with duckdb.connect() as connection:  # what is handed on is what DuckDB understands
         connection.execute("SET max_temp_directory_size = $v", {"v": f"{size}B"})
@@ -71,7 +71,7 @@ def test_sizes(text: str, size: int) -> None:
         "0.1B",
     ],
 )
-def test_what_is_no_size(text: str) -> None:
+def test_what_is_not_a_size(text: str) -> None:
     with pytest.raises(ArgumentError):
         bytes_of(text)
 

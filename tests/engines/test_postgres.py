@@ -110,7 +110,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("changes", QUERIES)
-def test_both_engines_read_the_same_rows(dsn: str, changes: dict[str, Any]) -> None:
+def test_duckdb_and_the_reference_read_the_same_rows(dsn: str, changes: dict[str, Any]) -> None:
     where = () if changes else ("smoker", "hour(seen_at) = 8")
     task = query(*where, **changes)
     DuckDBEngine().preflight(source(dsn), task)

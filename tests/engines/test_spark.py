@@ -203,7 +203,7 @@ def test_a_failure_while_rows_are_read_says_nothing_of_them(
 
 
 @needs_spark
-def test_nor_does_the_log_of_the_java_process() -> None:
+def test_the_log_of_the_java_process_holds_no_value_of_a_row() -> None:
     # a process of its own: the log goes to the stream that was open when Java started
     done = own_java.ended()
     assert done.returncode == 0, done.stderr[-2000:]

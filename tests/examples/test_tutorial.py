@@ -38,7 +38,7 @@ def kinds(outputs):
     return [(o["output_type"], sorted(o.get("data", ()))) for o in outputs]
 
 
-def test_it_is_committed_with_the_outputs_of_a_run(outputs):
+def test_the_tutorial_is_committed_with_the_outputs_of_a_run(outputs):
     """`python -m tests.examples.notebook` stores them; noise differs, what is shown does not."""
     assert STORED["nbformat"] == 4
     assert [kinds(c["outputs"]) for c in CELLS] == [kinds(o) for o in outputs]

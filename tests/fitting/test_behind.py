@@ -31,7 +31,7 @@ def finest(structure, rng):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_it_is_the_estimate_before_rounding(name):
+def test_the_form_behind_a_value_is_the_estimate_before_rounding(name):
     structure, noises, totals = MADE[name]
     made = estimator(structure, noises, list(totals))
     rng = np.random.default_rng(7)
@@ -66,7 +66,7 @@ def test_of_numbers_that_add_up_it_is_the_cell_itself(name):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_it_has_the_terms_of_the_cell(name):
+def test_the_form_behind_a_value_has_the_terms_of_the_cell(name):
     structure, noises, totals = MADE[name]
     made = estimator(structure, noises, list(totals))
     for table in structure.tables:

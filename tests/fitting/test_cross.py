@@ -30,7 +30,7 @@ UNEVEN = crossed(
 
 
 @pytest.mark.parametrize("missing", [(), ("a",), ("ab", "y"), ("a", "b", "ab", "y")])
-def test_it_is_weighted_least_squares(missing):
+def test_the_fit_of_a_cross_is_weighted_least_squares(missing):
     structure = cube()
     noises = {name: None if name in missing else noise for name, noise in NOISES.items()}
     made = estimator(structure, noises)

@@ -50,7 +50,7 @@ def settled(targets, weights, sets, total):
     return shared(targets, weights, sets, np.zeros(len(sets), dtype=np.int64), [total])
 
 
-def test_it_is_the_nearest_point_by_enumeration():
+def test_the_fitted_shares_are_the_nearest_point_by_enumeration():
     rng = random.Random(11)
     for _ in range(400):
         targets, weights, sets, total = problem(rng, gap=False)

@@ -22,7 +22,7 @@ def only(names):
 
 
 @pytest.mark.parametrize("names", MEASURED)
-def test_it_is_weighted_least_squares(names):
+def test_the_fit_of_a_tree_is_weighted_least_squares(names):
     structure, noises = tree(), only(names)
     made = estimator(structure, noises)
     noisy = noisy_of(structure, noises, np.random.default_rng(5))

@@ -97,7 +97,7 @@ def test_squared_loss_is_shown_as_its_root():
     assert found["curves"][0].steps[0].error == "±1.41"
 
 
-def test_nothing_to_compare_is_no_picture():
+def test_nothing_to_compare_is_not_a_picture():
     assert price_list(manifest(), statistics(), PublicWords("clinic").titled) is None
     assert price_list(manifest(("2", {})), statistics(), PublicWords("clinic").titled) is None
     assert (

@@ -32,7 +32,7 @@ def test_tables_stand_below_those_that_they_add_up_to() -> None:
     ]
 
 
-def test_it_says_where_numbers_come_from() -> None:
+def test_the_hierarchy_says_where_numbers_come_from() -> None:
     totals = [{"table": "nation", "statistic": "count", "values": [["600"]]}]
     count = [{**t, "statistics": ["count"]} for t in TREE]
     made = schema(
@@ -52,7 +52,7 @@ def test_it_says_where_numbers_come_from() -> None:
     assert layers(unmeasured)[0][0]["origin"] == "not measured, added up"
 
 
-def test_it_names_what_does_not_add_up() -> None:
+def test_the_hierarchy_names_what_does_not_add_up() -> None:
     several = ["count", "count(persons)", "mean(income)"]
     tables = [{**t, "statistics": several} for t in TREE]
     apart = {"computed": ["mean(income)"], "apart": ["count(persons)"]}

@@ -150,7 +150,7 @@ def test_headings_ids_and_pictures_are_accessible():
     assert built.elements[0] == ("html", {"lang": "en"})
 
 
-def test_it_says_what_was_promised_and_what_is_uncertain():
+def test_the_report_says_what_was_promised_and_what_is_uncertain():
     text = " ".join(Page(page(GOOD, budget={"spent": "17/2", "total": "12"})).text.split())
     for part in (
         GOOD.plan.guarantee,

@@ -178,7 +178,7 @@ def test_a_complaint_of_the_browser_would_be_seen(tmp_path):
     assert "CONSOLE" in log and "Content Security Policy" in log
 
 
-def test_it_prints_with_the_exact_statement_on_paper(tmp_path):
+def test_the_report_prints_with_the_exact_statement_on_paper(tmp_path):
     pdf = tmp_path / "report.pdf"
     chromium(tmp_path, report(), "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     data = pdf.read_bytes()

@@ -34,7 +34,7 @@ def test_the_text_is_strict_json_and_reads_back():
         manifest_bytes({"x": float("nan")})
 
 
-def test_it_holds_what_verification_needs():
+def test_the_manifest_holds_what_verification_needs():
     m = manifest()
     assert m["dprelease"] == "release/2"
     assert m["plan_hash"] == GOOD.plan.hash

@@ -117,7 +117,7 @@ def test_what_only_the_publisher_knows_is_left_open_and_named():
     assert "data_product_sector" not in said["basic"]
 
 
-def test_it_is_a_function_of_its_arguments():
+def test_the_record_is_a_function_of_its_arguments():
     assert write(GOOD, manifest()) == write(clinic(), manifest(clinic()))
 
 

@@ -22,7 +22,7 @@ from dprelease.formats.words import heading, mechanism_words, name_words, odds, 
         ("algebraic_connectivity", "algebraic_connectivity", "Algebraic connectivity"),
     ],
 )
-def test_headings(text, function, words):
+def test_a_heading_names_the_statistic_in_words(text, function, words):
     assert heading(text, function) == words
 
 

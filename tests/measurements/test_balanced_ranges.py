@@ -97,7 +97,7 @@ def test_the_plan_takes_the_noise_with_the_least_stated_error(
     assert any("to zero" in note for note in plan.statistics[0].notes)
 
 
-def test_it_is_not_taken_where_a_tree_is_better_or_rows_come_and_go() -> None:
+def test_balanced_noise_is_not_taken_where_a_tree_is_better_or_rows_come_and_go() -> None:
     many = few(ranges(range(41)), PRIVATE, top=39)
     assert len(PlacedMeasurement.from_json(many.blocks[0].measurement).weights[0]) == 2
     for plan in (many, few(ranges([0, 1, 2]), PRIVATE, adjacency="add_remove")):

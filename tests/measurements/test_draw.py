@@ -266,7 +266,7 @@ def test_a_point_of_a_grid_is_the_double_nearest_to_it(twice: int, step: Fractio
     assert found == float(at + Fraction(half, 2) * step)
 
 
-def test_two_roundings_leave_what_is_no_zero() -> None:
+def test_two_roundings_leave_what_is_not_a_zero() -> None:
     step, origin = Fraction(1, 10), Fraction(-3, 10)
     assert placed(np.array([3.0]), step, origin)[0] == 0.0
     assert float(origin) + 3.0 * float(step) != 0.0  # the broken twin

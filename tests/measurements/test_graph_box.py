@@ -97,7 +97,7 @@ def test_a_narrower_table_does_not_certify() -> None:
     assert twin.certify(one_group(4, 1)) > 1
 
 
-def test_both_sides_move_together_one_alone_would_be_too_little() -> None:
+def test_two_sides_change_together_and_one_alone_would_be_too_little() -> None:
     """k + 1 in one side and k in the other happen at once: the larger loss alone is not a bound."""
     draw = small()
     alone = [float(law.epsilon) for law in draw.law.laws]

@@ -178,7 +178,7 @@ def test_the_law_is_on_the_range_of_the_cell(monkeypatch: pytest.MonkeyPatch, sp
     assert scalar_grid.scalar_domain(twin, twin.options[0]).hull == (0.0, 4.0)
 
 
-def test_a_step_of_the_statistic_is_no_step_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_of_the_statistic_is_not_a_step_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     for aggregate, own in ((Power("mean"), False), (Mean("mean"), True)):
         made = block(monkeypatch, aggregate, spikes="forbid", domain={"step": 2})
         steps = {c.draw.step for c in priced(made, Fraction(1)) if isinstance(c.draw, ScalarDraw)}

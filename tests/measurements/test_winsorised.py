@@ -87,7 +87,7 @@ def test_other_shares_and_statistics_are_refused(item: object, code: str) -> Non
     assert caught.value.code == code
 
 
-def test_both_limits_are_published_beside_it() -> None:
+def test_two_limits_are_published_beside_the_mean() -> None:
     plan = made(by=["g"])
     assert [s.name for s in plan.statistics] == [
         "winsorised_mean_x", "winsorised_mean_x_from", "winsorised_mean_x_to"

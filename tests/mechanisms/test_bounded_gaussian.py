@@ -37,7 +37,7 @@ def test_curves_match_the_definition(domain: Domain, q: float) -> None:
         assert float(m.survival(0.3, q)) == pytest.approx(1 - low, rel=1e-12)
 
 
-def test_both_tails_keep_their_relative_precision() -> None:
+def test_the_two_tails_keep_their_relative_precision() -> None:
     m = BoundedGaussian(Domain(0, 100), scale=1)
     with mp.workdps(60):
         for x in (5.0, 20.0, 30.0):
@@ -114,7 +114,7 @@ class TestDelta:
         at_end = float(reference.hockey_stick([(0, 1)], 0.1, 0, 0.1, 0.3))
         assert m.delta(epsilon=0.3, sensitivity=0.1) > 1.05 * at_end
 
-    def test_calibration(self) -> None:
+    def test_a_delta_makes_the_scale_smaller_and_is_kept(self) -> None:
         for domain in (Domain(0, 1), GAPPED):
             sensitivity = 0.1 * float(domain.width)
             pure = BoundedGaussian.calibrate(domain, sensitivity=sensitivity, epsilon=1)
@@ -135,7 +135,7 @@ class TestDelta:
         assert found == sorted(found)
         assert found[-1] == found[-2]
 
-    def test_boxes(self) -> None:
+    def test_a_delta_makes_the_scales_of_a_box_smaller_and_is_kept(self) -> None:
         m = BoundedGaussian.calibrate(BOX, sensitivity=0.1, epsilon=1, delta=1e-2)
         pure = BoundedGaussian.calibrate(BOX, sensitivity=0.1, epsilon=1)
         assert m.scales[0] < pure.scales[0]

@@ -220,7 +220,7 @@ def test_a_proposal_that_fails_its_verification_is_widened(monkeypatch: pytest.M
         assert m.loss(sensitivity=0.5) <= 1
 
 
-def test_rules() -> None:
+def test_each_rule_gives_the_scale_that_it_states() -> None:
     sensitivity, epsilon, delta = 0.1, 1.0, 0.01
     exact_ = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=sensitivity, epsilon=epsilon)
     holohan = BoundedLaplace.calibrate(

@@ -31,7 +31,7 @@ def test_a_mechanism_says_where_it_stands_and_what_proves_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", registry.names("mechanisms"))
-def test_its_place_names_forms_that_exist(name: str) -> None:
+def test_the_place_of_a_mechanism_names_forms_that_exist(name: str) -> None:
     place = parts(name)["Place"]
     forms = re.findall(r"`(forms/\w+\.py)`", place)
     assert forms

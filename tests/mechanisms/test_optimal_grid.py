@@ -117,7 +117,7 @@ def test_prices_are_those_of_the_enumerated_law() -> None:
         )
 
 
-def test_it_is_never_worse_than_the_staircase() -> None:
+def test_the_optimal_grid_is_never_worse_than_the_staircase() -> None:
     for request, law in laws():
         if (stair := Staircase.grid_laws(request)) and request.epsilon <= 4:
             price = law.expected_error().by(request.criterion)

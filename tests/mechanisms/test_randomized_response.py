@@ -81,7 +81,7 @@ def test_the_price_chooses_more_bins_for_larger_epsilon() -> None:
     assert counts[0] < counts[-1]
 
 
-def test_it_beats_bounded_laplace_when_the_sensitivity_is_the_hull() -> None:
+def test_randomized_response_beats_bounded_laplace_when_the_sensitivity_is_the_hull() -> None:
     from dprelease.mechanisms import BoundedLaplace
 
     request = GridRequest(GridSet.from_runs([(0, 40)]), 40, Fraction(1), criterion="worst")

@@ -55,7 +55,7 @@ def test_infinite_domains_have_atoms_at_finite_ends_only() -> None:
     assert caught.value.code == "DPR603"
 
 
-def test_cost() -> None:
+def test_the_cost_in_zcdp_and_gdp_is_that_of_normal_noise() -> None:
     assert M.zcdp(1) == pytest.approx(1 / 8)
     assert M.zcdp(1) >= 1 / 8
     assert M.gdp(1) == pytest.approx(0.5)
@@ -109,7 +109,7 @@ def test_steps_out_of_proportion_are_refused(step: Fraction) -> None:
     assert caught.value.code == "DPR624"
 
 
-def test_it_is_never_a_pure_grid_law() -> None:
+def test_the_rectified_gaussian_is_never_a_pure_grid_law() -> None:
     request = GridRequest(GridSet.from_runs([(0, 9)]), 1, Fraction(1))
     assert RectifiedGaussian.grid_laws(request) == []
     with pytest.raises(ArgumentError) as caught:

@@ -158,7 +158,7 @@ class TestDiscreteLaplace:
                 m = kind.calibrate(Domain(0, 50), sensitivity=1, epsilon=Fraction(n, 7))
                 assert Fraction(m.scale) * Fraction(n, 7) >= 1
 
-    def test_its_grid_law_uses_its_own_step(self) -> None:
+    def test_the_grid_law_uses_its_own_step(self) -> None:
         law = self.m.on_grid(loss="squared")
         assert law.step == Fraction(1, 2)
         assert law.certificate.epsilon_upper <= 1

@@ -85,7 +85,7 @@ def test_wide_noise_becomes_uniform_without_cancellation() -> None:
     assert m.cdf(np.array([-1.0, 0.0, 2.5, 10.0, 11.0]), 3.0) == pytest.approx([0, 0, 0.25, 1, 1])
 
 
-def test_it_is_more_accurate_than_bounded_laplace_for_small_sensitivities() -> None:
+def test_reflection_is_more_accurate_than_bounded_laplace_for_small_sensitivities() -> None:
     for sensitivity in (0.1, 1, 2):
         ours = ReflectedLaplace.calibrate(TEN, sensitivity=sensitivity, epsilon=1)
         bounded = BoundedLaplace.calibrate(TEN, sensitivity=sensitivity, epsilon=1)

@@ -36,7 +36,7 @@ def test_probabilities_keep_their_relative_precision() -> None:
     assert not M.pdf(0.0, q).any()
 
 
-def test_cost() -> None:
+def test_the_cost_in_zcdp_and_gdp_is_that_of_the_sign() -> None:
     assert M.zcdp(1) == pytest.approx(2)
     assert M.gdp(1) == pytest.approx(2)
     assert M.loss(sensitivity=1) == math.inf
@@ -65,7 +65,7 @@ def test_what_is_drawn_is_symmetric() -> None:
     assert release.draw(7.0) == 1.0
 
 
-def test_it_is_never_a_pure_grid_law() -> None:
+def test_the_stochastic_sign_is_never_a_pure_grid_law() -> None:
     request = GridRequest(GridSet.from_runs([(0, 9)]), 1, Fraction(1))
     assert StochasticSign.grid_laws(request) == []
     with pytest.raises(ArgumentError) as caught:

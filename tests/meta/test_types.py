@@ -74,7 +74,7 @@ def test_every_engine_is_one(name):
 
 
 @pytest.mark.parametrize("missing", ["name", "timeout", "preflight", "compute"])
-def test_what_lacks_one_thing_is_no_engine(missing):
+def test_what_lacks_one_thing_is_not_an_engine(missing):
     said = {"name": "x", "timeout": None, "preflight": print, "compute": print}
     assert isinstance(type("Made", (), said)(), Engine)
     assert not isinstance(

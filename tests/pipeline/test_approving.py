@@ -199,7 +199,7 @@ def test_what_an_officer_reads_is_made_again_and_compared(file, tmp_path, change
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"dprelease": "plan-file/1"}', "x" * 100])
-def test_what_is_no_plan_file_is_refused(file, tmp_path, text):
+def test_what_is_not_a_plan_file_is_refused(file, tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(DpreleaseError) as caught:
         approve(load_pipeline(file), tmp_path / "plan.json")

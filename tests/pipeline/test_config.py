@@ -85,7 +85,9 @@ def test_a_minimal_pipeline(project: Path) -> None:
         ('{postgres: {dsn: "${file:../.dprelease/dsn}", table: visits}}', "postgres", "visits"),
     ],
 )
-def test_sources(project: Path, source: str, kind: str, table: str | None) -> None:
+def test_a_source_is_read_with_its_kind_and_table(
+    project: Path, source: str, kind: str, table: str | None
+) -> None:
     config = read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
     assert (config.source.kind, config.source.table) == (kind, table)
 
@@ -171,7 +173,9 @@ FAULTS: list[tuple[str, str, str, int]] = [
 @pytest.mark.parametrize(
     ("old", "new", "code", "line"), FAULTS, ids=[f"{i}-{f[1][:30]}" for i, f in enumerate(FAULTS)]
 )
-def test_faults(project: Path, old: str, new: str, code: str, line: int) -> None:
+def test_a_fault_is_named_with_its_code_and_line(
+    project: Path, old: str, new: str, code: str, line: int
+) -> None:
     assert old in WEEKLY
     with pytest.raises(ConfigError) as caught:
         read(project, WEEKLY.replace(old, new, 1))

@@ -142,7 +142,7 @@ def test_a_text_that_is_a_date_alone_is_what_its_kind_says(
     assert (inside == of_november) == (zone == "Pacific/Auckland")  # control: the kind decides
 
 
-def test_a_stored_date_is_no_instant_of_an_interval_either(tmp_path: Path) -> None:
+def test_a_stored_date_is_not_an_instant_of_an_interval_either(tmp_path: Path) -> None:
     query = replace(_plan(tmp_path, "timestamp", "UTC", "month", "2024-11").query, window=None)
     stored = {"at": Physical.date}
     for zone, dates in (("UTC", False), ("America/New_York", True)):

@@ -34,7 +34,7 @@ def file(tmp_path):
     return path
 
 
-def test_it_opens_neither_source_nor_ledger(file, tmp_path):
+def test_a_rehearsal_opens_neither_source_nor_ledger(file, tmp_path):
     """Neither is there: a run could not go on."""
     (tmp_path / "data" / "visits.parquet").unlink()
     made = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50")
@@ -106,7 +106,7 @@ def test_the_mark_taken_off_it_verifies_as_nothing(file, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["public", "public/below", "public/../public", "."])
-def test_it_is_never_written_beside_publications(file, tmp_path, to):
+def test_a_rehearsal_is_never_written_beside_publications(file, tmp_path, to):
     config = load_pipeline(file)
     if to == ".":  # `publish.to` would lie inside what is written
         text = file.read_text().replace("to: ../public", "to: ../weekly/2025-W50/public")

@@ -158,7 +158,7 @@ def test_a_spread_that_nobody_guessed_is_said() -> None:
     assert mark(wide, "correlation_x_y") is None
 
 
-def test_it_is_in_the_text_the_html_and_the_json() -> None:
+def test_the_warning_is_in_the_text_the_html_and_the_json() -> None:
     plan = plan_of(["mean(x)"], 4)
     words = str(mark(plan, "mean_x"))
     assert f"mean_x is {words}" in " ".join(str(plan).split())

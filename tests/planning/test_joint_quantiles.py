@@ -99,7 +99,7 @@ def test_a_plan_says_nothing_of_ranks_where_no_two_rows_may_share_a_value() -> N
         ([{"statistic": "median(x)", "domain": {"range": [0, 60]}}, "quantile(x, 0.9)"], 120, {}),
     ],
 )
-def test_these_are_chosen_one_by_one(
+def test_quantiles_that_cannot_share_a_draw_are_chosen_one_by_one(
     statistics: list[Any], most: int, more: dict[str, Any]
 ) -> None:
     assert "joint_ranks" not in families(planned(statistics, most, **more))

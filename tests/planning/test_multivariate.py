@@ -78,7 +78,7 @@ class TestSharing:
 
 
 class TestWords:
-    def test_units(self) -> None:
+    def test_the_unit_of_a_statistic_is_made_of_its_columns_units(self) -> None:
         plan = plan_of(["covariance(x, y)", "correlation(x, y)", "eigenvalues(x, y)"])
         assert [s.measure for s in plan.statistics] == ["m·kg", "", ""]
         same = planned(

@@ -387,7 +387,7 @@ def test_a_value_is_not_a_condition() -> None:
     ],
     ids=["not", "parentheses", "minus", "sum", "bytes", "guards"],
 )
-def test_limits(text: str) -> None:
+def test_an_expression_beyond_the_limits_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_condition(text, COLUMNS, origin="f.yaml:3")
     assert caught.value.code == "DPR121"

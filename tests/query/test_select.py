@@ -85,7 +85,7 @@ def statistics(item: str) -> list[Any]:
         ("EIGENVALUES(a, b, c)", "eigenvalues(a, b, c)"),
     ],
 )
-def test_forms(item: str, text: str) -> None:
+def test_a_select_item_becomes_the_statistic_that_it_asks_for(item: str, text: str) -> None:
     found = parse_select(f"SELECT {item}, {item} AS b FROM visits v", schema()).block
     assert [" ".join(str(s).split()) for s in found["statistics"]][:1] == [text]  # type: ignore[attr-defined]
 

@@ -46,7 +46,9 @@ from dprelease.schema.domain import Domain
         ('sum("年齢")', "sum", ("年齢",), "sum_u5e74_u9f62"),
     ],
 )
-def test_text(text: str, function: str, arguments: tuple[str, ...], name: str) -> None:
+def test_a_statistic_is_read_from_its_text(
+    text: str, function: str, arguments: tuple[str, ...], name: str
+) -> None:
     spec = parse_statistic(text, origin="f.yaml:3")
     assert (spec.function, spec.arguments, spec.name) == (function, arguments, name)
     assert (spec.weight, spec.spikes, spec.origin) == (Fraction(1), True, "f.yaml:3")
@@ -59,7 +61,7 @@ def test_every_form_s_example_parses(form: object) -> None:
     assert parse_statistic(example, origin="x").text == example
 
 
-def test_mapping() -> None:
+def test_a_statistic_is_read_from_a_mapping() -> None:
     spec = parse_statistic(
         {
             "statistic": "mean(bmi)",
@@ -143,7 +145,9 @@ FAULTS: list[tuple[object, str, str]] = [
 
 
 @pytest.mark.parametrize(("item", "code", "fix"), FAULTS, ids=[str(f[0])[:40] for f in FAULTS])
-def test_faults(item: object, code: str, fix: str) -> None:
+def test_a_faulty_statistic_is_refused_with_code_place_and_fix(
+    item: object, code: str, fix: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_statistic(item, origin="f.yaml:3")
     assert (caught.value.code, caught.value.where) == (code, "f.yaml:3")

@@ -260,7 +260,9 @@ def test_the_public_number_of_rows_is_the_total_of_a_table_without_groups() -> N
     ],
     ids=["nulls", "others", "where", "added", "users", "private", "zeros"],
 )
-def test_it_is_not_where_a_row_can_be_in_no_group(made: dict[str, Any]) -> None:
+def test_the_number_of_rows_is_not_public_where_a_row_can_be_in_no_group(
+    made: dict[str, Any],
+) -> None:
     plan = dp.plan(made)
     assert all(s.error_text != "stated by the publisher" for s in plan.statistics)
 

@@ -119,7 +119,7 @@ def test_wider_views_are_refused_unless_accepted_unproven(sql: str) -> None:
         ("", "DPR260"),
     ],
 )
-def test_faults(sql: str, code: str) -> None:
+def test_a_faulty_view_is_refused_with_its_code(sql: str, code: str) -> None:
     with pytest.raises((PlanError, ConfigError)) as caught:
         view(sql)
     assert caught.value.code == code

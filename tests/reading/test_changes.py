@@ -30,7 +30,7 @@ def test_a_release_and_itself_differ_in_nothing():
     assert (found["p"] == 1).all()
 
 
-def test_what_says_nothing_is_no_value_before_or_after():
+def test_what_says_nothing_is_not_a_value_before_or_after():
     quiet, loud = release(epsilon="0.001"), release(epsilon=8)
     found = dp.diff(quiet, loud).to_pandas()
     weak = quiet.to_pandas()["count_status"].isin(["uninformative", "empty_signal"])
@@ -41,7 +41,7 @@ def test_what_says_nothing_is_no_value_before_or_after():
     assert set(counts["status"][weak]) <= {"uninformative", "changed"}
 
 
-def test_its_page_has_the_publisher_s_titles(tmp_path):
+def test_the_page_of_changes_has_the_publisher_s_titles(tmp_path):
     asked = {"statistics": ({"statistic": "count", "title": "Trips <made>"}, "mean(x)")}
     page = dp.diff(release(**asked), release(shift=3, **asked)).write(tmp_path / "a.html")
     text = page.read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ def drawn():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", SHORT)
-def test_coverage(drawn, name):
+def test_derived_intervals_cover_at_their_level(drawn, name):
     found = derived.measured(drawn, CASES[name], "a", beside=False)
     assert found.misses <= MOST
 

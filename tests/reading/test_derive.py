@@ -60,7 +60,7 @@ def test_arithmetic_is_that_of_the_published_values():
         assert row["method"] == "exact"
 
 
-def test_what_is_fixed_everywhere_is_no_key_of_the_result():
+def test_what_is_fixed_everywhere_is_not_a_key_of_the_result():
     found = derive(PAIR, "count[region='north'] / count[region='west']")
     assert found.keys == ("half",)
     assert derive(PAIR, "count[region='north', half='first']").keys == ()
@@ -148,7 +148,7 @@ def test_faulty_public_tables(public, code):
     assert caught.value.code == code
 
 
-def test_something_that_is_no_table():
+def test_something_that_is_not_a_table():
     with pytest.raises(dp.errors.ArgumentError) as caught:
         rows("count", public=3)
     assert caught.value.code == "DPR667"
@@ -208,7 +208,7 @@ def test_ranks_are_whole_numbers_on_their_page(tmp_path):
     )
 
 
-def test_files(tmp_path):
+def test_a_derived_table_is_written_in_each_format(tmp_path):
     found = derive(PAIR, "count / (sum_late - sum_late@previous)", name='=a, "b"', source="here")
     for ending in (".csv", ".parquet", ".json", ".html"):
         assert found.write(tmp_path / f"out{ending}").stat().st_size > 100

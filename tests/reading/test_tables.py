@@ -281,7 +281,7 @@ def drawn():
 
 
 @pytest.mark.statistical
-def test_coverage(drawn):
+def test_intervals_of_shares_over_tables_cover_at_their_level(drawn):
     assert tables.measured(drawn, "share of all", "t0").misses <= MOST
 
 

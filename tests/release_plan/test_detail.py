@@ -113,7 +113,7 @@ def test_the_finest_level_whose_need_is_met() -> None:
         detail.chosen([1, 2])
 
 
-def test_it_is_stored_and_read() -> None:
+def test_the_detail_of_a_plan_is_stored_and_read() -> None:
     tables = tables_of(["district", "sex"], ["regions", "places"])
     again = PlannedTables.from_json(tables.to_json())
     assert again == tables

@@ -38,7 +38,7 @@ def test_the_advice_is_one_line_for_all_that_it_is_true_of() -> None:
         {"statistics": ["count"]},
     ],
 )
-def test_it_is_not_said_where_it_cannot_be_followed(request_: dict[str, Any]) -> None:
+def test_advice_is_not_given_where_it_cannot_be_followed(request_: dict[str, Any]) -> None:
     assert said(**request_) == []
     assert said(**{**request_, "statistics": ["median(x)"], "x": SHORT}) != []  # control
 

@@ -103,14 +103,16 @@ def test_nearest_is_the_closest_allowed_point_ties_low(domain: Domain, x: Fracti
 
 @settings(max_examples=whole(40, 100))
 @given(domains(), domains(), numbers)
-def test_intersection(a: Domain, b: Domain, x: Fraction) -> None:
+def test_an_intersection_holds_the_points_of_both(a: Domain, b: Domain, x: Fraction) -> None:
     both = a.intersect(b)
     for point in [x, *points(a), *points(b)]:
         assert (both is not None and both.has(point)) == (a.has(point) and b.has(point))
 
 
 @given(domains(), st.fractions("1/9", 9, max_denominator=9), numbers, numbers)
-def test_affine(domain: Domain, scale: Fraction, offset: Fraction, x: Fraction) -> None:
+def test_an_affine_image_holds_the_images_of_the_points(
+    domain: Domain, scale: Fraction, offset: Fraction, x: Fraction
+) -> None:
     moved = domain.affine(scale, offset)
     for point in [x, *points(domain)]:
         assert moved.has(scale * point + offset) == domain.has(point)
@@ -195,7 +197,7 @@ def test_snapping_to_the_nearest_is_not_one_lipschitz_across_gaps(grid: GridSet)
         (lambda: Box([(1, 2, 3)]), "DPR601"),
     ],
 )
-def test_faults(build: object, code: str) -> None:
+def test_a_faulty_domain_is_refused_with_its_code(build: object, code: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         build()  # type: ignore[operator]
     assert caught.value.code == code

@@ -13,7 +13,7 @@ from dprelease.schema.models import ColumnModel, ReleaseModel, SchemaModel
 
 
 @pytest.mark.parametrize("kind", ["schema", "pipeline"])
-def test_it_is_json_with_descriptions(kind: str) -> None:
+def test_the_json_schema_is_json_with_descriptions(kind: str) -> None:
     schema = json_schema(kind)  # type: ignore[arg-type]
     json.dumps(schema)
     assert schema["$schema"].endswith("2020-12/schema")

@@ -194,7 +194,9 @@ FAULTS: list[tuple[str, str, str, int]] = [
 @pytest.mark.parametrize(
     ("old", "new", "code", "line"), FAULTS, ids=[f"{i}-{f[1][:30]}" for i, f in enumerate(FAULTS)]
 )
-def test_faults(tmp_path: Path, old: str, new: str, code: str, line: int) -> None:
+def test_a_faulty_schema_is_refused_with_code_and_line(
+    tmp_path: Path, old: str, new: str, code: str, line: int
+) -> None:
     assert old in CLINIC
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, CLINIC.replace(old, new, 1))
@@ -296,7 +298,7 @@ def test_a_group_is_not_expected_to_be_larger_than_the_table() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 3, {1: 2}, {"dprelease": {}}])
-def test_what_is_no_schema(value: object) -> None:
+def test_what_is_not_a_schema(value: object) -> None:
     with pytest.raises(ConfigError):
         schema_from_dict(value)  # type: ignore[arg-type]
 

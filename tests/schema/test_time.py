@@ -72,7 +72,7 @@ def test_a_unit_goes_to_json_and_back(per):
         ({"unit": {**USER, "per": "fortnight"}}, "DPR112"),
     ],
 )
-def test_faults(changes, code):
+def test_a_faulty_time_is_refused_with_its_code(changes, code):
     with pytest.raises(ConfigError) as caught:
         schema_from_dict(clinic(**changes))
     assert caught.value.code == code

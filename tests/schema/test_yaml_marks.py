@@ -43,7 +43,7 @@ def value(text: str) -> object:
         ("[a, {b: 1}]", ["a", {"b": 1}]),
     ],
 )
-def test_scalars(text: str, expected: object) -> None:
+def test_a_scalar_is_read_with_its_type(text: str, expected: object) -> None:
     got = value(text)
     assert got == expected
     assert type(got) is type(expected)
@@ -118,7 +118,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_traps(name: str) -> None:
+def test_a_trap_of_yaml_is_refused_with_its_line(name: str) -> None:
     text, code, line = TRAPS[name]
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, "f.yaml")
@@ -132,7 +132,7 @@ def test_the_ordinary_loader_would_have_taken_the_last_duplicate() -> None:
     assert yaml.safe_load("epsilon: 1\nepsilon: 10\n") == {"epsilon": 10}
 
 
-def test_files(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused_by_its_path(tmp_path: Path) -> None:
     def code(path: Path) -> str:
         with pytest.raises(ConfigError) as caught:
             load_yaml(path)
@@ -152,7 +152,7 @@ def test_files(tmp_path: Path) -> None:
     assert load_yaml(marked).data == {"a": 1}
 
 
-def test_places() -> None:
+def test_each_value_has_its_line() -> None:
     marks = parse_yaml("a:\n  - x\n  - b: 1\n    c: 2\nd: 3\n", "f.yaml").marks
     assert marks.at() == "f.yaml:1"
     assert marks.at("a", 1, "c") == "f.yaml:4"

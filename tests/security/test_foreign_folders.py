@@ -141,7 +141,7 @@ def test_a_record_of_corrections_that_is_none(honest, tmp_path, text):
 
 
 @pytest.mark.parametrize("what", ["huge", "link", "pipe", "folder"])
-def test_a_record_of_corrections_that_is_no_file_of_its_size(honest, tmp_path, what):
+def test_a_record_of_corrections_that_is_not_a_file_of_its_size(honest, tmp_path, what):
     place = tmp_path / "public" / "clinic_weekly"
     folder = write(place / "2026-W46", honest)
     record = place / corrections.FILE

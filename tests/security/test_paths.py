@@ -145,7 +145,7 @@ def test_a_named_pipe_is_never_waited_for(tmp_path: Path) -> None:
         assert error.code == code.split()[0]
 
 
-def test_a_ledger_is_no_pipe_link_or_device(tmp_path: Path) -> None:
+def test_a_ledger_is_not_a_pipe_link_or_device(tmp_path: Path) -> None:
     pipeline = clinic(tmp_path / "project")
     ledger = tmp_path / "project" / ".dprelease" / "ledger.db"
     real = tmp_path / "real.db"

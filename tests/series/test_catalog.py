@@ -111,7 +111,7 @@ def document(tmp_path_factory):
     return json.loads((folder / "catalog.jsonld").read_text(encoding="utf-8"))
 
 
-def test_it_is_what_the_vocabularies_ask_for(document):
+def test_the_catalogue_is_what_the_vocabularies_ask_for(document):
     assert list(faults(document)) == []
     assert document["@included"]
 

@@ -87,7 +87,7 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
     assert len(series.periods) == 5
 
 
-def test_a_folder_whose_name_is_no_text_hides_nothing(folder):
+def test_a_folder_whose_name_is_not_text_hides_nothing(folder):
     os.mkdir(os.fsencode(folder) + b"/\xff\x1b[2J")
     series = collect(folder)
     assert (len(series.periods), series.unreadable) == (6, ("\\udcff\\x1b[2J",))

@@ -56,7 +56,7 @@ def looked(path):
     return standing_of(path, manifest, hashlib.sha256(files["release.json"]).hexdigest())
 
 
-def test_standing(folder, tmp_path):
+def test_verification_says_whether_a_release_was_corrected(folder, tmp_path):
     assert looked(folder / "2026-W01") == (True, "no correction is recorded beside the folder")
     withdraw(folder / "2026-W04", reason="test rows")
     assert looked(folder / "2026-W01")[0]

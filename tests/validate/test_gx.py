@@ -63,7 +63,7 @@ BROKEN = {
 }
 
 
-def test_both_find_a_good_release_valid():
+def test_great_expectations_finds_a_good_release_valid():
     verdict = gx_validate(GOOD)
     assert verdict.ok, str(verdict)
     assert verdict.engine == "great_expectations"
@@ -71,7 +71,7 @@ def test_both_find_a_good_release_valid():
 
 
 @pytest.mark.parametrize(("release", "rule"), BROKEN.values(), ids=BROKEN.keys())
-def test_both_find_a_broken_release_not_valid(release, rule):
+def test_great_expectations_and_the_rules_find_a_broken_release_not_valid(release, rule):
     verdict = gx_validate(release)
     assert not verdict.ok
     assert not check(release).ok

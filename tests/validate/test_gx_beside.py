@@ -57,7 +57,7 @@ RELEASES = {"good": GOOD} | {
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES.keys())
-def test_it_finds_what_this_process_finds(beside, release):
+def test_the_process_beside_finds_what_this_one_finds(beside, release):
     assert beside.is_ready()
     there, here = beside.judged(*asked(release)), gx_judge.judged(*asked(release))
     assert there == here

@@ -76,7 +76,7 @@ def test_a_published_folder_is_valid_and_a_broken_one_is_not(project, tmp_path):
     assert second.splitlines()[-1] == "NOT valid"
 
 
-def test_both_formats_give_the_table_that_dprelease_itself_checks(tmp_path):
+def test_each_format_gives_the_table_that_dprelease_itself_checks(tmp_path):
     plan = GOOD.plan
     joint = [(r.first.columns[0], r.second.columns[0]) for r in joint_rules(plan)]
     assert joint

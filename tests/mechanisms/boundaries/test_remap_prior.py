@@ -49,7 +49,7 @@ def test_the_minimax_map_is_never_worse_for_the_worst_answer() -> None:
     assert min(gains) < 0.75  # and sometimes much better
 
 
-def test_its_raw_draw_and_its_loss_are_those_of_the_noise() -> None:
+def test_the_raw_draw_and_the_loss_are_those_of_the_noise() -> None:
     for request, law in worst():
         if law.family == "staircase":
             pmfs = enumerate_law(law)

@@ -179,7 +179,7 @@ def test_without_a_step_the_grid_costs_at_most_a_percent() -> None:
     assert (ratio > 1.05).all()  # the control: a step of 1 costs more
 
 
-def test_it_says_so_where_no_step_is_fine_enough() -> None:
+def test_a_box_for_which_no_step_is_fine_enough_is_refused() -> None:
     """A thousand times as wide as its noise: a proof over all splits would need too many steps."""
     m = BoundedGaussian(
         Box([(0, 10_000), (0, 10_000)]), scale=1, sensitivity=["0.011", "0.011"], epsilon=3000

@@ -241,7 +241,9 @@ class TestRho:
         (((0, 10), (10**6, 10**6 + 10)), 1, Fraction(1), "DPR627"),
     ],
 )
-def test_refusals(runs: Runs, sensitivity: int, epsilon: Fraction, code: str) -> None:
+def test_a_request_without_a_proof_is_refused_and_other_families_serve_it(
+    runs: Runs, sensitivity: int, epsilon: Fraction, code: str
+) -> None:
     request = GridRequest(GridSet(runs), sensitivity, epsilon, point_masses=False)
     with pytest.raises(ArgumentError) as caught:
         BoundedGaussian.grid_laws(request)

@@ -147,7 +147,7 @@ def test_when_it_is_offered() -> None:
     assert point.certificate.ratio == 1
 
 
-def test_it_is_priced_honestly_and_not_picked() -> None:
+def test_the_gaussian_table_is_priced_honestly_and_not_picked() -> None:
     for request in PLANS[::6]:
         laws = grid_laws(request)
         ours = next(law for law in laws if law.family == "bounded_gaussian")

@@ -140,7 +140,7 @@ def test_a_stuck_source_ends() -> None:
     assert drawn.shape == (3, 2)
 
 
-def test_it_is_stored_whole_and_faulty_counts_are_refused() -> None:
+def test_balanced_noise_is_stored_whole_and_faulty_counts_are_refused() -> None:
     noise = BalancedNoise.keeping(7, 2, Fraction(1, 3))
     assert BalancedNoise.from_json(json.loads(json.dumps(noise.to_json()))) == noise
     assert "keeping their sum" in noise.describe()

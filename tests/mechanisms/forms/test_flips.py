@@ -89,7 +89,9 @@ def test_the_law_is_the_walk_and_the_papers_closed_form(scores: list[int]) -> No
     assert sum(found) == 1
 
 
-def test_it_never_errs_more_than_the_exponential_mechanism_and_nearly_half_as_often() -> None:
+def test_permute_and_flip_never_errs_more_than_the_exponential_mechanism_and_nearly_half_as_often() -> (
+    None
+):
     pick, least = random.Random("error"), Fraction(1)
     for _ in range(200):
         m = pick.randint(2, 6)

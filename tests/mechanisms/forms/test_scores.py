@@ -236,7 +236,7 @@ class TestTheScalarForm:
     domain = Domain(0, 10, [(3, 5)])
     m = Exponential.calibrate(domain, sensitivity=1, epsilon=1)
 
-    def test_its_scale_is_twice_that_of_laplace_and_its_loss_is_within_epsilon(self) -> None:
+    def test_the_scale_is_twice_that_of_laplace_and_the_loss_is_within_epsilon(self) -> None:
         assert self.m.scale == 2
         assert self.m.loss(sensitivity=1) <= 1
         for n in range(1, 20):
@@ -254,7 +254,7 @@ class TestTheScalarForm:
         assert float(self.m.variance(4.0)) > 0
         assert 0 < float(self.m.mass(4.0)) < 1
 
-    def test_its_grid_law_is_certified_and_the_planner_has_a_better_one(self) -> None:
+    def test_the_grid_law_is_certified_and_the_planner_has_a_better_one(self) -> None:
         unit = self.m.on_grid(Fraction(1, 10))
         assert unit.certificate.epsilon_upper <= 1
         assert self.domain.contains(unit.draw([0, 4, 10])).all()

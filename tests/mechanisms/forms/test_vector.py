@@ -72,7 +72,7 @@ def test_draws_fit_and_a_wrong_scale_is_caught(square: int) -> None:
     assert p_value(scale * 1.1) < 1e-6
 
 
-def test_both_samplers_are_the_same_law_at_the_border() -> None:
+def test_two_samplers_draw_the_same_law_at_the_border() -> None:
     cells = GaussianCells(1, 2**24)
     small = cells.sample(4000, ReplayBits("border small"))
     wide = wide_draws(cells.square, 4000, ReplayBits("border wide"))

@@ -72,7 +72,7 @@ def test_rho_is_exact() -> None:
         assert value > alpha * 0.25 * 0.99
 
 
-def test_limits() -> None:
+def test_a_square_outside_its_limits_is_refused() -> None:
     for square in (0, -1, SQUARE_LIMIT + 1):
         with pytest.raises(ArgumentError) as caught:
             DiscreteGaussianNoise(square)

@@ -83,7 +83,7 @@ def test_2_to_the_60_points_of_one_run_are_drawn_evenly_where_the_rate_is_nothin
 
 
 @pytest.mark.statistical
-def test_it_fits_the_law_and_a_wrong_rate_is_caught():
+def test_inversion_fits_the_law_and_a_wrong_rate_is_caught():
     allowed, q, bits = GridSet(((0, 4), (9, 12))), 6, ReplayBits("inversion")
     draws = np.array([inverse_draw(allowed, Fraction(1, 4), q, bits) for _ in range(1500)])
 

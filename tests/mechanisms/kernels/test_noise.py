@@ -219,7 +219,7 @@ def test_extreme_rates_stay_inside_int64() -> None:
 
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(65), Fraction(-1, 2**53)])
-def test_what_is_no_rate_is_refused(rate: Fraction) -> None:
+def test_what_is_not_a_rate_is_refused(rate: Fraction) -> None:
     with pytest.raises(ArgumentError) as caught:
         DiscreteLaplaceNoise(rate)
     assert caught.value.code == "DPR624"

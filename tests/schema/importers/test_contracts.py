@@ -165,7 +165,7 @@ def test_a_pandera_schema(tmp_path):
         "x" * (MAX_BYTES + 1),
     ],
 )
-def test_what_is_no_contract_is_refused(tmp_path, content):
+def test_what_is_not_a_contract_is_refused(tmp_path, content):
     with pytest.raises(ConfigError) as error:
         draft_schema(write(tmp_path, content))
     assert error.value.code == "DPR165"
