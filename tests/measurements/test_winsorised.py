@@ -31,7 +31,7 @@ from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, asked, planned
-from tests.sizes import sized, whole
+from tests.sizes import sized
 
 INNER = ("mean", "sum", "variance", "std")
 SMALL = {"kind": "number", "range": [2, 5], "step": 0.5}
@@ -376,7 +376,7 @@ def test_intervals_of_whole_draws_hold_the_statistic_of_the_clamped_rows(inner: 
     x = {"kind": "number", "range": [0, 200], "step": 1}
     plan = made(inner, share=0.1, x=x, epsilon=1, rows={"max": 900, "expected": 300})
     measurement, draw = parts(plan)
-    pick, count = np.random.default_rng(7), sized(whole(400, 1_000), 10_000)
+    pick, count = np.random.default_rng(7), sized(1_000, 10_000)
     values = np.minimum(np.floor(pick.exponential(5, 300)), 40)
     exact = cells_of(plan, answer_of(plan, table(tuple(values)), DuckDBEngine()))[0]
     raw = draw.draw(np.repeat(exact, count, axis=0), ReplayBits("whole"))
