@@ -48,7 +48,9 @@ from dprelease.mechanisms.boundaries.truncate import truncated_from_json, trunca
 from dprelease.mechanisms.calibration.gaussian_arguments import (
     Answers,
     Capped,
+    PerSide,
     Sensitivity,
+    SensitivityLike,
     as_argument,
     check_chen_hale,
     limits_of,
@@ -76,7 +78,7 @@ from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
 __all__ = ["BoundedGaussian"]
@@ -102,10 +104,10 @@ class BoundedGaussian:
         self,
         domain: Domain | Box,
         *,
-        scale: object,
+        scale: PerSide,
         answers: Answers = "hull",
-        sensitivity: object = None,
-        epsilon: object = None,
+        sensitivity: SensitivityLike | None = None,
+        epsilon: Number | None = None,
     ) -> None:
         """Build the mechanism from its scale (one number, or one per side of a box).
 
@@ -141,12 +143,12 @@ class BoundedGaussian:
         cls,
         domain: Domain | Box,
         *,
-        sensitivity: object,
-        epsilon: object,
-        delta: object = 0.0,
+        sensitivity: SensitivityLike,
+        epsilon: Number,
+        delta: Number = 0.0,
         rule: Rule = "exact",
         answers: Answers = "hull",
-        scale_ratios: Sequence[object] | None = None,
+        scale_ratios: Sequence[Number] | npt.NDArray[Any] | None = None,
     ) -> BoundedGaussian:
         """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
 
@@ -190,11 +192,11 @@ class BoundedGaussian:
         many = self.scale
         return many if isinstance(many, tuple) else (many,) * len(sides_of(self.domain))
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: SensitivityLike) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
         return self._sensitivities(sensitivity).loss(sides_of(self.domain), self.scales)
 
-    def delta(self, *, epsilon: object, sensitivity: object) -> float:
+    def delta(self, *, epsilon: Number, sensitivity: SensitivityLike) -> float:
         """Return the hockey-stick divergence at `epsilon`, worst over admissible answers.
 
         Exact for one coordinate (answers in gaps only count if `answers="hull"`). For a box the
@@ -210,7 +212,7 @@ class BoundedGaussian:
             sides_of(self.domain), self.scales, self._sensitivities(sensitivity), budget
         )
 
-    def gdp(self, sensitivity: object) -> float:
+    def gdp(self, sensitivity: SensitivityLike) -> float:
         """Return mu such that the continuous law is mu-GDP, rounded up; intervals only.
 
         Raises:
@@ -218,7 +220,7 @@ class BoundedGaussian:
         """
         return gdp_cost(sides_of(self.domain), self.scales, self._sensitivities(sensitivity))
 
-    def zcdp(self, sensitivity: object) -> float:
+    def zcdp(self, sensitivity: SensitivityLike) -> float:
         """Return rho such that the law is rho-zCDP, rounded up; the weaker bound on gaps."""
         return zcdp_cost(sides_of(self.domain), self.scales, self._sensitivities(sensitivity))
 
@@ -251,7 +253,7 @@ class BoundedGaussian:
         return self._each(curves.variance, location)
 
     def on_grid(
-        self, step: object = None, *, sensitivity: object = None
+        self, step: PerSide | None = None, *, sensitivity: SensitivityLike | None = None
     ) -> UnitLaw | BoundedGaussianBoxLaw:
         """Return the certified integer law on multiples of `step`, answers in the whole hull.
 
@@ -311,7 +313,7 @@ class BoundedGaussian:
         return truncated_from_json(value, BoundedGaussianLaw, BoundedGaussianWideLaw)
 
     def _box_law(
-        self, step: object, distance: Sensitivity, budget: Fraction
+        self, step: PerSide | None, distance: Sensitivity, budget: Fraction
     ) -> BoundedGaussianBoxLaw:
         box, scales = self.domain, self.scales
         assert isinstance(box, Box)
@@ -350,7 +352,7 @@ class BoundedGaussian:
         parts = zip(sides, curves.coordinates(q, len(sides)), self.scales, strict=True)
         return np.stack([curve(*part) for part in parts], axis=-1)
 
-    def _sensitivities(self, sensitivity: object) -> SensitivitySet:
+    def _sensitivities(self, sensitivity: SensitivityLike) -> SensitivitySet:
         sides = sides_of(self.domain)
         distance = sensitivity_of(sensitivity, len(sides))
         return sensitivity_set(self.domain, sides, distance, self.answers)

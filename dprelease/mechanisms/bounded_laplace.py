@@ -58,7 +58,7 @@ from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["BoundedLaplace"]
@@ -84,10 +84,10 @@ class BoundedLaplace:
         self,
         domain: Domain,
         *,
-        scale: object,
+        scale: Number,
         answers: Answers = "hull",
-        sensitivity: object = None,
-        epsilon: object = None,
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
     ) -> None:
         """Build the mechanism from its scale.
 
@@ -118,9 +118,9 @@ class BoundedLaplace:
         cls,
         domain: Domain,
         *,
-        sensitivity: object,
-        epsilon: object,
-        delta: object = 0.0,
+        sensitivity: Number,
+        epsilon: Number,
+        delta: Number = 0.0,
         rule: Rule = "exact",
         answers: Answers = "hull",
     ) -> BoundedLaplace:
@@ -168,13 +168,13 @@ class BoundedLaplace:
             epsilon=None if slack > 0 else budget,
         )
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
         distance = positive(sensitivity, "sensitivity")
         as_float(distance, "sensitivity")
         return losses.LossView(self.domain, self.answers).loss(self.scale, distance)
 
-    def delta(self, *, epsilon: object, sensitivity: object) -> float:
+    def delta(self, *, epsilon: Number, sensitivity: Number) -> float:
         """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
         distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
@@ -234,7 +234,7 @@ class BoundedLaplace:
         square = apart**2 * m0 + 2 * apart * parts.sign * m1 + m2
         return mean, square.sum(axis=0) / total
 
-    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step`, answers in the whole hull.
 
         Raises:

@@ -37,10 +37,10 @@ from dprelease.mechanisms.arguments import (
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import floor_half_up, positive
+from dprelease.numeric import Number, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["DiscreteLaplace"]
@@ -56,10 +56,10 @@ class DiscreteLaplace(Scaled):
         self,
         domain: Domain,
         *,
-        scale: object,
-        step: object = 1,
-        sensitivity: object = None,
-        epsilon: object = None,
+        scale: Number,
+        step: Number = 1,
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
     ) -> None:
         """Build the mechanism from its scale.
 
@@ -71,7 +71,7 @@ class DiscreteLaplace(Scaled):
 
     @classmethod
     def calibrate(
-        cls, domain: Domain, *, sensitivity: object, epsilon: object, step: object = 1
+        cls, domain: Domain, *, sensitivity: Number, epsilon: Number, step: Number = 1
     ) -> DiscreteLaplace:
         """Return the mechanism with loss at most `epsilon`: the sensitivity counts whole steps.
 
@@ -94,7 +94,7 @@ class DiscreteLaplace(Scaled):
         """
         return CellNoise.calibrate(l1_sensitivity, epsilon)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return ceil(sensitivity / step) * step / scale, in nats."""
         distance = positive(sensitivity, "sensitivity")
         return float(-(-distance // self.step) * self.step / Fraction(self.scale))
@@ -145,7 +145,11 @@ class DiscreteLaplace(Scaled):
         return np.array(out).reshape(np.shape(location))
 
     def on_grid(
-        self, step: object = None, *, sensitivity: object = None, loss: str = "absolute"
+        self,
+        step: Number | None = None,
+        *,
+        sensitivity: Number | None = None,
+        loss: Loss = "absolute",
     ) -> UnitLaw:
         """Return the certified law, with the posterior remap for `loss` (absolute or squared).
 

@@ -37,7 +37,7 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["Exponential"]
@@ -55,7 +55,7 @@ class Exponential(Scaled):
         return 2 * sensitivity / Fraction(self.scale)
 
     @classmethod
-    def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> Exponential:
+    def calibrate(cls, domain: Domain, *, sensitivity: Number, epsilon: Number) -> Exponential:
         """Return the mechanism with scale 2 min(sensitivity, width) / epsilon, rounded up.
 
         Raises:
@@ -67,7 +67,7 @@ class Exponential(Scaled):
         return cls(domain, scale=scale, sensitivity=distance, epsilon=budget)
 
     @staticmethod
-    def for_scores(candidates: int, *, spread: int, epsilon: object) -> ScoreLaw:
+    def for_scores(candidates: int, *, spread: int, epsilon: Number) -> ScoreLaw:
         """Return the exact exponential mechanism over `candidates` with integer scores; see `ScoreLaw.calibrate`."""
         return ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon)
 
@@ -75,7 +75,7 @@ class Exponential(Scaled):
     def _law(self) -> BoundedLaplace:
         return BoundedLaplace(self.domain, scale=self.scale)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return the exact worst-case loss, in nats; at most 2 sensitivity / scale."""
         return self._law.loss(sensitivity=sensitivity)
 
@@ -99,7 +99,7 @@ class Exponential(Scaled):
         """Return the chance that plain Laplace noise of this scale lands in the domain."""
         return self._law.mass(location)
 
-    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`).
 
         It is the table of bounded Laplace at this mechanism's wider scale.

@@ -34,7 +34,7 @@ from dprelease.mechanisms.calibration import grid_program as programme
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import exact, exp_lower, positive
+from dprelease.numeric import Number, exact, exp_lower, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["PLANNED_PAIRS", "OptimalGrid"]
@@ -62,9 +62,9 @@ class OptimalGrid:
         cls,
         domain: Domain,
         *,
-        sensitivity: object,
-        epsilon: object,
-        step: object = 1,
+        sensitivity: Number,
+        epsilon: Number,
+        step: Number = 1,
         loss: Loss = "absolute",
         criterion: Criterion = "average",
     ) -> OptimalGrid:
@@ -91,7 +91,7 @@ class OptimalGrid:
         """sensitivity / epsilon, in the domain's unit; the table itself has no scale."""
         return as_float(self.sensitivity / self.epsilon, "sensitivity / epsilon")
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return the certified loss for a distance up to `sensitivity`, in nats."""
         law = self.on_grid().law
         distance = max(1, int(-(-positive(sensitivity, "sensitivity") // self.step)))
@@ -136,7 +136,7 @@ class OptimalGrid:
         unit = self.on_grid()
         return [unit.pmf(v) for v in q.ravel().tolist()]
 
-    def on_grid(self, step: object = None) -> UnitLaw:
+    def on_grid(self, step: Number | None = None) -> UnitLaw:
         """Return the certified law; `step` defaults to the mechanism's own.
 
         Raises:

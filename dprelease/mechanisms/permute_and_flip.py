@@ -19,6 +19,7 @@ from __future__ import annotations
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.numeric import Number
 
 __all__ = ["PermuteAndFlip"]
 
@@ -29,7 +30,7 @@ class PermuteAndFlip:
     grid_law_from_json = FlipLaw.from_json
 
     @staticmethod
-    def for_scores(candidates: int, *, spread: int, epsilon: object) -> FlipLaw:
+    def for_scores(candidates: int, *, spread: int, epsilon: Number) -> FlipLaw:
         """Return the exact permute-and-flip over `candidates` with integer scores; see `ScoreLaw.calibrate`.
 
         Raises:

@@ -32,9 +32,9 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locations
 from dprelease.mechanisms.forms.rows import RowLaw
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import exp_lower, positive
+from dprelease.numeric import Number, exp_lower, positive
 from dprelease.schema.domain import Domain, GridSet
 
 __all__ = ["BIN_LIMIT", "RandomizedResponse"]
@@ -58,10 +58,10 @@ class RandomizedResponse:
         self,
         domain: Domain,
         *,
-        epsilon: object = None,
+        epsilon: Number | None = None,
         bins: int | None = None,
-        scale: object = None,
-        sensitivity: object = None,
+        scale: Number | None = None,
+        sensitivity: Number | None = None,
     ) -> None:
         """Build from `epsilon`, or from `scale` = hull width / epsilon; `bins` None: by price.
 
@@ -100,7 +100,7 @@ class RandomizedResponse:
 
     @classmethod
     def calibrate(
-        cls, domain: Domain, *, sensitivity: object, epsilon: object, bins: int | None = None
+        cls, domain: Domain, *, sensitivity: Number, epsilon: Number, bins: int | None = None
     ) -> RandomizedResponse:
         """Return the mechanism of loss `epsilon`, for every distance; see `__init__` for errors."""
         return cls(domain, epsilon=epsilon, bins=bins, sensitivity=sensitivity)
@@ -110,7 +110,7 @@ class RandomizedResponse:
         """Hull width / epsilon, in the domain's unit."""
         return float(Fraction(self.domain.width) / self.epsilon)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return epsilon: neighbouring answers may lie in different bins, however close."""
         positive(sensitivity, "sensitivity")
         return 0.0 if self.domain.width == 0 else float(self.epsilon)
@@ -176,7 +176,7 @@ class RandomizedResponse:
         row = np.maximum(np.searchsorted(begins, q, side="right") - 1, 0)
         return np.array([float(y * unit.step) for y in law.outputs]), chance[row]
 
-    def on_grid(self, step: object, *, loss: str = "absolute") -> UnitLaw:
+    def on_grid(self, step: Number, *, loss: Loss = "absolute") -> UnitLaw:
         """Return the certified law on multiples of `step` (see `unit_law.on_grid`)."""
 
         def build(request: GridRequest) -> list[GridLaw]:

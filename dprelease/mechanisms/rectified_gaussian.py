@@ -34,7 +34,7 @@ from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["NormalTails", "RectifiedGaussian", "gaussian_rho"]
@@ -66,7 +66,7 @@ class RectifiedGaussian(Clamped, NoPureLaw):
     domain: Domain
     scale: float
 
-    def __init__(self, domain: Domain, *, scale: object) -> None:
+    def __init__(self, domain: Domain, *, scale: Number) -> None:
         """Build the mechanism from its scale.
 
         Raises:
@@ -79,24 +79,24 @@ class RectifiedGaussian(Clamped, NoPureLaw):
     def _noise(self) -> NormalTails:
         return NormalTails(self.scale)
 
-    def _distance(self, sensitivity: object) -> float:
+    def _distance(self, sensitivity: Number) -> float:
         return float(capped(self.domain, positive(sensitivity, "sensitivity")))
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return infinity: normal noise bounds no likelihood ratio (0 for a single point)."""
         return math.inf if self._distance(sensitivity) > 0 else 0.0
 
-    def delta(self, *, epsilon: object, sensitivity: object) -> float:
+    def delta(self, *, epsilon: Number, sensitivity: Number) -> float:
         """Return the normal noise's hockey-stick divergence: an upper bound after the map."""
         mu = self.gdp(sensitivity)
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
         return gaussian_delta(mu, budget) if mu > 0 else 0.0
 
-    def gdp(self, sensitivity: object) -> float:
+    def gdp(self, sensitivity: Number) -> float:
         """Return mu = min(sensitivity, width) / scale, rounded up."""
         return self._distance(sensitivity) / self.scale * _UP
 
-    def zcdp(self, sensitivity: object) -> float:
+    def zcdp(self, sensitivity: Number) -> float:
         """Return rho = min(sensitivity, width)^2 / (2 scale^2), rounded up."""
         return gaussian_rho(self._distance(sensitivity), self.scale)
 
@@ -116,7 +116,7 @@ class RectifiedGaussian(Clamped, NoPureLaw):
                     out[point] = out.get(point, np.zeros(q.shape)) + _between(noise, q, low, high)
         return out
 
-    def on_grid(self, step: object) -> GaussianRelease:
+    def on_grid(self, step: Number) -> GaussianRelease:
         """Return the exact integer release on multiples of `step`, with a rational zCDP cost.
 
         Raises:

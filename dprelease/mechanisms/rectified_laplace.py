@@ -36,7 +36,7 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["RectifiedLaplace"]
@@ -60,7 +60,7 @@ class RectifiedLaplace(Clamped, Scaled):
     """Laplace noise of `scale`, mapped to the nearest point of `domain`."""
 
     @classmethod
-    def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> RectifiedLaplace:
+    def calibrate(cls, domain: Domain, *, sensitivity: Number, epsilon: Number) -> RectifiedLaplace:
         """Return the mechanism with scale min(sensitivity, width) / epsilon, rounded up.
 
         Raises:
@@ -75,12 +75,12 @@ class RectifiedLaplace(Clamped, Scaled):
     def _noise(self) -> _LaplaceTails:
         return _LaplaceTails(self.scale)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return min(sensitivity, width) / scale, in nats."""
         capped_sensitivity = capped(self.domain, positive(sensitivity, "sensitivity"))
         return float(capped_sensitivity / Fraction(self.scale))
 
-    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
         distance, budget = self._asked(sensitivity)
         return on_grid(self.domain, step, distance, budget, self.grid_laws)

@@ -44,7 +44,7 @@ from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["ReflectedLaplace"]
@@ -70,7 +70,7 @@ class ReflectedLaplace(Scaled):
         return Fraction(self.loss(sensitivity=sensitivity))
 
     @classmethod
-    def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> ReflectedLaplace:
+    def calibrate(cls, domain: Domain, *, sensitivity: Number, epsilon: Number) -> ReflectedLaplace:
         """Return the mechanism of smallest scale whose loss is verified to be within epsilon.
 
         Raises:
@@ -104,7 +104,7 @@ class ReflectedLaplace(Scaled):
     def _width(self) -> float:
         return float(self.domain.width)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
         distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
         return _loss(self._width, min(distance, self._width), 1 / self.scale)
@@ -174,7 +174,7 @@ class ReflectedLaplace(Scaled):
             second.append(2 * self.scale**2 * factor * _sinh_excess(far))
         return (first[0], first[1]), (second[0], second[1])
 
-    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
         distance, budget = self._asked(sensitivity)
         return on_grid(self.domain, step, distance, budget, self.grid_laws)

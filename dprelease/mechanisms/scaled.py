@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.mechanisms.arguments import check_domain, float_scale, optional
+from dprelease.numeric import Number
 from dprelease.schema.domain import Domain
 
 __all__ = ["Scaled"]
@@ -24,7 +25,12 @@ class Scaled:
     epsilon: Fraction | None
 
     def __init__(
-        self, domain: Domain, *, scale: object, sensitivity: object = None, epsilon: object = None
+        self,
+        domain: Domain,
+        *,
+        scale: Number,
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
     ) -> None:
         """Build the mechanism from its scale.
 
@@ -46,7 +52,7 @@ class Scaled:
         """Return the loss that a grid law may have for this sensitivity: linear, unless a proof says less."""
         return sensitivity / Fraction(self.scale)
 
-    def _asked(self, sensitivity: object) -> tuple[Fraction | None, Fraction | None]:
+    def _asked(self, sensitivity: Number | None) -> tuple[Fraction | None, Fraction | None]:
         """Return the sensitivity and the loss of a grid law: those it was made for, or of a given sensitivity."""
         distance = optional(sensitivity, "sensitivity") or self.sensitivity
         if distance is not None and (self.epsilon is None or sensitivity is not None):

@@ -34,9 +34,9 @@ from dprelease.mechanisms.arguments import FloatArray, as_float, capped, check_d
 from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.staircase import EPSILON_FLOOR, StaircaseNoise
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["Staircase"]
@@ -83,9 +83,9 @@ class Staircase(Clamped):
         self,
         domain: Domain,
         *,
-        sensitivity: object = None,
-        epsilon: object = None,
-        scale: object = None,
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
         gamma: float | None = None,
     ) -> None:
         """Build from two of `sensitivity`, `epsilon` and `scale` = sensitivity / epsilon.
@@ -125,7 +125,7 @@ class Staircase(Clamped):
         object.__setattr__(self, "gamma", first)
 
     @classmethod
-    def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> Staircase:
+    def calibrate(cls, domain: Domain, *, sensitivity: Number, epsilon: Number) -> Staircase:
         """Return the mechanism whose loss for `sensitivity` is `epsilon`.
 
         Raises:
@@ -144,12 +144,12 @@ class Staircase(Clamped):
     def _noise(self) -> _StaircaseTails:
         return _StaircaseTails(float(self.sensitivity), float(self.epsilon), self.gamma)
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return epsilon * ceil(min(sensitivity, width) / own sensitivity), in nats."""
         capped_sensitivity = capped(self.domain, positive(sensitivity, "sensitivity"))
         return float(self.epsilon * -(-capped_sensitivity // self.sensitivity))
 
-    def on_grid(self, step: object, *, loss: str = "absolute") -> UnitLaw:
+    def on_grid(self, step: Number, *, loss: Loss = "absolute") -> UnitLaw:
         """Return the certified law: best first step, posterior remap for `loss`.
 
         `loss` is "absolute" or "squared". See `unit_law.on_grid` for errors.

@@ -31,7 +31,7 @@ from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureL
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import IntArray
 from dprelease.mechanisms.rectified_gaussian import gaussian_rho
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 
 __all__ = ["StochasticSign"]
 
@@ -44,7 +44,7 @@ class StochasticSign(NoPureLaw):
 
     scale: float
 
-    def __init__(self, *, scale: object) -> None:
+    def __init__(self, *, scale: Number) -> None:
         """Build the mechanism from its scale.
 
         Raises:
@@ -52,21 +52,21 @@ class StochasticSign(NoPureLaw):
         """
         object.__setattr__(self, "scale", float_scale(scale))
 
-    def loss(self, *, sensitivity: object) -> float:
+    def loss(self, *, sensitivity: Number) -> float:
         """Return infinity: far from zero, one bit's odds change without bound."""
         positive(sensitivity, "sensitivity")
         return math.inf
 
-    def delta(self, *, epsilon: object, sensitivity: object) -> float:
+    def delta(self, *, epsilon: Number, sensitivity: Number) -> float:
         """Return the normal noise's hockey-stick divergence: attained by the sign at its worst."""
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
         return gaussian_delta(self.gdp(sensitivity), budget)
 
-    def gdp(self, sensitivity: object) -> float:
+    def gdp(self, sensitivity: Number) -> float:
         """Return mu = sensitivity / scale, rounded up."""
         return float(positive(sensitivity, "sensitivity")) / self.scale * (1 + 2.0**-50)
 
-    def zcdp(self, sensitivity: object) -> float:
+    def zcdp(self, sensitivity: Number) -> float:
         """Return rho = sensitivity^2 / (2 scale^2), rounded up."""
         return gaussian_rho(float(positive(sensitivity, "sensitivity")), self.scale)
 
@@ -106,7 +106,7 @@ class StochasticSign(NoPureLaw):
         out: FloatArray = 4 * both[1.0] * both[-1.0]
         return out
 
-    def on_grid(self, step: object) -> GaussianRelease:
+    def on_grid(self, step: Number) -> GaussianRelease:
         """Return the exact release: the sign of a grid answer plus discrete Gaussian noise.
 
         The answer stands for the middle of its cell [k step, (k + 1) step), so that no noisy

@@ -24,8 +24,8 @@ from dprelease.codec import Stored
 from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.law import GridLaw, GridRequest, WrittenLaw
-from dprelease.numeric import exact, figure, floor_half_up, positive
+from dprelease.mechanisms.law import GridLaw, GridRequest, Loss, WrittenLaw
+from dprelease.numeric import Number, exact, figure, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["UnitLaw", "on_grid"]
@@ -59,7 +59,7 @@ class UnitLaw(Stored):
         values = np.array([float(int(k) * self.step) for k in drawn]).reshape(array.shape)
         return float(values) if array.ndim == 0 else values
 
-    def pmf(self, answer: object) -> dict[float, Any]:
+    def pmf(self, answer: Number) -> dict[float, Any]:
         """Return {output: probability} for one answer, in the domain's unit."""
         return {float(k * self.step): p for k, p in self.law.pmf(self._round(answer)).items()}
 
@@ -78,7 +78,7 @@ def on_grid(
     epsilon: Fraction | None,
     build: Callable[[GridRequest], list[GridLaw]],
     *,
-    loss: str = "absolute",
+    loss: Loss = "absolute",
 ) -> UnitLaw:
     """Return the best law of `build` for `domain` on multiples of `step`.
 

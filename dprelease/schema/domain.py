@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dprelease.codec import As, Digits
 from dprelease.errors import ArgumentError
-from dprelease.numeric import Exact, exact, plain
+from dprelease.numeric import Exact, Number, exact, plain
 
 __all__ = ["Box", "Domain", "GridSet", "LongRuns", "Runs", "WrittenDomain"]
 
@@ -49,9 +49,9 @@ class Domain:
 
     def __init__(
         self,
-        lower: object,
-        upper: object,
-        forbidden: Iterable[Sequence[object]] = (),
+        lower: Number,
+        upper: Number,
+        forbidden: Iterable[Sequence[Number]] = (),
     ) -> None:
         """Build `[lower, upper]` minus the open intervals in `forbidden`.
 
@@ -81,7 +81,7 @@ class Domain:
         object.__setattr__(self, "exact_pieces", tuple(pieces))
 
     @classmethod
-    def from_pieces(cls, pieces: Iterable[Sequence[object]]) -> Domain:
+    def from_pieces(cls, pieces: Iterable[Sequence[Number]]) -> Domain:
         """Build the union of the given closed intervals; touching ones are merged."""
         parts = sorted((exact(a, "piece"), exact(b, "piece")) for a, b in pieces)
         if not parts or any(a > b for a, b in parts):
@@ -243,7 +243,7 @@ class Box:
 
     sides: tuple[Domain, ...]
 
-    def __init__(self, sides: Iterable[Domain | Sequence[object]]) -> None:
+    def __init__(self, sides: Iterable[Domain | Sequence[Number]]) -> None:
         parts: list[Domain] = []
         for side in sides:
             if isinstance(side, Domain):

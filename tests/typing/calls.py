@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -94,6 +95,70 @@ again: dp.Release = frame.dp.release(schema, epsilon=1)
 frame.dp.release(schema, epsilon={})  # refused: arg-type
 frame.dp.releese(schema)  # refused: attr-defined
 column: pd.Series[int] = frame.age  # what is not an accessor stays a column
+
+# --- domains
+ages = dp.Domain(0, "119.5", forbidden=[(40, Decimal(60)), [Fraction(141, 2), 71.5]])
+dp.Domain(float("-inf"), 0, np.array([[-2, -1]]))
+dp.Domain([], 1)  # refused: arg-type
+dp.Domain({"a": 1}, 2)  # refused: arg-type
+dp.Domain(0, print)  # refused: arg-type
+dp.Domain(0, None)  # refused: arg-type
+dp.Domain(0, 1, forbidden=[[print]])  # refused: list-item
+dp.Domain(0, 1, forbidden=3)  # refused: arg-type
+dp.Domain.from_pieces([(0, 1), ("3/2", 2.5)])
+dp.Domain.from_pieces([(0, None)])  # refused: list-item
+box = dp.Box([ages, (0, 10), ["0.5", Fraction(3, 2)]])
+dp.Box(ages)  # refused: arg-type
+dp.Box([(0, None)])  # refused: list-item
+dp.Box([3])  # refused: list-item
+
+# --- mechanisms
+laplace = dp.mechanisms.BoundedLaplace(ages, scale="2.5", answers="domain")
+dp.mechanisms.BoundedLaplace.calibrate(ages, sensitivity=1, epsilon=Decimal(1), delta="1e-9")
+laplace.on_grid(Fraction(1, 2), sensitivity=3).pmf("12.5")
+dp.mechanisms.BoundedLaplace(box, scale=1)  # refused: arg-type
+dp.mechanisms.BoundedLaplace(ages, scale=None)  # refused: arg-type
+dp.mechanisms.BoundedLaplace(ages, scale=1, answers="all")  # refused: arg-type
+dp.mechanisms.BoundedLaplace.calibrate(ages, sensitivity=None, epsilon=1)  # refused: arg-type
+dp.mechanisms.BoundedLaplace.calibrate(ages, sensitivity=1, epsilon=["x"])  # refused: arg-type
+laplace.on_grid([1])  # refused: arg-type
+laplace.loss(sensitivity=b"1")  # refused: arg-type
+gaussian = dp.mechanisms.BoundedGaussian(ages, scale=Fraction(5, 2))
+dp.mechanisms.BoundedGaussian(box, scale=[1, "2", 3.5], sensitivity=np.array([1.0, 2.0, 3.0]))
+dp.mechanisms.BoundedGaussian.calibrate(
+    box, sensitivity=(1, 2, 3), epsilon=1, scale_ratios=[1, 2, 3]
+)
+both = dp.mechanisms.BoundedGaussian.calibrate(
+    box, sensitivity={"l2": 2, "per_coordinate": [1, 2, 2]}, epsilon="0.5", rule="exact"
+)
+both.on_grid(["0.5", 1, 0.5], sensitivity=both.sensitivity)
+dp.mechanisms.BoundedGaussian(ages, scale=print)  # refused: arg-type
+dp.mechanisms.BoundedGaussian.calibrate(ages, sensitivity={1}, epsilon=1)  # refused: arg-type
+dp.mechanisms.BoundedGaussian.calibrate(ages, sensitivity=1, epsilon=b"")  # refused: arg-type
+dp.mechanisms.BoundedGaussian.calibrate(box, sensitivity={"l1": 1}, epsilon=1)  # refused: arg-type
+dp.mechanisms.BoundedGaussian(ages, scale=1, answers="all")  # refused: arg-type
+gaussian.delta(epsilon=1, sensitivity=object())  # refused: arg-type
+gaussian.on_grid({1})  # refused: arg-type
+dp.mechanisms.Staircase(ages, sensitivity=1, epsilon="1/2").on_grid(1, loss="squared")
+dp.mechanisms.Staircase.calibrate(ages, sensitivity=1, epsilon=[1])  # refused: arg-type
+dp.mechanisms.Staircase(ages, scale=1, epsilon=1).on_grid(1, loss="cubed")  # refused: arg-type
+dp.mechanisms.DiscreteLaplace.calibrate(ages, sensitivity=1, epsilon=1, step="0.5").on_grid()
+dp.mechanisms.DiscreteLaplace(ages, scale=1, step=None)  # refused: arg-type
+dp.mechanisms.RectifiedLaplace.calibrate(ages, sensitivity=1, epsilon=1).on_grid(1)
+dp.mechanisms.RectifiedLaplace(ages, scale=[1])  # refused: arg-type
+reflected = dp.mechanisms.ReflectedLaplace(dp.Domain(0, 1), scale="0.5")
+reflected.loss(sensitivity=None)  # refused: arg-type
+dp.mechanisms.Exponential.for_scores(7, spread=1, epsilon="0.5")
+dp.mechanisms.Exponential.for_scores(7, spread=1, epsilon=None)  # refused: arg-type
+dp.mechanisms.RandomizedResponse(ages, epsilon=1, bins=4).on_grid(1)
+dp.mechanisms.RandomizedResponse(ages, scale=[1])  # refused: arg-type
+dp.mechanisms.OptimalGrid.calibrate(ages, sensitivity=1, epsilon=1, step=4, criterion="worst")
+dp.mechanisms.OptimalGrid.calibrate(ages, sensitivity=1, epsilon=1, step=[4])  # refused: arg-type
+rectified = dp.mechanisms.RectifiedGaussian(ages, scale=2)
+rectified.on_grid("0.5").rho(sensitivity=1)
+rectified.on_grid(None)  # refused: arg-type
+dp.mechanisms.StochasticSign(scale="1.5")
+dp.mechanisms.StochasticSign(scale=[1])  # refused: arg-type
 
 # --- errors
 try:

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, domain_runs
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
 __all__ = [
     "Answers",
+    "BothLimits",
     "Capped",
+    "PerSide",
     "Sensitivity",
+    "SensitivityLike",
     "as_argument",
     "check_chen_hale",
     "limits_of",
@@ -36,6 +40,9 @@ __all__ = [
 
 Answers = Literal["hull", "domain"]
 
+PerSide = Number | Sequence[Number] | npt.NDArray[Any]
+"""What may be given for a number per side: a list, tuple or array of them, or one that stands for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Capped:
@@ -47,6 +54,17 @@ class Capped:
 
 Sensitivity = Fraction | tuple[Fraction, ...] | Capped
 """An l2 number, one number per side, or both."""
+
+
+class BothLimits(TypedDict):
+    """Both limits of a sensitivity, as they are given."""
+
+    l2: Number
+    per_coordinate: PerSide
+
+
+SensitivityLike = PerSide | BothLimits | Capped
+"""What may be given for a sensitivity."""
 
 
 def sides_of(domain: object) -> SideList:
@@ -68,7 +86,7 @@ def _listed(value: object) -> list[object] | None:
     return list(value) if isinstance(value, list | tuple) else None
 
 
-def as_argument(distance: Sensitivity) -> object:
+def as_argument(distance: Sensitivity) -> SensitivityLike:
     if isinstance(distance, Capped):
         return {"l2": distance.l2, "per_coordinate": list(distance.per_coordinate)}
     return list(distance) if isinstance(distance, tuple) else distance
@@ -128,7 +146,7 @@ def _both_of(value: Mapping[object, object], count: int) -> Sensitivity:
     return min(l2, per_coordinate[0]) if count == 1 else Capped(l2, per_coordinate)
 
 
-def ratios_of(value: Sequence[object], count: int) -> tuple[float, ...]:
+def ratios_of(value: object, count: int) -> tuple[float, ...]:
     return tuple(float(positive(r, "scale_ratios")) for r in per_side(value, "scale_ratios", count))
 
 

@@ -27,7 +27,7 @@ from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
-from dprelease.numeric import exact, floor_half_up, positive
+from dprelease.numeric import Number, exact, floor_half_up, positive
 
 __all__ = ["GaussianRelease", "NoPureLaw"]
 
@@ -54,7 +54,7 @@ class GaussianRelease:
     def of_scale(
         cls,
         scale: float,
-        step: object,
+        step: Number,
         ends: tuple[Fraction | float, Fraction | float],
         finish: Callable[[IntArray, Fraction], npt.NDArray[np.float64]],
         *,
@@ -70,7 +70,7 @@ class GaussianRelease:
         steps = [floor_half_up(e / size) if isinstance(e, Fraction) else None for e in ends]
         return cls(noise, size, steps[0], steps[1], rounding, lambda raw: finish(raw, size))
 
-    def rho(self, sensitivity: object) -> Fraction:
+    def rho(self, sensitivity: Number) -> Fraction:
         """Return the exact zCDP cost."""
         return self.noise.rho(math.ceil(positive(sensitivity, "sensitivity") / self.step))
 

@@ -57,7 +57,7 @@ from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import positive
+from dprelease.numeric import Number, positive
 
 __all__ = ["CANDIDATE_LIMIT", "OUTCOME_LIMIT", "ScoreLaw"]
 
@@ -94,7 +94,7 @@ class ScoreLaw(Stored):
         candidates: int,
         *,
         spread: int,
-        epsilon: object,
+        epsilon: Number,
         most: int | None = None,
         joint: bool = False,
     ) -> ScoreLaw:
