@@ -23,8 +23,6 @@ Sources  `docs/theory/per-instance.md#fisher-information-loss`, `docs/theory/err
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +30,7 @@ from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.quadrature import HALF_LOG_TWO_PI, log_mass, nodes, score
 from dprelease.diagnostics.support import (
     FloatArray,
+    Gaussian,
     Support,
     check_finite,
     join_coordinates,
@@ -45,7 +44,7 @@ __all__ = ["composed_fisher_information_loss", "fisher_information_loss", "infor
 _BLOCK = 16_384
 
 
-def fisher_information_loss(mechanism: Any, location: npt.ArrayLike) -> CuratorOnly:
+def fisher_information_loss(mechanism: Gaussian, location: npt.ArrayLike) -> CuratorOnly:
     """Return eta per location. Curator only: it depends on the exact answer.
 
     Args:
@@ -63,7 +62,7 @@ def fisher_information_loss(mechanism: Any, location: npt.ArrayLike) -> CuratorO
 
 
 def composed_fisher_information_loss(
-    mechanism: Any, location: npt.ArrayLike, jacobian: npt.ArrayLike
+    mechanism: Gaussian, location: npt.ArrayLike, jacobian: npt.ArrayLike
 ) -> CuratorOnly:
     """Return ||diag(eta) J||_2 of one release of all coordinates. Curator only.
 

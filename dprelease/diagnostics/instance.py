@@ -25,21 +25,19 @@ Sources  `docs/theory/per-instance.md#the-worst-neighbour`, `docs/theory/errata.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.renyi import renyi_divergence
-from dprelease.diagnostics.support import FloatArray, check_finite
+from dprelease.diagnostics.support import FloatArray, Gaussian, check_finite
 from dprelease.errors import ArgumentError
 
 __all__ = ["composed_rdp", "per_instance_rdp"]
 
 
 def per_instance_rdp(
-    mechanism: Any, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return the per-instance RDP of order `alpha` per location. Curator only.
 
@@ -58,7 +56,7 @@ def per_instance_rdp(
 
 
 def composed_rdp(
-    mechanism: Any, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return the per-instance RDP of one release of all coordinates (last axis). Curator only.
 
@@ -82,7 +80,7 @@ def composed_rdp(
 
 
 def _directions(
-    mechanism: Any, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return both directions' divergences, each the larger over both signs."""
     t, c = check_finite(location, "location"), check_finite(sensitivity, "sensitivity")

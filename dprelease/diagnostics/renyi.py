@@ -29,7 +29,6 @@ Limits   relative error 1e-10 for |t - u| up to thousands of scales and location
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +38,7 @@ from dprelease.diagnostics.fisher import information
 from dprelease.diagnostics.quadrature import HALF_LOG_TWO_PI, legendre, log_mass, nodes, score
 from dprelease.diagnostics.support import (
     FloatArray,
+    Gaussian,
     Support,
     check_alpha,
     check_finite,
@@ -55,7 +55,7 @@ _PANELS = 64
 
 
 def renyi_divergence(
-    mechanism: Any, location: npt.ArrayLike, other: npt.ArrayLike, alpha: float
+    mechanism: Gaussian, location: npt.ArrayLike, other: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return D_alpha(law at `location` || law at `other`), broadcast. Curator only.
 

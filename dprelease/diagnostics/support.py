@@ -17,16 +17,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
+from dprelease.numeric import Number
 from dprelease.schema.domain import Box, Domain
 
 __all__ = [
     "FloatArray",
+    "Gaussian",
     "Pieces",
     "Support",
     "check_alpha",
@@ -42,6 +44,17 @@ FloatArray = npt.NDArray[np.float64]
 Pieces = tuple[tuple[float, float], ...]
 
 _KINDS = {"BoundedGaussian": "truncated", "RectifiedGaussian": "rectified"}
+
+
+class Gaussian(Protocol):
+    """A mechanism of normal noise, as a type checker tells it from one of other noise: it has a `gdp`."""
+
+    @property
+    def scale(self) -> float | tuple[float, ...]:
+        """The noise's standard deviation, or one per side."""
+
+    def gdp(self, sensitivity: Number) -> float:
+        """Return mu such that it is mu-GDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ class Support:
         return min(self.scale, self.scale * (self.scale / extent)) / 2
 
 
-def supports(mechanism: Any) -> tuple[Support, ...]:
+def supports(mechanism: object) -> tuple[Support, ...]:
     """Return the view per coordinate: one for a domain, one per side of a box.
 
     Raises:

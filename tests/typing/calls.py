@@ -157,8 +157,24 @@ dp.mechanisms.OptimalGrid.calibrate(ages, sensitivity=1, epsilon=1, step=[4])  #
 rectified = dp.mechanisms.RectifiedGaussian(ages, scale=2)
 rectified.on_grid("0.5").rho(sensitivity=1)
 rectified.on_grid(None)  # refused: arg-type
-dp.mechanisms.StochasticSign(scale="1.5")
+sign = dp.mechanisms.StochasticSign(scale="1.5")
 dp.mechanisms.StochasticSign(scale=[1])  # refused: arg-type
+
+# --- diagnostics, of mechanisms of normal noise
+eta: dp.diagnostics.CuratorOnly = dp.diagnostics.fisher_information_loss(gaussian, [0.5, 1])
+dp.diagnostics.fisher_information_loss(sign, 0.5)
+dp.diagnostics.fisher_information_loss("no mechanism", 0.5)  # refused: arg-type
+dp.diagnostics.fisher_information_loss(laplace, 0.5)  # refused: arg-type
+dp.diagnostics.fisher_information_loss(gaussian, print)  # refused: arg-type
+dp.diagnostics.composed_fisher_information_loss(both, [1, 2, 1], np.eye(3))
+dp.diagnostics.composed_fisher_information_loss(None, [1], [[1]])  # refused: arg-type
+dp.diagnostics.renyi_divergence(rectified, 1, [2, 3], alpha=2)
+dp.diagnostics.renyi_divergence(dp.mechanisms.BoundedGaussian, 1, 2, alpha=2)  # refused: arg-type
+dp.diagnostics.renyi_divergence(rectified, 1, 2, alpha="2")  # refused: arg-type
+dp.diagnostics.per_instance_rdp(gaussian, np.arange(3.0), 1, alpha=1.5)
+dp.diagnostics.per_instance_rdp(ages, 1, 1, alpha=1.5)  # refused: arg-type
+dp.diagnostics.composed_rdp(both, [1, 2, 1], [1, 1, 1], alpha=2)
+dp.diagnostics.composed_rdp(3, [1, 2], 1, alpha=2)  # refused: arg-type
 
 # --- errors
 try:
