@@ -33,7 +33,6 @@ __all__ = [
     "positive",
     "shown",
     "whole_from_json",
-    "whole_or_none",
 ]
 
 Number = int | float | str | Decimal | Fraction
@@ -181,13 +180,6 @@ def figure(value: float) -> str:
 def floor_half_up(value: Fraction) -> int:
     """Return floor(value + 1/2): monotone (`docs/theory/domains-and-grids.md#rounding-to-a-grid`)."""
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)
-
-
-def whole_or_none(
-    value: object, name: str = "a stored number", *, least: int | None = None
-) -> int | None:
-    """Return as `whole_from_json`, None as None."""
-    return None if value is None else whole_from_json(value, name, least=least)
 
 
 def exp_lower(x: Fraction, bits: int = 128) -> Fraction:

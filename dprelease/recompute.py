@@ -19,6 +19,7 @@ from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS, graph_sensitivit
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.pair_sensitivity import coefficients, linear_sensitivity, pair_sensitivity
 from dprelease.aggregates.rank_sensitivity import rank_sensitivity
+from dprelease.aggregates.spectral_sensitivity import eigenvalue_sensitivity, entry_sensitivity
 from dprelease.aggregates.tree_sensitivity import tree_sensitivity
 from dprelease.errors import InternalError
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
@@ -148,8 +149,8 @@ def _spectral(
         total = sum(f * part for f, part in parts)
         return total, 2 * total
     if measurement.form == "spectrum":
-        return (spectrum.spectrum_sensitivity(axes, n, measurement.step_size),) * 2
-    return (spectrum.matrix_sensitivity(axes, n, measurement.step_size),) * 2
+        return (eigenvalue_sensitivity(axes, n, measurement.step_size),) * 2
+    return (entry_sensitivity(axes, n, measurement.step_size),) * 2
 
 
 def _cross(query: BoundedQuery, used: list[Primitive]) -> int:

@@ -36,7 +36,6 @@ _BINS = 24
 _THRESHOLDS = 24
 
 Features = Mapping[str, npt.NDArray[Any]]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

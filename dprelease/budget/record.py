@@ -21,7 +21,6 @@ from dprelease.errors import ArgumentError, ConfigError
 
 __all__ = [
     "OPEN",
-    "STATES",
     "Anchor",
     "Budget",
     "Entry",
@@ -38,9 +37,6 @@ __all__ = [
 
 OPEN: tuple[str | None, str | None] = (None, None)
 """The window of an entry that reads rows of all times."""
-
-STATES = ("charged", "drawn", "ready", "published", "failed")
-"""An entry's states, in order; `published` and `failed` are terminal."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
