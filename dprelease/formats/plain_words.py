@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from dprelease.errors import ConfigError
-from dprelease.query.tokens import TokenReader
+from dprelease.query.tokens import Token, TokenReader
 from dprelease.release_plan.detail import ALL
 
 __all__ = ["group_name", "plain_condition", "plain_error"]
@@ -74,9 +75,8 @@ def plain_condition(text: str, title: Callable[[str], str]) -> str | None:
     >>> plain_condition("(age >= 18) AND (sex = 'f')", str)
     'age at least 18 and sex is “f”'
     """
-    try:
-        tokens = TokenReader(text, "where").tokens
-    except ConfigError:
+    tokens = _tokens(text)
+    if tokens is None:
         return None
     said: list[str] = []
     names: list[str] = []  # put in at the end: what they hold is not part of the sentence
@@ -103,6 +103,15 @@ def plain_condition(text: str, title: Callable[[str], str]) -> str | None:
         else:
             return None
     return _PLACE.sub(lambda found: names[int(found[1])], _joined(said))
+
+
+@lru_cache(maxsize=16)
+def _tokens(text: str) -> tuple[Token, ...] | None:
+    """Return the tokens of a published condition, which several files of one release say; None: it has none."""
+    try:
+        return tuple(TokenReader(text, "where").tokens)
+    except ConfigError:
+        return None
 
 
 def _joined(said: Sequence[str]) -> str:

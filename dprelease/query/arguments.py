@@ -44,6 +44,7 @@ __all__ = [
     "Statistic",
     "Syntax",
     "Written",
+    "condition_of",
     "find_column",
     "no_range",
     "quoted",
@@ -203,6 +204,18 @@ class NumberColumns(Arguments):
         )
 
 
+def condition_of(text: str, schema: TableSchema, *, origin: str) -> Expression:
+    """Return `text` as a condition on the schema's rows; what its own release says was read with it.
+
+    Raises:
+        ConfigError: as `parse_condition`.
+    """
+    for known in schema.conditions:
+        if known.source == text:
+            return known
+    return parse_condition(text, schema.columns, origin=origin)
+
+
 class RowCondition(Arguments):
     """One condition on a row, kept as it was written."""
 
@@ -211,7 +224,7 @@ class RowCondition(Arguments):
         return texts
 
     def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
-        condition = parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
+        condition = condition_of(spec.arguments[0], schema, origin=spec.origin)
         return replace(spec, condition=condition)
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:

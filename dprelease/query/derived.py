@@ -12,7 +12,7 @@ bounded by what the source says a unit is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dprelease.errors import ConfigError
 from dprelease.query.expression import Expression, parse_expression
@@ -21,7 +21,7 @@ from dprelease.query.nodes import Type
 from dprelease.query.typecheck import article
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Derived", "check_derived", "derived_columns"]
+__all__ = ["Derived", "derived_columns", "with_derived"]
 
 MOST_LEVELS = 64
 
@@ -64,7 +64,7 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
                 fix="derive it from stored columns",
                 code="DPR112",
             )
-        made = parse_expression(column.derived, columns, origin=column.origin)
+        made = column.made or parse_expression(column.derived, columns, origin=column.origin)
         for below in sorted(made.columns) if len(path) < MOST_LEVELS else ():
             visit(below, (*path, name))
         levels[name] = 1 + max((levels.get(below, 0) for below in made.columns), default=0)
@@ -82,17 +82,19 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
     return tuple(found.values())
 
 
-def check_derived(columns: Mapping[str, Column]) -> None:
-    """Check every derived column of a schema: its expression, and that it yields its kind.
+def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return a schema's columns, each derived one with its expression, which yields its kind.
 
     Raises:
         ConfigError: as `derived_columns`; or the kind does not fit (DPR112).
     """
+    out = dict(columns)
     for made in derived_columns(columns, columns):
         name, found = made.column, made.expression
         column = columns[name]
         fits = _KINDS[found.type]
         if column.kind in fits:
+            out[name] = replace(column, made=found)
             continue
         known = column.kind in COLUMN_TYPES and column.kind not in (Kind.identifier, Kind.node)
         raise ConfigError(
@@ -104,3 +106,4 @@ def check_derived(columns: Mapping[str, Column]) -> None:
             fix=f"declare `kind: {fits[0]}`" if known else "remove `from`, and store the column",
             code="DPR112",
         )
+    return out

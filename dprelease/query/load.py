@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.query.derived import check_derived
+from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
@@ -112,8 +112,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     marks = document.marks
     model = checked(SchemaModel, document.data, marks)
     file = DeclarationFile(marks, folder, root)
-    columns = {name: read_column(file, name, c) for name, c in model.columns.items()}
-    check_derived(columns)
+    columns = with_derived({name: read_column(file, name, c) for name, c in model.columns.items()})
     adjacency = Adjacency(model.adjacency)
     raw = document.data.get("release")
     block = with_paths(file, raw) if isinstance(raw, Mapping) else {}
@@ -143,6 +142,6 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
         and not (key == "statistics" and (block.get("sql") or block.get("tables")) is not None)
     }
     release = merge_release(schema, missing or None, origin=where)
-    if missing:
-        return schema
-    return replace(schema, release=release)
+    read = (release.where, *(statistic.condition for statistic in release.statistics))
+    conditions = tuple(condition for condition in read if condition is not None)
+    return replace(schema, release=None if missing else release, conditions=conditions)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.errors import ConfigError, PlanError
 from dprelease.numeric import exact, plain
-from dprelease.query.arguments import find_column, syntax_of, syntaxes
-from dprelease.query.expression import parse_condition
+from dprelease.query.arguments import condition_of, find_column, syntax_of, syntaxes
 from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
 from dprelease.schema.column import Kind
@@ -165,7 +164,7 @@ class _Merge:
     def _where(self, model: ReleaseModel) -> Expression | None:
         if model.where is None:
             return None
-        return parse_condition(model.where, self.schema.columns, origin=self.at("where"))
+        return condition_of(model.where, self.schema, origin=self.at("where"))
 
     def _several(self, model: ReleaseModel) -> ReleaseSpec:
         """Return the release of several tables."""

@@ -14,9 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dprelease.schema.domain import Domain, GridSet
+
+if TYPE_CHECKING:
+    from dprelease.query.expression import Expression
 
 __all__ = ["Column", "Kind"]
 
@@ -50,6 +53,7 @@ class Column:
             pricing only.
         derived: the expression over this row's other columns that makes the value; None: stored.
         title, description: for public pages; they decide nothing.
+        made: that expression's tree, once the schema's columns are known.
         origin: `file:line` of the declaration.
     """
 
@@ -68,6 +72,7 @@ class Column:
     title: str | None = field(default=None, compare=False)
     description: str | None = field(default=None, compare=False)
     origin: str = ""
+    made: Expression | None = field(default=None, compare=False, repr=False)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -160,6 +160,7 @@ class TableSchema:
         about: words for public pages, which decide nothing.
         hierarchies: coarser levels of columns, by the hierarchy's name.
         release: the default release, if the schema's block is complete.
+        conditions: the filter of that block and its statistics' conditions, read.
         release_raw: that block as written, for merging a pipeline's or a caller's over it;
             `release_lines` is the `file:line` of each place in it.
         root: the project's root; paths in files may not leave it.
@@ -174,6 +175,7 @@ class TableSchema:
     about: About = field(default=About(), compare=False)
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     release: ReleaseSpec | None = None
+    conditions: tuple[Expression, ...] = field(default=(), compare=False, repr=False)
     release_raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     release_lines: Mapping[tuple[str | int, ...], str] = field(
         default_factory=dict, compare=False, repr=False
