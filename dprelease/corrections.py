@@ -17,14 +17,13 @@ last hash, which `index.json` repeats.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from dprelease.budget.record import canonical
 from dprelease.errors import ArgumentError, VerificationError
-from dprelease.strict_json import read_json
+from dprelease.strict_json import json_text, read_json
 
 __all__ = ["FILE", "VERSION", "Correction", "add", "current", "parse", "unreadable"]
 
@@ -132,7 +131,7 @@ def add(
         entries = (*entries, replace(new, hash=_digest(new)))
     listed = [{"seq": i, **e.body(), "hash": e.hash} for i, e in enumerate(entries, start=1)]
     document = {"dprelease": VERSION, "entries": listed}
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return (json_text(document, indent=1, sort_keys=True) + "\n").encode()
 
 
 def current(entries: tuple[Correction, ...]) -> dict[str, Correction]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
+from dprelease.strict_json import canonical_json
 
 if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult
@@ -297,7 +297,7 @@ def create_ledger(
         delta=delta,
         composition=composition,
         adjacency=table.adjacency.value,
-        unit=json.dumps(unit_to_json(table.unit)),
+        unit=canonical_json(unit_to_json(table.unit)),
         time=declared_time(table.unit, table.time),
     )
     return Path(path)

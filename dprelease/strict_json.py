@@ -1,4 +1,4 @@
-"""JSON from files that somebody else wrote: one meaning, bounded in size, or a `ValueError`.
+"""JSON, written and read: from files that somebody else wrote one meaning, bounded in size, or a `ValueError`.
 
 What Python's reader lets through and no two readers agree on is refused: a key that occurs twice,
 NaN and infinities (`1e999` among them), numbers of thousands of digits, bytes that are not UTF-8.
@@ -13,7 +13,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-__all__ = ["MOST_BYTES", "MOST_VALUES", "canonical_json", "read_json"]
+__all__ = ["MOST_BYTES", "MOST_VALUES", "canonical_json", "json_text", "read_json"]
 
 MOST_BYTES = 64 * 2**20
 MOST_VALUES = 5_000_000
@@ -25,6 +25,22 @@ def canonical_json(value: object) -> str:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
+
+
+def json_text(value: object, *, indent: int | None = None, sort_keys: bool = False) -> str:
+    """Return the JSON text of `value` with strict numbers; without `indent` in one line and no spaces.
+
+    Raises:
+        ValueError: a NaN or an infinity.
+    """
+    if indent is None:
+        return canonical_json(value) if sort_keys else _COMPACT.encode(value)
+    return json.dumps(
+        value, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False
+    )
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def read_json(data: bytes | str) -> Any:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dprelease import strict_json
-from dprelease.strict_json import canonical_json, read_json
+from dprelease.strict_json import canonical_json, json_text, read_json
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,22 @@ def test_what_no_two_readers_agree_on_is_refused(text):
 def test_what_has_one_meaning_is_read_from_text_and_bytes(text):
     assert read_json(text) == read_json(text.encode()) == json.loads(text)
     assert read_json(canonical_json(read_json(text))) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, '{"b":["€",1.5],"a":null}'),
+        ({"sort_keys": True}, '{"a":null,"b":["€",1.5]}'),
+        ({"indent": 1}, '{\n "b": [\n  "€",\n  1.5\n ],\n "a": null\n}'),
+        ({"indent": 1, "sort_keys": True}, '{\n "a": null,\n "b": [\n  "€",\n  1.5\n ]\n}'),
+    ],
+)
+def test_what_is_written_has_one_meaning(settings, text):
+    assert json_text({"b": ["€", 1.5], "a": None}, **settings) == text
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            json_text([value], **settings)
 
 
 def test_values_are_counted_before_they_are_parsed(monkeypatch):

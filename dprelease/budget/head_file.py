@@ -17,7 +17,6 @@ Limits   whoever can replace this file and every manifest together with the ledg
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from contextlib import suppress
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING
 from dprelease.budget import location, signature
 from dprelease.budget.record import Anchor, canonical
 from dprelease.errors import LedgerError
+from dprelease.strict_json import read_json
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
@@ -91,13 +91,16 @@ def read_head(path: Path, public_key: str | None = None) -> Anchor:
     except OSError:
         raise _unreadable(path, "it is missing, or cannot be read") from None
     try:
-        value = json.loads(data)
+        value = read_json(data)
+    except ValueError as error:
+        raise _unreadable(path, f"it does not parse: {error}") from None
+    try:
         if value["dprelease"] != HEAD or type(value["seq"]) is not int:
             raise TypeError("head")
         anchor = Anchor(str(value["ledger_id"]), value["seq"], str(value["head_hash"]))
         claimed, signed = str(value.get("public_key")), str(value.get("signature"))
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-        raise _unreadable(path, "it does not parse") from None
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _unreadable(path, "it is no head of a ledger") from None
     if public_key is not None and (
         claimed != public_key or not signature.verifies(anchor, public_key, signed)
     ):

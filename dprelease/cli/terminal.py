@@ -7,7 +7,6 @@ budget is spent and nothing is published; 130 Ctrl-C.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from dprelease.errors import DpreleaseError, InternalError
+from dprelease.strict_json import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(value: Any) -> None:
     """Print strict JSON on standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(value, indent=2))
 
 
 def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, None]:

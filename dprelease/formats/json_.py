@@ -22,7 +22,6 @@ are hashed into the final one. So no file depends on its own hash.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -37,7 +36,7 @@ from dprelease.release_plan.plan import ReleasePlan, plan_hash
 from dprelease.release_plan.promise import ledger_window, person_in_plan
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
-from dprelease.strict_json import canonical_json
+from dprelease.strict_json import canonical_json, read_json
 
 __all__ = [
     "FILE",
@@ -166,7 +165,7 @@ def _accounted(plan: ReleasePlan) -> dict[str, Any]:
     time = declared_time(plan.unit, plan.time)
     if time is None:
         return {}
-    said = {"time": json.loads(time), "window": list(ledger_window(plan))}
+    said = {"time": read_json(time), "window": list(ledger_window(plan))}
     if isinstance(plan.unit, UserUnit):
         said["person"] = encode(person_in_plan(plan), PersonLoss | None)
     return said

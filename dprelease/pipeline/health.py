@@ -10,7 +10,6 @@ renamed, so a reader sees a whole file. Successes of earlier processes are kept.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,6 +18,7 @@ from typing import Any
 
 from dprelease.errors import DpreleaseError
 from dprelease.pipeline.due import instant_text
+from dprelease.strict_json import json_text, read_json
 
 __all__ = ["VERSION", "Health"]
 
@@ -64,7 +64,7 @@ class Health:
             "last_error": self._error,
             "next_due": dict(upcoming),
         }
-        text = json.dumps(said, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        text = json_text(said, indent=2, sort_keys=True) + "\n"
         aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             with aside.open("w", encoding="utf-8") as file:
@@ -79,7 +79,7 @@ class Health:
 def _read(path: Path) -> dict[str, Any]:
     """Return an earlier file of ours; anything else is not memory."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_json(path.read_bytes())
         if known["dprelease"] == VERSION and all(
             isinstance(known[name], dict) for name in ("last_success", "last_error")
         ):

@@ -10,7 +10,6 @@ Limits   a view is not rehearsed: rows are made up for the columns that it gives
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -134,6 +133,5 @@ def _marked(name: str, data: bytes) -> bytes:
     if name.endswith(".yaml"):
         return f"# {MARK}\n".encode() + data
     if name == "datapackage.json":
-        package = {**read_json(data), "rehearsal": MARK}
-        return (json.dumps(package, indent=2, ensure_ascii=False) + "\n").encode()
+        return manifest_bytes({**read_json(data), "rehearsal": MARK})
     return data

@@ -7,7 +7,6 @@ spent nothing; after it, nothing that depends on the data can fail.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -54,6 +53,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.weak import weak_of
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
+from dprelease.strict_json import canonical_json
 
 __all__ = ["RunResult", "init_ledger", "open_source", "period_name", "plan_pipeline", "run"]
 
@@ -272,7 +272,7 @@ def _declare(config: PipelineConfig) -> Ledger:
         composition=budget.composition,
         per_period=budget.per_period,
         adjacency=config.schema.adjacency.value,
-        unit=json.dumps(unit_to_json(config.schema.unit)),
+        unit=canonical_json(unit_to_json(config.schema.unit)),
         time=declared_time(config.schema.unit, config.schema.time),
         anchors=[config.publish.to],
     )

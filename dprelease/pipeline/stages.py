@@ -10,7 +10,6 @@ Data flows one way; a stage is a function of the values before it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from dprelease.release_plan.promise import ledger_window
 from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
+from dprelease.strict_json import canonical_json
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
 
@@ -133,7 +133,7 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         key=key,
         plan_hash=plan.hash,
         adjacency=plan.adjacency.value,
-        unit=json.dumps(unit_to_json(plan.unit)),
+        unit=canonical_json(unit_to_json(plan.unit)),
         mechanisms=tuple(
             {
                 "block": b.name,

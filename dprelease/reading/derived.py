@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from dprelease.formats.csv_ import guarded
 from dprelease.formats.picture import Picture, below, dots
 from dprelease.noised import WEAK
 from dprelease.reading.called import Called
+from dprelease.strict_json import json_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +153,7 @@ def _parquet(derived: Derived) -> bytes:
 
 
 def _json(derived: Derived) -> bytes:
-    text = json.dumps(derived.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json_text(derived.to_json(), indent=1)
     return (text + "\n").encode()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.strict_json import canonical_json
 
 __all__ = ["Key", "ReleasedValues"]
 
@@ -161,5 +161,5 @@ class ReleasedValues:
 def _identity(noised: Noised) -> str:
     """Return a draw's own name."""
     drawn = {name: [list(map(str, row)) for row in rows] for name, rows in noised.cells.items()}
-    text = json.dumps([noised.plan.hash, noised.receipt.head_hash, drawn])
+    text = canonical_json([noised.plan.hash, noised.receipt.head_hash, drawn])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from dprelease.schema.model_values import Strict, Text, fault, list_or_none, one_line
+from dprelease.strict_json import json_text
 
 __all__ = ["AboutModel", "Description", "SchemaAboutModel", "Title"]
 
@@ -40,7 +40,7 @@ def _licence(value: object) -> str:
 def _publisher(value: object) -> object:
     """Refuse a text before the model does: what is meant is known."""
     if isinstance(value, str):
-        written = f"write {{name: {json.dumps(value[:200], ensure_ascii=False)}}}"
+        written = f"write {{name: {json_text(value[:200])}}}"
         raise fault("DPR112", "a publisher is a mapping with a name", written)
     return value
 

@@ -11,11 +11,11 @@ disjoint windows read disjoint rows whatever the data, and their losses do not a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from dprelease.schema.unit import RowUnit, Unit, UserUnit
+from dprelease.strict_json import canonical_json
 
 __all__ = ["Time", "declared_time", "time_to_json", "time_words"]
 
@@ -41,7 +41,7 @@ def declared_time(unit: Unit, time: Time | None) -> str | None:
     person = isinstance(unit, UserUnit) and unit.per is not None
     if time is None or not (person or (isinstance(unit, RowUnit) and time.immutable)):
         return None
-    return json.dumps({**time_to_json(time), "dates": time.dates}, sort_keys=True)
+    return canonical_json({**time_to_json(time), "dates": time.dates})
 
 
 def time_words(time: Time) -> str:

@@ -10,7 +10,6 @@ Limits  the newest `LIMIT` periods.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from dprelease.release_plan.weak import weak_sentence
 from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series
 from dprelease.series.page import FILE as PAGE
+from dprelease.strict_json import json_text
 
 __all__ = ["FILE", "write"]
 
@@ -68,14 +68,12 @@ def write(series: Series) -> bytes:
         node["schema:hasPart"] = [{"@id": part["@id"]} for part in listed]
         node["@included"] = listed
     # a line per key, and one per period
-    lines = [f"{_text(key)}:{_text(value)}" for key, value in node.items() if key != "@included"]
+    lines = [
+        f"{json_text(key)}:{json_text(value)}" for key, value in node.items() if key != "@included"
+    ]
     if listed:
-        lines.append('"@included":[\n' + ",\n".join(map(_text, listed)) + "\n]")
+        lines.append('"@included":[\n' + ",\n".join(map(json_text, listed)) + "\n]")
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _period(period: Period) -> dict[str, Any]:

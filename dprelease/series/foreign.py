@@ -6,7 +6,6 @@ the series and named. So no folder can make a page that is built of many fail, o
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
+from dprelease.strict_json import canonical_json
 
 __all__ = ["Place", "Shape", "Stated", "stated"]
 
@@ -227,7 +227,7 @@ def _line(guarantee: Mapping[str, Any]) -> Timeline | None:
         raise ValueError("not a time")
     _text(time["column"])
     _text(time["timezone"])
-    return timeline(guarantee["adjacency"], json.dumps(guarantee["unit"]), json.dumps(time))
+    return timeline(guarantee["adjacency"], canonical_json(guarantee["unit"]), canonical_json(time))
 
 
 def _stored(guarantee: Mapping[str, Any]) -> Instants:

@@ -15,7 +15,6 @@ complete, and what to leave out is the reader's choice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from dprelease.formats.text_columns import joined, lines, one_array, shortest
 from dprelease.series.collect import Period, Series, Track
 from dprelease.series.lines import NUMBERS, Key
 from dprelease.series.over_time import series_loss
+from dprelease.strict_json import json_text
 
 __all__ = ["FILE", "VERSION", "newest_entry", "summary", "write"]
 
@@ -41,8 +41,8 @@ def write(series: Series) -> bytes:
     Raises:
         ValueError: a NaN or an infinity, which strict JSON cannot hold.
     """
-    parts = [f"{_text(k)}:{_text(v)}".encode() for k, v in summary(series).items()]
-    periods = ",\n".join([_text(_period(p)) for p in series.periods])
+    parts = [f"{json_text(k)}:{json_text(v)}".encode() for k, v in summary(series).items()]
+    periods = ",\n".join([json_text(_period(p)) for p in series.periods])
     parts.append(b'"periods":' + (f"[\n{periods}\n]".encode() if periods else b"[]"))
     groups: Sequence[Key] = ()
     keys, tracks = _keys(groups), []
@@ -117,7 +117,7 @@ def _sequence(period: Period) -> tuple[int, str]:
 def _track(track: Track, keys: pa.Array) -> bytes:
     """Return one track; `keys` are its groups as JSON, and every cell is made column by column."""
     statistic = track.statistic
-    head = _text(
+    head = json_text(
         {
             **({} if track.table is None else {"table": track.table, "by": list(track.by)}),
             "column": track.column,
@@ -137,7 +137,7 @@ def _track(track: Track, keys: pa.Array) -> bytes:
 
 def _keys(groups: Sequence[Key]) -> pa.Array:
     """Return groups as JSON; they share labels, so each label is written once."""
-    labels = {label: _text(label) for label in {label for key in groups for label in key}}
+    labels = {label: json_text(label) for label in {label for key in groups for label in key}}
     made = (f"[{','.join([labels[label] for label in key])}]" for key in groups)
     return pa.array(made, pa.large_utf8())
 
@@ -151,13 +151,8 @@ def _values(period: pa.Table) -> pa.Array:
             raise ValueError("a NaN or an infinity: strict JSON cannot hold it")
         numbers.append(shortest(column, missing="null"))
     coded = one_array(period["status"]).dictionary_encode()
-    words = pa.array(map(_text, coded.dictionary.to_pylist()), pa.large_utf8()).take(coded.indices)
+    words = pa.array(map(json_text, coded.dictionary.to_pylist()), pa.large_utf8()).take(
+        coded.indices
+    )
     made = joined(["[", joined([*numbers, words], ","), "]"], "")
     return pc.fill_null(made, "null")
-
-
-def _text(value: Any) -> str:
-    return _STRICT.encode(value)
-
-
-_STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -15,7 +15,6 @@ than its pmf says is found by the fit of draws only, where the deviation is larg
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -30,6 +29,7 @@ from dprelease.errors import ArgumentError
 from dprelease.mechanisms.law import GridLaw, GridRequest, family_laws, law_from_json
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
+from dprelease.strict_json import json_text, read_json
 
 __all__ = ["REQUESTS", "check_law", "check_mechanism"]
 
@@ -89,7 +89,7 @@ def check_law(law: GridLaw, request: GridRequest) -> None:
         request.sensitivity,
         request.epsilon,
     ), f"{said}: answers another request"
-    stored = json.loads(json.dumps(law.to_json(), allow_nan=False))
+    stored = read_json(json_text(law.to_json()))
     again = law_from_json(stored)
     assert again.to_json() == law.to_json(), f"{said}: does not read back what it writes"
     assert again.certify() == certificate, f"{said}: proves something else when read back"

@@ -69,6 +69,32 @@ def test_a_head_that_is_missing_or_does_not_parse_is_not_passed_over(tmp_path, p
     assert code(check_head, place, ledger) == "DPR419"
 
 
+@pytest.mark.parametrize(
+    ("foreign", "why"),
+    [
+        ('"seq":0,"seq":1', "a key occurs twice"),
+        ('"seq":NaN', "NaN is not a number"),
+        ('"seq":1,"more":-Infinity', "-Infinity is not a number"),
+        ('"seq":1,"more":1e999', "a number is out of range"),
+        ('"seq":1,"more":1', None),
+    ],
+)
+def test_a_head_that_two_readers_read_differently_is_refused_and_says_why(
+    tmp_path, place, foreign, why
+):
+    ledger = new_ledger(tmp_path)
+    write_head(place, replace(ledger.head(), seq=1))
+    text = place.read_text()
+    assert text.count('"seq":1') == 1
+    place.write_text(text.replace('"seq":1', foreign))
+    if why is None:  # control: one key more does no harm
+        assert read_head(place) == replace(ledger.head(), seq=1)
+        return
+    with pytest.raises(LedgerError, match=f"it does not parse: {why}") as caught:
+        read_head(place)
+    assert caught.value.code == "DPR419"
+
+
 @pytest.mark.parametrize("seq", [10**30, 2**63, -(2**63) - 1, -1, 0])
 def test_an_event_that_no_ledger_can_hold_is_not_held(tmp_path, place, seq):
     ledger = new_ledger(tmp_path)

@@ -1,7 +1,7 @@
-"""Values are written and read by `dprelease.codec`; what is written by hand is listed, with its reason.
+"""Values are written and read by `dprelease.codec`, and JSON by `dprelease.strict_json`; what is not is listed, with its reason.
 
-The list may only shrink: a new function of such a name is a second codec, and a name that is gone is
-taken out here and in ARCHITECTURE.md.
+The lists may only shrink: a new function of such a name is a second codec, a new call of `json` a second
+writer or reader. A name that is gone is taken out here and in ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -59,6 +59,75 @@ LISTED = {
     **NEVER_READ,
 }
 MOST = 44
+
+THE_LEDGERS_OWN = "the ledger's own canonical text, of which its chain has the hash"
+ALONE = "runs beside Great Expectations, where this package need not be installed"
+BY_JSON: dict[str, tuple[set[str], str]] = {
+    "strict_json.py": ({"JSONEncoder", "dumps", "loads"}, "the one writer and reader"),
+    "budget/record.py": ({"dumps", "loads"}, "the ledger's canonical text: ASCII, as chains have hashed it"),
+    **{
+        f"budget/{name}.py": ({"loads"}, THE_LEDGERS_OWN)
+        for name in (
+            "approval", "chain", "cited", "declarations", "moving", "period_cap", "rho_filter", "rows", "stored",
+            "timeline",
+        )
+    },
+    "budget/approval_words.py": ({"dumps"}, "words of a message, which must not fail"),
+    "cli/schedule.py": ({"dumps"}, "a line of a log, which must not fail"),
+    "validate/gx.py": ({"dumps"}, "a rule's infinities, for Great Expectations"),
+    "validate/gx_beside.py": ({"dumps", "loads"}, "a pipe between two processes of ours"),
+    "validate/gx_expectations.py": ({"loads"}, ALONE),
+    "validate/gx_project.py": ({"dumps"}, "read by `gx_release`"),
+    "validate/gx_release.py": ({"dumps", "loads"}, ALONE),
+}  # fmt: skip
+MOST_BY_JSON = 19
+
+
+def called(text: str) -> set[str]:
+    """Return what a module uses of `json`, however it imports it."""
+    tree = ast.parse(text)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    names = {n.asname or n.name for node in imports for n in node.names if n.name == "json"}
+    out = {
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "json"
+        for name in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            out |= {node.attr} if node.value.id in names else set()
+    return out
+
+
+def test_json_is_written_and_read_at_one_place() -> None:
+    files = {
+        p.relative_to(PACKAGE).as_posix(): called(p.read_text()) for p in PACKAGE.rglob("*.py")
+    }
+    assert {file: names for file, names in files.items() if names} == {
+        file: names for file, (names, _) in BY_JSON.items()
+    }
+
+
+def test_the_list_of_other_writers_only_shrinks() -> None:
+    assert len(BY_JSON) <= MOST_BY_JSON
+    assert all(why for _, why in BY_JSON.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import json\njson.dumps(1)", {"dumps"}),
+        ("import json as j\ndef f():\n    return j.load(1)", {"load"}),
+        ("from json import loads as read\nread(1)", {"loads"}),
+        ("from json.decoder import JSONDecoder", {"JSONDecoder"}),
+        ("import json\nmap(json.loads, [])", {"loads"}),
+        ("from dprelease.strict_json import read_json\nread_json(1)", set()),
+        ("json = 1\njson.dumps", set()),
+    ],
+)
+def test_a_second_writer_is_found(text: str, names: set[str]) -> None:
+    assert called(text) == names
 
 
 def named(text: str) -> set[str]:

@@ -13,12 +13,14 @@ from dprelease.budget.citation import read_citations
 from dprelease.cli import app
 from dprelease.engines.source import as_source
 from dprelease.errors import ArgumentError, DpreleaseError, LedgerError, VerificationError
+from dprelease.formats.json_ import manifest_bytes
 from dprelease.pipeline import preflight, rehearsal
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.rehearsal import MARK, rehearse
 from dprelease.query.load import schema_from_dict
+from dprelease.strict_json import read_json
 from tests.pipeline.tiny import project
 
 FILES = {
@@ -44,6 +46,13 @@ def test_a_rehearsal_opens_neither_source_nor_ledger(file, tmp_path):
     assert not (tmp_path / "public").exists()
     with pytest.raises(LedgerError):  # control
         dp.run(file, period="2025-W50")
+
+
+def test_its_json_is_written_as_a_releases_is(file, tmp_path):
+    made = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50")
+    for name in ("datapackage.json", "release.json"):
+        data = (made.folder / name).read_bytes()
+        assert data == manifest_bytes(read_json(data))
 
 
 def test_every_file_bears_the_mark(file, tmp_path):

@@ -11,7 +11,6 @@ stand in it as comments.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from fractions import Fraction
 from dprelease.numeric import exact, plain
 from dprelease.schema.column import Kind
 from dprelease.schema.naming import plain_letters
+from dprelease.strict_json import json_text
 
 __all__ = ["DraftColumn", "DraftTable", "as_number", "write_draft"]
 
@@ -99,7 +99,7 @@ def write_draft(table: DraftTable, source: str) -> str:
     out += _release([c for c, _ in ready], table.columns)
     open_ = [c for c, (_, answer) in zip(table.columns, lines, strict=True) if answer]
     out += [
-        f"    # - {json.dumps(f'mean({_argument(c.name)})', ensure_ascii=False)}   # once its range is answered"
+        f"    # - {json_text(f'mean({_argument(c.name)})')}   # once its range is answered"
         for c in open_
         if c.kind in (Kind.integer, Kind.number) and not _UNNAMED.fullmatch(c.name)
     ]
@@ -119,7 +119,7 @@ def _line(column: DraftColumn) -> tuple[str, str]:
             return _numeric(column)
         case Kind.category:
             if column.values:
-                values = ", ".join(json.dumps(v, ensure_ascii=False) for v in column.values)
+                values = ", ".join(json_text(v) for v in column.values)
                 null = (
                     ', nulls: {as: "unknown"}'
                     if column.nullable and "unknown" not in column.values
@@ -144,9 +144,7 @@ def _line(column: DraftColumn) -> tuple[str, str]:
 
 def _numeric(column: DraftColumn) -> tuple[str, str]:
     assert column.kind is not None
-    measure = (
-        f", measure: {json.dumps(column.measure, ensure_ascii=False)}" if column.measure else ""
-    )
+    measure = f", measure: {json_text(column.measure)}" if column.measure else ""
     low, high = column.low, column.high
     if low is None or high is None or low >= high:
         ends = f"[{_text(low)}, {_text(high)}]"
@@ -186,7 +184,7 @@ def _unit(user: str | None) -> list[str]:
             "unit: row   # ANSWER who is protected: a row, or all rows of one person:",
             "# unit: {user: person_id, max_groups: 1, max_rows_per_group: 3}",
         ]
-    unit = f"unit: {{user: {json.dumps(user)}, max_groups: 1, max_rows_per_group: 1}}"
+    unit = f"unit: {{user: {json_text(user)}, max_groups: 1, max_rows_per_group: 1}}"
     return [f"{unit}   # ANSWER how many rows and groups of one person may count"]
 
 
@@ -195,7 +193,7 @@ def _release(ready: Sequence[DraftColumn], every: Sequence[DraftColumn]) -> list
     means = [c.name for c in ready if c.kind in (Kind.integer, Kind.number)][:3]
     out = ["release:", "  epsilon: 1   # ANSWER the privacy loss this release may cost"]
     if by is not None:
-        out.append(f"  by: [{json.dumps(by, ensure_ascii=False)}]")
+        out.append(f"  by: [{json_text(by)}]")
     elif any(c.kind is Kind.category or (c.kind is None and not c.said) for c in every):
         name = next((_key(c.name) for c in every if c.kind is Kind.category), "NAME")
         out.append(
@@ -203,7 +201,7 @@ def _release(ready: Sequence[DraftColumn], every: Sequence[DraftColumn]) -> list
         )
     out.append("  statistics:")
     out.append('    - {statistic: "count", domain: {range: [0, 1000000]}}')
-    out += [f"    - {json.dumps(f'mean({_argument(name)})', ensure_ascii=False)}" for name in means]
+    out += [f"    - {json_text(f'mean({_argument(name)})')}" for name in means]
     return out
 
 
@@ -226,7 +224,7 @@ def _key(name: str) -> str:
         "null",
     }:
         return name
-    return json.dumps(name, ensure_ascii=False)
+    return json_text(name)
 
 
 def _safe_name(name: str) -> str:
