@@ -1,8 +1,8 @@
 """Knowledge about a kind is in its own file: names of kinds are matched nowhere else.
 
 Found are all strings that are a kind's name, or its name with a bracket (`f"ratio({column})"`): what is compared,
-listed, passed, returned or a key; and classes of draws in `isinstance` and `match`. Not found are a module's `__all__`,
-texts of more than the name, and the keys `FIELDS`. `WORDS` lists, with reasons, where such a string means something else
+listed, passed, returned or a key, in capitals too; and classes of draws that something is asked to be, as text too.
+Not found are a module's `__all__`, texts of more than the name, and the keys `FIELDS`. `WORDS` lists, with reasons, where such a string means something else
 or decides nothing; what is compared, or chosen from a list, is excused nowhere.
 
 Exempt: what checks the library by other means must not ask what it checks. `recompute` proves each
@@ -55,6 +55,15 @@ WORDS = {
 }
 
 
+SQL_GRAMMAR = {
+    "query/read_view.py": "CROSS JOIN",
+    "query/select_calls.py": "forms of SELECT's own functions: COUNT(*), COUNT(DISTINCT x), a share as SUM of a condition",
+    "query/select_forms.py": "which words of SQL are refused, and what to write in their place",
+    "query/select_sums.py": "SUM(a) / SUM(b), which SELECT has no function for",
+}
+"""Where a statistic's name in capitals is a word of SQL; which of SQL's functions a statistic is, its own file says."""
+
+
 def literals(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
@@ -105,16 +114,39 @@ def written(tree: ast.AST, names: set[str]) -> Iterator[str]:
             name = node.value.removesuffix("(")
             if name in names and not (id(node) in keys and name in FIELDS):
                 yield name
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "split":
+            parts = getattr(getattr(node.func, "value", None), "value", "")
+            yield from (word for word in str(parts).split() if word in names)
 
 
 def classes(tree: ast.AST) -> Iterator[str]:
-    """Yield every class of a draw that something is asked to be."""
+    """Yield every class of a draw that something is asked to be: by itself, of its module, by another name or as text."""
+    called = {name: name for name in DRAWS}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-            inside = ast.walk(node.args[1])
-            yield from (n.id for n in inside if isinstance(n, ast.Name) and n.id in DRAWS)
-        elif isinstance(node, ast.MatchClass) and getattr(node.cls, "id", "") in DRAWS:
-            yield node.cls.id
+        if isinstance(node, ast.ImportFrom):
+            called |= {a.asname: a.name for a in node.names if a.asname and a.name in DRAWS}
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+            "isinstance",
+            "issubclass",
+        ):
+            asked = node.args[1:]
+        elif isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        elif isinstance(node, ast.Dict):
+            asked = [key for key in node.keys if key is not None]
+        for inner in (n for part in asked for n in ast.walk(part)):
+            name = getattr(inner, "id", None) or getattr(inner, "attr", None) or _text(inner)
+            if name in called:
+                yield called[name]
+
+
+def _text(node: ast.AST) -> str | None:
+    value = getattr(node, "value", None)
+    return value if isinstance(node, ast.Constant) and isinstance(value, str) else None
 
 
 def away_from_home(path: str, text: str) -> list[str]:
@@ -126,7 +158,8 @@ def away_from_home(path: str, text: str) -> list[str]:
         return [*matched(tree, FAMILIES), *classes(tree)]
     names = STATISTICS | FAMILIES | MECHANISMS
     decided = [*matched(tree, names), *classes(tree)]
-    return decided + [n for n in written(tree, names) if (path, n) not in WORDS]
+    capitals = [] if path in SQL_GRAMMAR else list(written(tree, {n.upper() for n in names}))
+    return decided + capitals + [n for n in written(tree, names) if (path, n) not in WORDS]
 
 
 def test_kinds_are_matched_at_home():
@@ -143,6 +176,12 @@ def test_every_word_that_is_excused_is_there(path: str, name: str) -> None:
     tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
     assert name in written(tree, {name})
     assert name in away_from_home(path, f"if function == {name!r}: pass")  # what decides is not
+
+
+@pytest.mark.parametrize("path", SQL_GRAMMAR)
+def test_every_word_of_sql_that_is_excused_is_there(path: str) -> None:
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    assert list(written(tree, {n.upper() for n in STATISTICS | FAMILIES}))
 
 
 @pytest.mark.parametrize(
@@ -164,6 +203,14 @@ def test_every_word_that_is_excused_is_there(path: str, name: str) -> None:
         ("x = made['mean']", "mean"),
         ("f = 'sum' if one else 'weighted_sum'", "weighted_sum"),
         ("text = f'ratio({a}, {b})'", "ratio"),
+        ("if function.upper() == 'MEAN': pass", "MEAN"),
+        ("if function in 'mean variance'.split(): pass", "variance"),
+        ("if type(draw).__name__ == 'CellDraw': pass", "CellDraw"),
+        ("isinstance(draw, cells.CellDraw)", "CellDraw"),
+        ("if type(draw) is CellDraw: pass", "CellDraw"),
+        ("from m import CellDraw as C\nissubclass(kind, C)", "CellDraw"),
+        ("match draw:\n    case cells.CellDraw(): pass", "CellDraw"),
+        ("say = {CellDraw: 1}", "CellDraw"),
     ],
 )
 def test_a_name_that_is_matched_elsewhere_is_found(text, name):
