@@ -64,7 +64,7 @@ __all__ = [
 
 _LEVEL = 0.95
 _ADVICE = (
-    "errs less in rank for the same epsilon, by up to half (at the median of 300 ages by 0.16 in place of 0.21 years); "
+    "errs less in rank for the same epsilon, by up to half (at the median of 300 ages by 0.34 in place of 0.43 years); "
     "a ledger that composes by zCDP charges up to four times the rho for it, so it is taken only where it is named"
 )
 _FLIPS = "by permute-and-flip: under zCDP it costs what any law of its epsilon may, up to four times an exponential mechanism's rho"
