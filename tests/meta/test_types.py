@@ -41,6 +41,7 @@ def test_mypy_accepts_the_right_calls_and_the_examples_and_refuses_the_wrong_cal
     assert found == wanted
 
 
+@pytest.mark.slow
 def test_an_editor_that_asks_the_object_completes_the_accessor():
     names = {"frame": pd.DataFrame({"age": [1]}), "dp": dp}
     assert "dp" in [c.name for c in jedi.Interpreter("frame.d", [names]).complete()]
