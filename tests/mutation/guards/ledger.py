@@ -325,6 +325,11 @@ GUARDS = (
         ("tests/pipeline/test_approving.py",),
     ),
     _head(
+        "a head is read as if a key twice or NaN had one meaning",
+        old="        value = read_json(data)\n",
+        new="        value = __import__('json').loads(data)\n",
+    ),
+    _head(
         "an earlier head replaces a later one",
         old="            if later and not replace:\n                return\n",
         new="",

@@ -35,7 +35,38 @@ _held = partial(
     ),
 )
 
+_spectral = partial(
+    Guard,
+    file="aggregates/spectral_sensitivity.py",
+    tests=("tests/aggregates/test_spectral_sensitivity.py",),
+)
+
 GUARDS = (
+    _spectral(
+        "the wall lets eigenvalues lie apart by one row's part alone, without 2 / sqrt 3",
+        old="apart = _TWO_BY_ROOT_THREE * _kept(rows) + 2",
+        new="apart = _kept(rows) + 2",
+    ),
+    _spectral(
+        "the wall forgets what a solver misses",
+        old="+ 2 * count * missed",
+        new="",
+    ),
+    _spectral(
+        "the wall forgets that each eigenvalue is rounded",
+        old="return floor(apart / step) + count",
+        new="return floor(apart / step)",
+    ),
+    _spectral(
+        "the wall forgets a column's product with itself",
+        old="(sum(widths, Fraction(0)) ** 2 + square) / 2",
+        new="sum(widths, Fraction(0)) ** 2 / 2",
+    ),
+    _spectral(
+        "the wall rounds 2 / sqrt 3 down",
+        old="isqrt((4 << 2 * _BITS) // 3) + 1",
+        new="isqrt((4 << 2 * _BITS) // 3)",
+    ),
     _execute(
         "repeatable bits are drawn from",
         old="if type(source) is not SystemBits:",
