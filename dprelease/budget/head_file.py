@@ -100,7 +100,7 @@ def read_head(path: Path, public_key: str | None = None) -> Anchor:
         anchor = Anchor(str(value["ledger_id"]), value["seq"], str(value["head_hash"]))
         claimed, signed = str(value.get("public_key")), str(value.get("signature"))
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise _unreadable(path, "it is no head of a ledger") from None
+        raise _unreadable(path, "it is not the head of a ledger") from None
     if public_key is not None and (
         claimed != public_key or not signature.verifies(anchor, public_key, signed)
     ):

@@ -84,9 +84,14 @@ def on_grid(
 
     Raises:
         ArgumentError: no sensitivity or epsilon is known (DPR627), the domain is infinite
-            (DPR603), no grid point is allowed (DPR604), or no law is admissible (DPR628).
+            (DPR603), no grid point is allowed (DPR604), no law is admissible (DPR628), or the loss
+            is unknown (DPR682).
     """
     size = positive(step, "step")
+    if loss not in ("absolute", "squared"):
+        raise ArgumentError(
+            "loss is absolute or squared", fix='write loss="absolute"', code="DPR682"
+        )
     if sensitivity is None or epsilon is None:
         raise ArgumentError(
             "a grid law needs a sensitivity and an epsilon",
@@ -98,7 +103,7 @@ def on_grid(
         domain.on_grid(size),
         math.ceil(sensitivity / size),
         epsilon,
-        "squared" if loss == "squared" else "absolute",
+        loss,
     )
     laws = build(request)
     if not laws:

@@ -77,7 +77,7 @@ class Health:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return an earlier file of ours; anything else is not memory."""
+    """Return what an earlier file of this version says; nothing of any other file."""
     try:
         known = read_json(path.read_bytes())
         if known["dprelease"] == VERSION and all(

@@ -137,7 +137,7 @@ class NumberColumn(Arguments):
     def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
         found = find_column(schema, spec.arguments[0], spec.origin)
         if not self.fits(found):
-            raise _not_a_number(spec, found, self.instead(found))
+            raise _refused(spec, found, self.instead(found))
         return spec
 
     def fits(self, column: Column) -> bool:
@@ -167,7 +167,7 @@ class NumberColumns(Arguments):
         for name in names:
             found = find_column(schema, name, spec.origin)
             if found.kind not in NUMERIC:
-                raise _not_a_number(spec, found, _instead(found))
+                raise _refused(spec, found, _instead(found))
         if len(set(names)) < len(names):
             raise ConfigError(
                 f"`{spec.text}` names a column twice",
@@ -341,9 +341,9 @@ def no_range(spec: StatisticSpec, column: Column) -> PlanError:
     )
 
 
-def _not_a_number(spec: StatisticSpec, column: Column, fix: str) -> ConfigError:
+def _refused(spec: StatisticSpec, column: Column, fix: str) -> ConfigError:
     return ConfigError(
-        f"`{spec.text}` needs a number, `{column.name}` is of kind {column.kind}",
+        f"`{spec.text}` does not take `{column.name}`, a column of kind {column.kind}",
         where=spec.origin,
         fix=fix,
         code="DPR133",
@@ -354,6 +354,8 @@ def _instead(column: Column) -> str:
     if column.kind is Kind.category:
         value = column.values[0] if column.values else "x"
         return f"for a share of rows write \"proportion({column.name} = '{value}')\""
+    if column.kind in NUMERIC:
+        return f"declare another range for `{column.name}`, or ask for another statistic of it"
     return f"declare `{column.name}` as integer or number with a range"
 
 

@@ -244,6 +244,10 @@ class Box:
     sides: tuple[Domain, ...]
 
     def __init__(self, sides: Iterable[Domain | Sequence[Number]]) -> None:
+        if not isinstance(sides, Iterable):
+            raise ArgumentError(
+                "a box takes its sides in a list", fix="write Box([domain])", code="DPR601"
+            )
         parts: list[Domain] = []
         for side in sides:
             if isinstance(side, Domain):

@@ -147,3 +147,11 @@ def test_an_answer_outside_the_hull_is_clamped_in_a_draw(kind: Any) -> None:
     assert law.pmf(99.0) == law.pmf(10.0)
     error = refusal(lambda: law.draw(math.nan))
     assert error.fix
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, Staircase, RandomizedResponse], ids=name_of)
+def test_an_unknown_loss_is_refused_and_not_taken_for_another(kind: Any) -> None:
+    m = kind.calibrate(DOMAIN, sensitivity=1, epsilon=1)
+    assert m.on_grid(step=1, loss="squared").certificate.epsilon_upper <= 1
+    error = refusal(lambda: m.on_grid(step=1, loss="cubic"))
+    assert (error.code, error.fix) == ("DPR682", 'write loss="absolute"')

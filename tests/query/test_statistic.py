@@ -10,8 +10,10 @@ from fractions import Fraction
 import pytest
 
 from dprelease.errors import ConfigError
-from dprelease.query.arguments import syntaxes
+from dprelease.query.arguments import NumberColumn, syntaxes
+from dprelease.query.load import schema_from_dict
 from dprelease.query.statistic import parse_statistic, parse_statistics, split_arguments
+from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 
@@ -216,3 +218,41 @@ def test_fuzz_never_raises_anything_else() -> None:
         except ConfigError as error:
             codes.add(error.code)
     assert codes == {"DPR130", "DPR131", "DPR132", "DPR133"}
+
+
+class _AboveZero(NumberColumn):
+    """A column of numbers above 0, as a statistic of one's own may ask for."""
+
+    def fits(self, column: Column) -> bool:
+        return super().fits(column) and column.domain is not None and column.domain.lower > 0
+
+
+@pytest.mark.parametrize(
+    ("lower", "says"), [(0, "another range for `income`"), (1, None), ("b", "a share of rows")]
+)
+def test_a_column_that_a_statistic_does_not_take_is_named_with_a_way_out(
+    lower: object, says: str | None
+) -> None:
+    income = (
+        {"kind": "category", "values": ["b"]}
+        if lower == "b"
+        else {"kind": "integer", "range": [lower, 9]}
+    )
+    schema = schema_from_dict(
+        {
+            "dprelease": "schema/1",
+            "name": "people",
+            "unit": "row",
+            "adjacency": "add_remove",
+            "columns": {"income": income},
+            "release": {"epsilon": 1, "statistics": ["count"]},
+        }
+    )
+    spec = parse_statistic("mean(income)", origin="here")
+    if says is None:
+        assert _AboveZero().check(spec, schema) is spec
+        return
+    with pytest.raises(ConfigError, match="does not take `income`, a column of kind") as caught:
+        _AboveZero().check(spec, schema)
+    assert caught.value.code == "DPR133"
+    assert says in str(caught.value.fix)

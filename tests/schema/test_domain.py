@@ -193,6 +193,8 @@ def test_snapping_to_the_nearest_is_not_one_lipschitz_across_gaps(grid: GridSet)
         (lambda: Domain(0, 1, forbidden=0.5), "DPR602"),  # type: ignore[arg-type]
         (lambda: Domain(0, 1, forbidden="ab"), "DPR602"),
         (lambda: Box([]), "DPR601"),
+        (lambda: Box(Domain(0, 1)), "DPR601"),  # type: ignore[arg-type]
+        (lambda: Box(3), "DPR601"),  # type: ignore[arg-type]
         (lambda: Box([3]), "DPR601"),  # type: ignore[list-item]
         (lambda: Box([(1, 2, 3)]), "DPR601"),
     ],

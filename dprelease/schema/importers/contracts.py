@@ -60,7 +60,7 @@ def draft_schema(file: str | Path, *, table: str | None = None) -> str:
         table: which table, if the contract has several; the first by default.
 
     Raises:
-        ConfigError: the file cannot be read or is no such contract (DPR165), or has no such table
+        ConfigError: the file cannot be read or is not a contract of these (DPR165), or has no such table
             or no column (DPR166).
     """
     path = Path(file)
