@@ -7,6 +7,8 @@ import re
 import runpy
 from pathlib import Path
 
+import yaml
+
 import dprelease as dp
 from tests.end_to_end.projects import ROOT
 
@@ -67,3 +69,13 @@ def test_a_small_census(tmp_path: Path, capsys) -> None:
     regions = read.to_pandas("regions").set_index("region")["residents"]
     assert dict(added) == dict(regions)
     assert len(added) == 50
+
+
+def test_every_pipeline_can_be_tried_after_every_other() -> None:
+    """A dataset in two ledgers is refused as soon as one of them has published: that would spend its budget twice."""
+    ledgers: dict[str, set[str]] = {}
+    for file in (ROOT / "pipelines").glob("*.yaml"):
+        budget = yaml.safe_load(file.read_text(encoding="utf-8"))["budget"]
+        ledgers.setdefault(budget["dataset"], set()).add(budget["ledger"])
+    assert ledgers["flights"] == {"../.dprelease/ledger.db"}
+    assert all(len(named) == 1 for named in ledgers.values()), ledgers
