@@ -136,7 +136,7 @@ OF_WEEKS = (
     test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair,
     test_timed_ledger.test_months_beside_weeks_cost_their_own_epsilon_more,
 )
-"""Of twenty weeks with every change: each is a transaction of a server."""
+"""Of twelve weeks with every change: each is a transaction of a server."""
 
 TIMED = [
     *((test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair, given) for given in
@@ -169,7 +169,7 @@ def test_losses_over_time_are_the_same(test, given, place, dsn, tmp_path, monkey
 
     monkeypatch.setattr(test_timed_ledger, "timed_ledger", on_server)
     if test in OF_WEEKS:
-        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(24, 52)])
+        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(16, 52)])
     test(tmp_path, **given)
 
 

@@ -17,6 +17,7 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.planning.make import make_plan
 from tests.planning.requests import asked
+from tests.sizes import some
 
 SCHEMA = """\
 dprelease: schema/1
@@ -116,7 +117,7 @@ def test_a_frame_is_released_with_intervals_that_hold(public: bool, tmp_path: Pa
         assert set(empty["status"]) <= {"uninformative", "empty_signal", "at_bound"}
 
 
-@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("public", some([False, True], 2))
 def test_a_pipeline_runs_verifies_and_reports(public: bool, tmp_path: Path) -> None:
     (tmp_path / ".dprelease").mkdir()
     (tmp_path / "schema.yaml").write_text(schema_text(public), encoding="utf-8")

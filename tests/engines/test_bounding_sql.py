@@ -29,6 +29,7 @@ from dprelease.engines.source import as_source
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.sizes import some
 
 X = Column("x", Kind.integer)
 PERSON = Column("person", Kind.identifier)
@@ -96,7 +97,7 @@ def agree(asked: BoundedQuery, rows: pa.Table = UNITS) -> bool:
 @pytest.mark.parametrize("total", [None, 1, 2, 3])
 def test_every_small_unit_under_every_small_cap(total: int | None, persons: bool) -> None:
     primitives = PRIMITIVES if persons else (*PRIMITIVES[:4], Primitive("rows", max_rows=2))
-    for max_groups, max_rows in itertools.product((1, 2, 3), (1, 2, 3)):
+    for max_groups, max_rows in some(itertools.product((1, 2, 3), (1, 2, 3)), 2):
         if total is not None and total < max_rows:
             continue
         asked = query(

@@ -20,6 +20,7 @@ from tests.faults.disk import Disk, Event
 from tests.faults.sizes import RUN_STATES, memory_folder
 from tests.faults.tracing import can_trace, power_cuts, traced
 from tests.faults.weekly_project import KEY, PERIOD, book, finished, make_project, outcome
+from tests.sizes import FULL
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is missing or may not trace here")
 
@@ -60,7 +61,7 @@ class Recorded:
         return {word.decode() for word in words}
 
 
-@pytest.fixture(scope="module", params=COMMANDS)
+@pytest.fixture(scope="module", params=COMMANDS if FULL else ["schedule --once"])
 def recorded(request):
     folder = memory_folder()
     yield request.param, Recorded(folder, request.param)

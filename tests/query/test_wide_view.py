@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from dprelease.query.read_view import parse_view
 from dprelease.query.view import STOPS, UNPROVEN
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.sizes import some
 
 LARGEST = 2**63 - 1
 PLAIN = {"pid": 1, "s": "1", "n": 2, "age": 30}
@@ -82,9 +84,9 @@ def _answered(sql: str, table: pa.Table) -> Any:
     return answer.reveal_to_mechanism().sums.tolist()
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("sql", TOTAL.values(), ids=TOTAL)
-def test_no_cell_stops_what_is_calculated_of_one_row(sql: str, odd: str) -> None:
+@pytest.mark.parametrize(("name", "odd"), some(product(TOTAL, ODD), 2))
+def test_no_cell_stops_what_is_calculated_of_one_row(name: str, odd: str) -> None:
+    sql = TOTAL[name]
     assert _answered(sql, _table(PLAIN, ODD[odd]))
     if odd == next(iter(ODD)):  # once, whatever is odd
         assert _answered(sql, _table(PLAIN))
