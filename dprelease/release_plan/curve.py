@@ -111,10 +111,8 @@ def error_words(plan: ReleasePlan, statistic: PlannedStatistic) -> str:
     found = unit_error(error, plan.loss)
     if found is None:  # a choice by rank: its words are all there is
         return statistic.error_text
-    constant = (
-        statistic.mechanism == "public_constant"
-    )  # an error of 0 may be one below all doubles
-    return "exact (public)" if constant else f"±{figure(found)}"
+    public = plan.block(statistic.block).public  # an error of 0 may be one below all doubles
+    return "exact (public)" if public else f"±{figure(found)}"
 
 
 def expected(statistic: PlannedStatistic, loss: str) -> float | None:
