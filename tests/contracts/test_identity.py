@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -176,21 +176,28 @@ def persons(engine: Any, source: Source, kind: Kind) -> tuple[int, int, int]:
     return rows, found, kept
 
 
-def sources(column: Stored, folder: Path) -> Iterator[Source]:
+def sources(column: Stored, folder: Path) -> Iterator[Callable[[], Source]]:
+    """Yield what makes each source of the column."""
     table = pa.table({"id": column.array})
-    yield as_source(table)
-    if column.name in STORED:
-        for compression in (True, False):
-            path = folder / f"{compression}.parquet"
-            pq.write_table(table, path, version="2.6", use_dictionary=compression)
-            yield as_source(path)
+
+    def parquet(dictionary: bool) -> Source:
+        path = folder / f"{dictionary}.parquet"
+        pq.write_table(table, path, version="2.6", use_dictionary=dictionary)
+        return as_source(path)
+
+    def objects() -> Source:
+        name = Path(parquet(True).payload[0]).name
         store = pyarrow.fs.SubTreeFileSystem(str(folder.parent), pyarrow.fs.LocalFileSystem())
-        yield object_source(f"s3://{folder.name}/True.parquet", store=store)
+        return object_source(f"s3://{folder.name}/{name}", store=store)
+
+    yield lambda: as_source(table)
+    if column.name in STORED:
+        yield from (partial(parquet, True), partial(parquet, False), objects)
     # what a relation cannot give is its own: here, one over Arrow that DuckDB itself does not read,
     # and instants with a zone, which are refused (test_duckdb.py)
     unread = column.name.startswith(_UNREAD) or "tz=" in column.name
     if column.name not in ("text that is not text", "decimal(76, 3)") and not unread:
-        yield as_source(duckdb.connect().from_arrow(table))
+        yield lambda: as_source(duckdb.connect().from_arrow(table))
 
 
 def turn_of(name: str, names: Iterable[str]) -> int:
@@ -214,9 +221,9 @@ def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, engine: str, tmp_pa
     column, turn = IN_MEMORY[name], turn_of(name, IN_MEMORY)
     arrow, *others = sources(column, tmp_path)
     more = others if FULL else others[turn % max(len(others), 1) :][:1]
-    for source in (arrow, *more):
-        kinds = kinds_of(KINDS[name], turn)
-        for kind in kinds if FULL or source is arrow else kinds[:1]:
+    for make in (arrow, *more):
+        source, kinds = make(), kinds_of(KINDS[name], turn)
+        for kind in kinds if FULL or make is arrow else kinds[:1]:
             rows, found, kept = persons(ENGINES[engine](), source, kind)
             assert (rows, found, kept) == (
                 column.different + 2,
@@ -249,21 +256,29 @@ TYPES = {
 }
 
 
-def database(kind: str, cells: tuple[Any, ...], folder: Path) -> Source:
+def database(columns: dict[str, tuple[Any, ...]], folder: Path) -> dict[str, Source]:
+    """Return a table for each column type: of its cells and the first two again."""
     path = folder / "t.duckdb"
     with duckdb.connect(str(path)) as connection:
-        connection.execute(f"CREATE TABLE t (id {kind}, x INTEGER)")
-        for cell in (*cells, *cells[:2]):
-            connection.execute("INSERT INTO t VALUES ($1, 1)", [cell])
-    return duckdb_table(path, "t")
+        connection.execute("BEGIN")
+        for place, (kind, cells) in enumerate(columns.items()):
+            connection.execute(f"CREATE TABLE t{place} (id {kind}, x INTEGER)")
+            for cell in (*cells, *cells[:2]):
+                connection.execute(f"INSERT INTO t{place} VALUES ($1, 1)", [cell])
+        connection.execute("COMMIT")
+    return {kind: duckdb_table(path, f"t{place}") for place, kind in enumerate(columns)}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
+    return database(TYPES, tmp_path_factory.mktemp("types"))
 
 
 @pytest.mark.parametrize(
     ("engine", "kind"),
     [(engine, kind) for engine in ENGINES for kind in some(TYPES, EVERY[engine])],
 )
-def test_no_two_ids_of_a_database_meet(kind: str, engine: str, tmp_path: Path) -> None:
-    source = database(kind, TYPES[kind], tmp_path)
+def test_no_two_ids_of_a_database_meet(kind: str, engine: str, tables: dict[str, Source]) -> None:
     kinds: tuple[Kind, ...] = (Kind.identifier, Kind.category)
     if (
         "INT" in kind
@@ -273,7 +288,7 @@ def test_no_two_ids_of_a_database_meet(kind: str, engine: str, tmp_path: Path) -
     ):
         kinds += (Kind.integer, Kind.number)
     for declared in kinds_of(kinds, turn_of(kind, TYPES)):
-        found = persons(ENGINES[engine](), source, declared)
+        found = persons(ENGINES[engine](), tables[kind], declared)
         assert found == (len(TYPES[kind]) + 2, len(TYPES[kind]), len(TYPES[kind])), declared
 
 
@@ -441,14 +456,20 @@ COMPARED = (
 """Conditions and how many rows meet them: two in turn of each collation, all in `make evidence`."""
 
 
+@pytest.fixture(scope="module")
+def collated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
+    """Return a table for each collation, of 'a' five times, 'b' and 'á'."""
+    cells = ("a", "a", "a", "b", "á")
+    columns = {f"VARCHAR COLLATE {collation}": cells for collation in COLLATIONS}
+    return database(columns, tmp_path_factory.mktemp("collations"))
+
+
 @pytest.mark.parametrize("collation", COLLATIONS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(
-    collation: str, engine: str, tmp_path: Path
+    collation: str, engine: str, collated: dict[str, Source]
 ) -> None:
-    source = database(
-        f"VARCHAR COLLATE {collation}", ("a", "a", "a", "b", "á"), tmp_path
-    )  # 'a' five times
+    source = collated[f"VARCHAR COLLATE {collation}"]
     keys = tuple((key,) for key in REGION.keys)
     codes: tuple[Code, ...] = (Label("id", ("A", "a", "b")),)
     for x in (None, Column("x", Kind.integer)):  # by one key, and by a join of two
@@ -505,7 +526,7 @@ def loss(ids: tuple[Any, ...], kept: Kept) -> int:
 def _of_database(kind: str, folder: Path) -> Callable[[list[Any]], Source]:
     def make(cells: list[Any]) -> Source:
         (folder / "t.duckdb").unlink(missing_ok=True)
-        return database(kind, (), folder) if not cells else _filled(kind, cells, folder)
+        return _filled(kind, cells, folder)
 
     return make
 
