@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,9 @@ ASKED: list[Any] = [
 ]
 
 
-def answered(engine: Engine, source: Source, unit: str) -> dict[str, tuple[str, list[Any]]]:
-    """Return, per block of a release, its family and what is drawn of the exact answer by fixed bits.
-
-    Units are rows replaced, of all rows together, or persons of several rows added or removed, by sex.
-    """
+@cache
+def _plan_of(unit: str) -> dp.ReleasePlan:
+    """Return the plan: of rows replaced, of all rows together, or of persons of several rows, by sex."""
     declared: Any = "row"
     if unit == "user":
         declared = {"user": "id", "max_groups": 2, "max_rows_per_group": 2}
@@ -56,7 +55,15 @@ def answered(engine: Engine, source: Source, unit: str) -> dict[str, tuple[str, 
     whole = schema(unit=declared, adjacency=adjacency, rows={"max": 5000, "expected": 300})
     del whole["release"]["tables"], whole["hierarchies"]
     whole["release"] |= request
-    plan = dp.plan(whole)
+    return dp.plan(whole)
+
+
+def answered(engine: Engine, source: Source, unit: str) -> dict[str, tuple[str, list[Any]]]:
+    """Return, per block of a release, its family and what is drawn of the exact answer by fixed bits.
+
+    Units are rows replaced, of all rows together, or persons of several rows added or removed, by sex.
+    """
+    plan = _plan_of(unit)
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     out = {}
     for block in plan.blocks:

@@ -18,7 +18,7 @@ Limits   the time zone tables are those of the machine; tables of another versio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from dprelease.periods import FIRST, LAST, Every, clamped, day_start, interval_day
@@ -26,6 +26,8 @@ from dprelease.schema.time import Time
 from dprelease.schema.unit import Unit, UserUnit
 
 __all__ = ["Intervals", "Stretch", "intervals_of"]
+
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,14 @@ def _stretches(zone: str, low: datetime, high: datetime) -> tuple[Stretch, ...]:
     day = interval_day(low, "day", zone)
     if zone == "UTC":
         return (Stretch(day_start(day, zone), timedelta(0), interval_day(high, "day", zone)),)
-    out: list[Stretch] = []
+    begun: list[tuple[datetime, timedelta, date]] = []
     while (start := day_start(day, zone)) <= high:
-        shift = day_start(day, "UTC") - start
-        if out and out[-1].shift == shift:
-            out[-1] = Stretch(out[-1].start, shift, day)
-        else:
-            out.append(Stretch(start, shift, day))
-        day += timedelta(days=1)
-    return tuple(out)
+        shift = datetime(day.year, day.month, day.day, tzinfo=UTC) - start
+        if not begun or begun[-1][1] != shift:
+            begun.append((start, shift, day))
+        day += _DAY
+    after = [first for _, _, first in begun[1:]] + [day]
+    return tuple(
+        Stretch(start, shift, first - _DAY)
+        for (start, shift, _), first in zip(begun, after, strict=True)
+    )

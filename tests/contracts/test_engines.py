@@ -45,7 +45,7 @@ def _made(kind: str, rows: Rows, folder: Path) -> Source:
 @pytest.mark.parametrize("kind", [*INPUTS, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
-    tables = whole(5, 32)
+    tables = whole(3, 32)
     for seed in sorted({*range(tables), 30}):  # 30: units of months, and a period of another column
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
@@ -55,7 +55,7 @@ def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> Non
         found = answer(DuckDBEngine(threads=1), source, query)
         assert found == answer(ReferenceEngine(), source, query), (kind, seed)
         nonzero += any(any(row) for row in found[: len(query.groups.keys)])
-    assert nonzero >= tables // 4  # the agreement is not about empty results
+    assert nonzero >= max(1, tables // 4)  # the agreement is not about empty results
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])
@@ -84,18 +84,17 @@ def test_products_far_beyond_doubles_are_summed_exactly() -> None:
         assert answer(engine, source, query) == [[2 * top * low + 15, 2 * low + 5, 3]]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_row_order_and_threads_do_not_matter(threads: int) -> None:
+def test_row_order_and_threads_do_not_matter() -> None:
     for seed in range(whole(2, 8)):
         rng = random.Random(seed)
         rows = rows_of(rng, 200)
         query = query_of(rng, user="user id", where=None, window=None)
         order = rng.sample(range(200), 200)
         permuted = {name: [cells[i] for i in order] for name, cells in rows.items()}
-        engine = DuckDBEngine(threads=threads)
-        before = answer(engine, as_source(table_of(rows)), query)
-        assert answer(engine, as_source(table_of(permuted)), query) == before
-        assert answer(DuckDBEngine(threads=1), as_source(table_of(rows)), query) == before
+        before = answer(DuckDBEngine(threads=1), as_source(table_of(rows)), query)
+        for threads in (1, 2):
+            engine = DuckDBEngine(threads=threads)
+            assert answer(engine, as_source(table_of(permuted)), query) == before, threads
 
 
 def _moved(query: BoundedQuery, before: Any, after: Any) -> dict[str, int]:
