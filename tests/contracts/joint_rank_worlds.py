@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ def sequences(many: int, points: int = POINTS) -> Iterator[Outcome]:
     yield from itertools.combinations_with_replacement(every, many)
 
 
+@cache
 def rank(rows: Rows, point: int, level: int) -> Fraction:
     """Return the rows below a candidate, its share of the rows at its point included."""
     below = sum(1 for v in rows if v < point)
@@ -47,6 +49,16 @@ def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
             itertools.pairwise(ranks), itertools.pairwise(ends), strict=True
         )
     ]
+
+
+@cache
+def steps(rows: Rows, targets: Targets, points: int = POINTS) -> dict[Outcome, list[int]]:
+    """Return the errors of every sequence's gaps in whole steps, the same for every law."""
+    unit = targets[0][1] * 2 * LEVELS
+    return {
+        y: [int(unit * e) for e in errors(rows, y, targets)]
+        for y in sequences(len(targets), points)
+    }
 
 
 def drawer(targets: Targets, epsilon: Fraction, spread: int | None = None) -> JointExponentialDraw:
@@ -66,12 +78,9 @@ def positions(rows: Rows, targets: Targets) -> Positions:
 
 def masses(draw: JointExponentialDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
     """Return the weight of every sequence: the product of its gaps' weights."""
-    unit = targets[0][1] * 2 * LEVELS
-    out = {}
-    for outcome in sequences(len(targets), len(draw.allowed)):
-        steps = [int(unit * e) for e in errors(rows, outcome, targets)]
-        out[outcome] = math.prod(int(w) for w in draw.law.weights(np.array(steps)))
-    return out
+    gaps = steps(rows, targets, len(draw.allowed))
+    weights = draw.law.weights(np.array(list(gaps.values())))
+    return {y: math.prod(row) for y, row in zip(gaps, weights.tolist(), strict=True)}
 
 
 def tables(most: int) -> Iterator[Rows]:
@@ -81,10 +90,12 @@ def tables(most: int) -> Iterator[Rows]:
 
 def largest_ratio(one: dict[Outcome, int], other: dict[Outcome, int]) -> Fraction:
     totals = sum(one.values()), sum(other.values())
-    return max(
-        max(Fraction(one[y] * totals[1], other[y] * totals[0]) for y in one),
-        max(Fraction(other[y] * totals[0], one[y] * totals[1]) for y in one),
-    )
+    up = down = (0, 1)
+    for y, mass in one.items():
+        a, b = mass * totals[1], other[y] * totals[0]
+        up = (a, b) if a * up[1] > b * up[0] else up
+        down = (b, a) if b * down[1] > a * down[0] else down
+    return max(Fraction(*up), Fraction(*down))
 
 
 def replaced(rows: Rows) -> Iterator[Rows]:

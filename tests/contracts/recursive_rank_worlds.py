@@ -19,8 +19,10 @@ COPIES = 16
 STEPS = 2**14
 Rows = tuple[int, ...]
 Targets = tuple[tuple[int, int, int], ...]
-Tree = tuple[tuple[int, int | None, int | None, int], ...]
-"""(target, the one below, the one above, level) of every choice, those above first."""
+Node = tuple[int, int | None, int | None, int]
+"""(target, the one below, the one above, level) of a choice."""
+Tree = tuple[Node, ...]
+"""Every choice, those above first."""
 Outcome = tuple[int, ...]
 
 WORLDS: dict[str, tuple[Targets, Tree]] = {
@@ -53,7 +55,8 @@ def replaced(rows: Rows, points: int) -> Iterator[Rows]:
         yield tuple(sorted((*rows[:i], v, *rows[i + 1 :])))
 
 
-def share_of(node: tuple[int, int | None, int | None, int], targets: Targets) -> Fraction:
+@cache
+def share_of(node: Node, targets: Targets) -> Fraction:
     """Return how far a choice's target is on the way between those around it."""
     place, low, high, _ = node
     start = Fraction(0) if low is None else Fraction(*targets[low][:2])
@@ -61,7 +64,8 @@ def share_of(node: tuple[int, int | None, int | None, int], targets: Targets) ->
     return (Fraction(*targets[place][:2]) - start) / (end - start)
 
 
-def unit_of(node: tuple[int, int | None, int | None, int], targets: Targets, tree: Tree) -> int:
+@cache
+def unit_of(node: Node, targets: Targets, tree: Tree) -> int:
     """Return the score steps of a choice to a thirty-second of a row."""
     moved = {other: max(f, 1 - f) for other in tree for f in [share_of(other, targets)]}
     most = max(m for other, m in moved.items() if other[3] == node[3])
@@ -80,7 +84,7 @@ class Table:
             for p in range(points)
             for i in range(COPIES)
         ]
-        self.score = cache(self._score)
+        self.score, self.aim = cache(self._score), cache(self._aim)
 
     def middle(self, copy: int | None, end: Fraction) -> Fraction:
         return end if copy is None else sum(self.stretches[copy], Fraction(0)) / 2
@@ -88,16 +92,15 @@ class Table:
     def between(self, lo: int | None, hi: int | None) -> range:
         return range(lo or 0, len(self.stretches) if hi is None else hi + 1)
 
-    def _score(
-        self,
-        node: tuple[int, int | None, int | None, int],
-        lo: int | None,
-        hi: int | None,
-        copy: int,
-    ) -> int:
+    def _aim(
+        self, node: Node, lo: int | None, hi: int | None
+    ) -> tuple[Fraction, Fraction, Fraction]:
+        """Return the ends of what a choice is between, and where it aims."""
         base, top = self.middle(lo, Fraction(0)), self.middle(hi, self.total)
-        f = share_of(node, self._targets)
-        aim = base + f * (top - base)
+        return base, top, base + share_of(node, self._targets) * (top - base)
+
+    def _score(self, node: Node, lo: int | None, hi: int | None, copy: int) -> int:
+        base, top, aim = self.aim(node, lo, hi)
         first, last = (min(max(end, base), top) for end in self.stretches[copy])
         unit = unit_of(node, self._targets, self._tree)
         return math.floor(unit * 2 * COPIES * max(Fraction(0), first - aim, aim - last))
@@ -110,9 +113,7 @@ class Law:
         self._draw, self.table = draw, table
         self.chances = cache(self._chances)
 
-    def _chances(
-        self, node: tuple[int, int | None, int | None, int], lo: int | None, hi: int | None
-    ) -> Mapping[int, Fraction]:
+    def _chances(self, node: Node, lo: int | None, hi: int | None) -> Mapping[int, Fraction]:
         between = self.table.between(lo, hi)
         scores = np.array([self.table.score(node, lo, hi, copy) for copy in between])
         weights = [int(w) for w in self._draw.law.weights(scores)]
@@ -151,4 +152,11 @@ def positions(rows: Rows, targets: Targets) -> Positions:
 
 
 def largest_ratio(one: Mapping[Outcome, Fraction], other: Mapping[Outcome, Fraction]) -> Fraction:
-    return max(max(one[y] / other[y] for y in one), max(other[y] / one[y] for y in one))
+    up = down = Fraction(1)
+    for y, chance in one.items():
+        a = chance.numerator * other[y].denominator, chance.denominator * other[y].numerator
+        if a[0] * up.denominator > a[1] * up.numerator:
+            up = Fraction(*a)
+        elif a[1] * down.denominator > a[0] * down.numerator:
+            down = Fraction(a[1], a[0])
+    return max(up, down)
