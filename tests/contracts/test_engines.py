@@ -45,8 +45,9 @@ def _made(kind: str, rows: Rows, folder: Path) -> Source:
 @pytest.mark.parametrize("kind", [*INPUTS, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
-    tables = whole(3, 32)
-    for seed in sorted({*range(tables), 30}):  # 30: units of months, and a period of another column
+    tables = whole(2, 32)
+    # 6: units of months, whose rows are chosen; 30: the same, and a period of another column
+    for seed in sorted({*range(tables), 6, 30}):
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
         source, query = _made(kind, rows, tmp_path), query_of(rng)
@@ -92,9 +93,7 @@ def test_row_order_and_threads_do_not_matter() -> None:
         order = rng.sample(range(200), 200)
         permuted = {name: [cells[i] for i in order] for name, cells in rows.items()}
         before = answer(DuckDBEngine(threads=1), as_source(table_of(rows)), query)
-        for threads in (1, 2):
-            engine = DuckDBEngine(threads=threads)
-            assert answer(engine, as_source(table_of(permuted)), query) == before, threads
+        assert answer(DuckDBEngine(threads=2), as_source(table_of(permuted)), query) == before
 
 
 def _moved(query: BoundedQuery, before: Any, after: Any) -> dict[str, int]:
