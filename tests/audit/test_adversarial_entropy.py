@@ -38,7 +38,7 @@ from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import X, planned
-from tests.sizes import whole
+from tests.sizes import FULL, some, whole
 from tests.test_recompute import TOGETHER, plan_of
 
 COUNT = whole(10, 40)
@@ -47,7 +47,7 @@ REQUESTS = [
     GridRequest(GridSet.from_runs([(-9, 2), (20, 20), (31, 40)]), 3, Fraction(1, 2)),
 ]
 NOISES = [CellNoise.calibrate(7, Fraction(1)), DiscreteGaussianNoise(900)]
-NOISES += [GaussianCells(1, square) for square in (4, 900, 10**9)]
+NOISES += [GaussianCells(1, square) for square in some((4, 900, 10**9), 2)]
 NORMAL = {"statistic": "histogram(x, [0, 2, 5, 10])", "mechanism": "rectified_gaussian"}
 WIDE = (BoundedLaplaceWideLaw, BoundedGaussianWideLaw)
 
@@ -112,7 +112,8 @@ def every_sampler():
     laws = [law for request in REQUESTS for law in grid_laws(request)]
     laws += [kind.calibrate(REQUESTS[0]) for kind in WIDE]
     for i, law in enumerate(laws):
-        for answer in (law.allowed.lower, law.allowed.upper):
+        ends = (law.allowed.lower, law.allowed.upper)
+        for answer in ends if FULL else ends[i % 2 :][:1]:  # one of them in turn
             out[f"{law.family} {i} at {answer}"] = (type(law), *of_law(law, answer))
             for part in filter(None, (getattr(law, "table", None), getattr(law, "noise", None))):
                 out.setdefault(f"inside {type(part).__name__}", (type(part), *of_law(law, answer)))

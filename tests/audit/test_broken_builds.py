@@ -30,8 +30,9 @@ from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning.make import make_plan
 from tests.planning.requests import USER, asked
+from tests.test_recompute import plan_of
 
-DRAWS = 40_000
+DRAWS = 20_000
 FEW = {"max": 60}
 """Rows of most plans here: what is broken shows on any, and small ones are planned in no time."""
 
@@ -54,12 +55,20 @@ class Seen:
 
 
 def looked_at(plan, draws=DRAWS):
-    """Return which layers find nothing, over all neighbouring tables of the plan; A alone at 0."""
+    """Return which layers find nothing, over all neighbouring tables of the plan; A alone at 0.
+
+    Tables with the same integers are one.
+    """
     engine = ReferenceEngine()
-    exact, found = True, []
+    exact, found, known = True, [], set()
     for pair in neighbouring_tables(plan, most=4):
         both = [answer_of(plan, rows, engine) for rows in (pair.first, pair.second)]
-        cost = pair_loss(plan, *(cells_of(plan, a) for a in both))
+        cells = [cells_of(plan, a) for a in both]
+        key = repr([[block.tolist() for block in made] for made in cells])
+        if key in known:
+            continue
+        known.add(key)
+        cost = pair_loss(plan, *cells)
         if plan.delta:
             exact &= cost.delta_at_least(plan.epsilon) <= plan.delta
         else:
@@ -71,7 +80,7 @@ def looked_at(plan, draws=DRAWS):
             law = draw_from_json(block.law)
             if isinstance(law, ScalarDraw):
                 ends = (law.law.allowed.lower, law.law.allowed.upper)
-                fits &= min(draws_fit(law.law, a, draws) for a in ends) > 1e-9
+                fits &= min(draws_fit(law.law, a, min(draws, DRAWS)) for a in ends) > 1e-9
         for _, both in sorted(found, key=lambda f: -f[0])[:2]:
             one, other = (features_of(plan, a, both, draws) for a in both)
             bound = strongest_event(one, other, delta=float(plan.delta))
@@ -302,9 +311,9 @@ MUTANTS = {
 }
 
 
-DRAWS_OF = {exact_size: 8_000, redrawn_until_valid: 200_000}
+DRAWS_OF = {exact_size: 2_000, redrawn_until_valid: 160_000}
 """Fewer draws where each takes long and the fault shows in every one; more where it is slight: the
-redrawn plan's bound is 2.28 to 2.35 against a claim of 2, and at 40,000 draws it lies about 2."""
+redrawn plan's bound is 2.25 to 2.32 against a claim of 2, and at 40,000 draws it lies about 2."""
 
 
 @pytest.mark.parametrize(
@@ -336,11 +345,7 @@ def test_the_mutants_are_many_and_use_every_layer():
 @pytest.mark.parametrize("keep", [False, True], ids=["simple", "parallel edges kept"])
 def test_parallel_edges(keep, monkeypatch):
     """A star taken back and forth is one star: as parallel edges it moves twice as far."""
-    from dprelease.pipeline.config import load_pipeline
-    from dprelease.pipeline.run import plan_pipeline
-    from tests.end_to_end.projects import ROOT
-
-    plan = plan_pipeline(load_pipeline(ROOT / "pipelines" / "karate.yaml"))
+    plan = plan_of([{"statistic": "degree(0)"}], nodes=8, k=2)
     if keep:
 
         def every(primitive, rows):
@@ -351,5 +356,5 @@ def test_parallel_edges(keep, monkeypatch):
     engine = ReferenceEngine()
     pair = next(p for p in neighbouring_tables(plan) if "back and forth" in p.name)
     first, second = (answer_of(plan, rows, engine) for rows in (pair.first, pair.second))
-    degrees = [np.bincount(a.tables[0].ravel(), minlength=34)[0] for a in (first, second)]
+    degrees = [np.bincount(a.tables[0].ravel(), minlength=8)[0] for a in (first, second)]
     assert (abs(int(degrees[1]) - int(degrees[0])) > 2) == keep

@@ -27,9 +27,10 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from tests.planning.requests import asked
-from tests.sizes import whole
+from tests.sizes import FULL, whole
 
-PLANS = whole(25, 108)
+PLANS = range(108) if FULL else (0, 3, 5, 9, 12, 14, 15, 17, 18, 19, 20, 22, 23)
+"""In every run one or more of each number of groups, family, mechanism, epsilon and number of intervals."""
 MANY = 600
 CAP = 300
 EXPECTED_REFUSALS = {"DPR206", "DPR210", "DPR211", "DPR212", "DPR213"}
@@ -117,7 +118,7 @@ def corpus() -> tuple[dict[int, ReleasePlan], Counter[str]]:
     """Return the plans that exist, by number, and how often which refusal came."""
     plans: dict[int, ReleasePlan] = {}
     refused = Counter[str]()
-    for number in range(PLANS):
+    for number in PLANS:
         try:
             plans[number] = make_plan(asked(**request(number)))
         except PlanError as problem:
@@ -179,7 +180,7 @@ def violations(plan: ReleasePlan, table: pa.Table) -> int:
 def test_the_corpus_is_large_and_covers_what_it_says() -> None:
     made, refused = corpus()
     plans = tuple(made.values())
-    assert len(plans) >= whole(23, 100)
+    assert len(plans) >= whole(13, 100)
     assert set(refused) <= EXPECTED_REFUSALS
     assert {len(p.keys) for p in plans} >= {1, 2, 4, MANY}
     assert {p.adjacency.value for p in plans} == {"add_remove", "substitution"}
@@ -213,7 +214,7 @@ def test_no_value_of_any_plan_leaves_its_domain_or_its_step() -> None:
         checked += table.num_rows
         wrong += violations(plan, table)
     assert wrong == 0
-    assert checked > whole(10_000, 50_000)
+    assert checked > whole(4_000, 50_000)
 
 
 def test_a_wrong_domain_or_step_is_noticed() -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -52,6 +52,7 @@ def tables(grid: GridSet, most: int) -> Iterator[Rows]:
         yield from itertools.combinations_with_replacement(points(grid), n)
 
 
+@cache
 def cells(rows: Rows, low: int, high: int, degree: int) -> list[int]:
     """Return the cells row by row."""
     out = [0] * (degree + 1)
@@ -238,11 +239,16 @@ def test_the_scores_of_both_limits_change_by_no_more_than_stated(share: tuple[in
     grid = GridSet(((0, 3),))
     stated = limit_spreads(((a, b, 0), (b - a, b, 0)))
     found = [0, 0]
+
+    @cache
+    def scores(rows: Rows) -> list[list[int]]:
+        return [[score(rows, y, t, b) for y in points(grid)] for t in (a, b - a)]
+
     for swap in (False, True):
         for one, other in neighbours(grid, 8, swap=swap):
             moved = [
-                [score(other, y, t, b) - score(one, y, t, b) for y in points(grid)]
-                for t in (a, b - a)
+                [after - before for before, after in zip(*limit, strict=True)]
+                for limit in zip(scores(one), scores(other), strict=True)
             ]
             found[swap] = max(found[swap], sum(max(m) - min(m) for m in moved))
     assert found[0] <= stated[0]
