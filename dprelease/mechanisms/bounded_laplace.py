@@ -189,7 +189,7 @@ class BoundedLaplace:
         q = check_locations(self.domain, location)
         points, q = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
         parts = segments(self.domain, q.ravel(), self.scale)
-        norm = (self.scale * parts.moments()[0].sum(axis=0)).reshape(q.shape)
+        norm = (self.scale * parts.masses().sum(axis=0)).reshape(q.shape)
         near = parts.nearest.reshape(q.shape)
         inside = self.domain.contains(points)
         gap = np.where(inside, np.abs(points - q), np.inf)

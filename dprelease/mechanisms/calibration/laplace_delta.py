@@ -46,10 +46,10 @@ def hockey(
     """Return the larger divergence of each pair's two directions; q <= other, ratio = log C'/C."""
     here, there = segments(domain, q, scale), segments(domain, other, scale)
     pieces = domain.pieces
-    total = here.moments()[0].sum(axis=0)
+    total = here.masses().sum(axis=0)
     first = _left(pieces, q, other, ratio, here.nearest, scale, epsilon) / total
     pieces = tuple((-c, -a) for a, c in reversed(domain.pieces))
-    total = there.moments()[0].sum(axis=0)
+    total = there.masses().sum(axis=0)
     second = _left(pieces, -other, -q, -ratio, there.nearest, scale, epsilon) / total
     out: FloatArray = np.minimum(np.maximum(first, second) * _UP, 1.0)
     return out

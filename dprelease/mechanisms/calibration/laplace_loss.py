@@ -202,15 +202,20 @@ class LossView:
             shares = []
             for scale in scales.tolist():
                 parts = segments(self.domain, ends, scale)
-                mass = parts.moments()[0]
+                mass = parts.masses()
                 right = np.where(parts.sign > 0, mass, 0.0).sum(axis=0) / mass.sum(axis=0)
                 shares.append(float(np.max(np.maximum(right, 1 - right))))
             return full * np.array(shares) / scales
 
         return min(full, smallest_scale(needed, full / 2, 1.0))
 
-    def delta(self, scale: float, distance: float, epsilon: float) -> float:
-        """Return the worst hockey-stick divergence over pairs `distance` apart, both directions."""
+    def delta(
+        self, scale: float, distance: float, epsilon: float, most: float = math.inf
+    ) -> float:
+        """Return the worst hockey-stick divergence over pairs `distance` apart, both directions.
+
+        Above `most` it may be any divergence above `most`: the search for the worst ends there.
+        """
         capped = float(self._capped(distance))
         if self.answers == "domain" and not self._one_interval():
             ends = Ends.of(self.domain)
@@ -222,8 +227,10 @@ class LossView:
                 low = max(first_start, float(kinks[0]))
                 high = min(last_start, float(kinks[-1]))
                 inner = {low, high, *(m for m in kinks.tolist() if low < m < high)}
+                if worst > most:
+                    return worst
                 curve = self._curve(float(distance), scale, epsilon)
-                worst = max(worst, _maximum(curve, np.array(sorted(inner)))[0])
+                worst = max(worst, _maximum(curve, np.array(sorted(inner)), most)[0])
             return worst
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
             return max(0.0, -math.expm1((epsilon - distance / scale) / 2))
@@ -260,7 +267,7 @@ class LossView:
         capped, goal = float(self._capped(distance)), delta * (1 - 1e-9)
         free = self._one_interval() and self.domain.hull == (-math.inf, math.inf)
         if self.answers == "domain" or free:
-            return min(pure, _least(lambda b: self.delta(b, distance, epsilon) <= goal, pure))
+            return min(pure, _least(lambda b: self.delta(b, distance, epsilon, goal) <= goal, pure))
         places = _nodes(self._starts(capped, pure))
         scale = pure
         for _ in range(_WORST_PLACES):
@@ -291,12 +298,19 @@ def _nodes(marks: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([marks, *(np.linspace(a, b, _NODES) for a, b in stretches)]))
 
 
-def _maximum(f: Callable[[FloatArray], FloatArray], marks: FloatArray) -> tuple[float, float]:
-    """Return the maximum of f between sorted marks and where: nodes, then golden section."""
+def _maximum(
+    f: Callable[[FloatArray], FloatArray], marks: FloatArray, most: float = math.inf
+) -> tuple[float, float]:
+    """Return the maximum of f between sorted marks and where: nodes, then golden section.
+
+    Where a node is above `most`, the largest of the nodes.
+    """
     nodes = _nodes(marks)
     values = f(nodes)
     top = int(np.argmax(values))
     best, where = float(values[top]), float(nodes[top])
+    if best > most:
+        return best, where
     tops = np.argsort(values)[-4:]
     left, right = nodes[np.maximum(tops - 1, 0)], nodes[np.minimum(tops + 1, nodes.size - 1)]
     ratio = (math.sqrt(5) - 1) / 2

@@ -41,21 +41,31 @@ class Segments:
         out: FloatArray = np.min(np.where(self.length > 0, self.start, np.inf), axis=0)
         return out
 
+    def _weighted(self) -> tuple[FloatArray, FloatArray]:
+        """Return per segment e^(-(its start - nearest) / b) and its length in scales."""
+        length = np.maximum(self.length, 0.0)
+        near = np.where(length > 0, self.start, np.inf)
+        weight = np.where(length > 0, np.exp(-(near - self.nearest) / self.scale), 0.0)
+        return weight, length / self.scale
+
+    def masses(self) -> FloatArray:
+        """Return the mass of each segment, relative to e^(-nearest / b) b."""
+        weight, k = self._weighted()
+        out: FloatArray = weight * -np.expm1(-k)
+        return out
+
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return per segment, relative to e^(-nearest / b) b: mass, and E v, E v^2 times mass.
 
         v is the distance from the segment's near end.
         """
-        length = np.maximum(self.length, 0.0)
-        k = length / self.scale
-        near = np.where(length > 0, self.start, np.inf)
-        weight = np.where(length > 0, np.exp(-(near - self.nearest) / self.scale), 0.0)
+        weight, k = self._weighted()
         b = self.scale
         return weight * -np.expm1(-k), weight * b * _gamma(k, 1), weight * b * b * _gamma(k, 2)
 
     def log_mass(self) -> FloatArray:
         """Return log of the integral of e^(-|x - q| / b) / (2b), per location."""
-        total = self.moments()[0].sum(axis=0)
+        total = self.masses().sum(axis=0)
         out: FloatArray = np.log(total / 2) - self.nearest / self.scale
         return out
 
