@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,13 @@ TABLE = Path(__file__).with_name("gaussian_values.json")
 
 
 def mass(pieces: Pieces, q: float, s: float) -> mp.mpf:
-    """Return P(q + N(0, s^2) lands in the pieces)."""
+    """Return P(q + N(0, s^2) lands in the pieces), in the current precision."""
+    return _mass(tuple((a, c) for a, c in pieces), q, s, mp.mp.prec)
+
+
+@lru_cache(maxsize=16_384)
+def _mass(pieces: tuple[tuple[float, float], ...], q: float, s: float, bits: int) -> mp.mpf:
+    del bits  # the current precision: what is kept of one is not given at another
     total = mp.mpf(0)
     for a, c in pieces:
         low, high = (mp.mpf(a) - mp.mpf(q)) / mp.mpf(s), (mp.mpf(c) - mp.mpf(q)) / mp.mpf(s)
