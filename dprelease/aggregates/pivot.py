@@ -196,14 +196,19 @@ def sum_quantile(weights: tuple[float, ...], level: float) -> float:
         return 0.0
     most = float(w.max())
     h, size = 1 / 256, 2**15
-    cosine = np.cos(2 * np.pi * np.arange(size // 2 + 1) / size)
-    law = np.ones_like(cosine)
+    cosine = _cosine(size)
+    law = np.ones(cosine.shape)
     for r in np.exp(-h * most / np.maximum(w, most * 1e-6)):
         law *= (1 - r) ** 2 / (1 - 2 * r * cosine + r * r)
     mass = np.fft.irfft(law, size)
     within = mass[0] + 2 * np.cumsum(mass[1 : size // 2])
     k = int(np.searchsorted(within, level + 1e-9)) + 1
     return float(most * h * (k + w.size))
+
+
+@lru_cache(maxsize=1)
+def _cosine(size: int) -> Floats:
+    return np.asarray(np.cos(2 * np.pi * np.arange(size // 2 + 1) / size))
 
 
 def quantiles_apart(weights: Floats, level: float) -> Floats:
