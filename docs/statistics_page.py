@@ -12,12 +12,13 @@ from typing import Any
 
 from dprelease import registry
 from dprelease.errors import DpreleaseError
-from dprelease.pipeline.planned import plan_release
+from dprelease.planning.make import make_plan
 from dprelease.query.arguments import syntaxes
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.statistic_options import OPTIONS
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.json_schema import json_schema
 from dprelease.schema.table import TableSchema
 
@@ -44,14 +45,15 @@ _GRAPH = {
     "columns": {"a": {"kind": "node"}, "b": {"kind": "node"}},
 }
 _SAMPLES: dict[str, Any] = {
-    "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1000,
+    "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1_000_000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
     "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "winsorize": 0.1,
     "weighted_by": "weight",
 }  # fmt: skip
+"""A value of each option that is taken wherever the option is; any budget meets the `max_error`, so none is searched for."""
 _CONTEXTS = (_TABLE, _GRAPH)
 _LARGE = 20
-"""An epsilon at which no goal is out of reach, and no statistic is so faint that a plan looks for what it would need."""
+"""An epsilon at which no statistic is so faint that a plan looks for what it would need."""
 
 
 def page() -> str:
@@ -145,6 +147,15 @@ def _release(text: str, epsilon: int = 1, **option: Any) -> dict[str, Any]:
     return {"epsilon": epsilon, "statistics": [{"statistic": text, **option}]}
 
 
+def _planned(
+    which: int, text: str, epsilon: int = 1, *, brief: bool = False, **option: Any
+) -> ReleasePlan:
+    """Return the plan of one statistic; a brief one where only a refusal is looked for."""
+    schema = _schema(which)
+    release = merge_release(schema, _release(text, epsilon, **option), "example")
+    return make_plan(resolve(schema, release), brief=brief)
+
+
 @cache
 def taken(function: str) -> tuple[str, ...]:
     """Return the options that the statistic takes."""
@@ -153,7 +164,7 @@ def taken(function: str) -> tuple[str, ...]:
     for name in _options():
         sample = compared(function)[-1] if name == "mechanism" else _SAMPLES[name]
         try:
-            plan_release(_schema(which), _release(text, _LARGE, **{name: sample}))
+            _planned(which, text, _LARGE, brief=True, **{name: sample})
         except DpreleaseError:
             continue
         found.append(name)
@@ -164,5 +175,5 @@ def taken(function: str) -> tuple[str, ...]:
 def compared(function: str) -> tuple[str, ...]:
     """Return the mechanisms that the planner compares for the statistic, the best one first."""
     which, text = _example(function)
-    plan = plan_release(_schema(which), _release(text))
+    plan = _planned(which, text)
     return tuple(dict.fromkeys(o.mechanism for s in plan.statistics for o in s.chosen))
