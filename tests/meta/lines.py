@@ -10,7 +10,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +40,9 @@ def code_lines(text: str) -> int:
     return len(held - docstrings)
 
 
-def functions(text: str) -> Iterator[tuple[str, int]]:
+def functions(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """Yield (name, lines) of every function, its decorators left out."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, len(_span(node))
 

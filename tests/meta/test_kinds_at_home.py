@@ -15,15 +15,14 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from dprelease import registry
 from dprelease.aggregates.measurement import Family, Form
 from dprelease.schema.synonyms import STATISTICS as STATISTICS_MEANT
+from tests.meta.trees import library, walked
 
-PACKAGE = Path(__file__).resolve().parents[2] / "dprelease"
 STATISTICS = set(registry.names("aggregates"))
 FAMILIES = {*Family.__args__, *Form.__args__, *registry.names("draws")} - STATISTICS
 DRAWS = {registry.load("draws", name).__name__ for name in registry.names("draws")}
@@ -74,7 +73,7 @@ def literals(node: ast.AST) -> Iterator[str]:
 
 def matched(tree: ast.AST, names: set[str]) -> Iterator[str]:
     """Yield every literal of `names` that something is compared with, or that a list is made of."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Compare):
             for side in (node.left, *node.comparators):
                 yield from (name for name in literals(side) if name in names)
@@ -98,14 +97,14 @@ def _exported(node: ast.Assign | ast.AnnAssign) -> bool:
 def written(tree: ast.AST, names: set[str]) -> Iterator[str]:
     """Yield every string that is one of `names`, wherever it stands, but for `__all__` and the keys `FIELDS`."""
     keys, listed = set(), set()
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Dict):
             keys |= {id(key) for key in node.keys}
         elif isinstance(node, ast.Subscript):
             keys.add(id(node.slice))
         elif isinstance(node, ast.Assign) and _exported(node):
             listed |= {id(inner) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
@@ -122,10 +121,10 @@ def written(tree: ast.AST, names: set[str]) -> Iterator[str]:
 def classes(tree: ast.AST) -> Iterator[str]:
     """Yield every class of a draw that something is asked to be: by itself, of its module, by another name or as text."""
     called = {name: name for name in DRAWS}
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.ImportFrom):
             called |= {a.asname: a.name for a in node.names if a.asname and a.name in DRAWS}
-    for node in ast.walk(tree):
+    for node in walked(tree):
         asked: list[ast.AST] = []
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
             "isinstance",
@@ -149,11 +148,10 @@ def _text(node: ast.AST) -> str | None:
     return value if isinstance(node, ast.Constant) and isinstance(value, str) else None
 
 
-def away_from_home(path: str, text: str) -> list[str]:
+def away_from_home(path: str, tree: ast.AST) -> list[str]:
     """Return the names of kinds that a file matches without being their home."""
     if path.startswith((*HOMES, *EXEMPT)):
         return []
-    tree = ast.parse(text)
     if path.startswith(OTHER_WORDS):
         return [*matched(tree, FAMILIES), *classes(tree)]
     names = STATISTICS | FAMILIES | MECHANISMS
@@ -162,26 +160,28 @@ def away_from_home(path: str, text: str) -> list[str]:
     return decided + capitals + [n for n in written(tree, names) if (path, n) not in WORDS]
 
 
+def in_text(path: str, text: str) -> list[str]:
+    return away_from_home(path, ast.parse(text))
+
+
 def test_kinds_are_matched_at_home():
     found = Counter()
-    for file in sorted(PACKAGE.rglob("*.py")):
-        path = file.relative_to(PACKAGE).as_posix()
-        count = len(away_from_home(path, file.read_text(encoding="utf-8")))
+    for file, tree in library().items():
+        path = file.removeprefix("dprelease/")
+        count = len(away_from_home(path, tree))
         found.update({path: count} if count else {})
     assert dict(found) == {}, "move the knowledge to its kind's file"
 
 
 @pytest.mark.parametrize(("path", "name"), sorted(WORDS), ids=str)
 def test_every_word_that_is_excused_is_there(path: str, name: str) -> None:
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
-    assert name in written(tree, {name})
-    assert name in away_from_home(path, f"if function == {name!r}: pass")  # what decides is not
+    assert name in written(library()[f"dprelease/{path}"], {name})
+    assert name in in_text(path, f"if function == {name!r}: pass")  # what decides is not
 
 
 @pytest.mark.parametrize("path", SQL_GRAMMAR)
 def test_every_word_of_sql_that_is_excused_is_there(path: str) -> None:
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
-    assert list(written(tree, {n.upper() for n in STATISTICS | FAMILIES}))
+    assert list(written(library()[f"dprelease/{path}"], {n.upper() for n in STATISTICS | FAMILIES}))
 
 
 @pytest.mark.parametrize(
@@ -214,15 +214,15 @@ def test_every_word_of_sql_that_is_excused_is_there(path: str) -> None:
     ],
 )
 def test_a_name_that_is_matched_elsewhere_is_found(text, name):
-    assert name in away_from_home("audit/repeated.py", text)
-    assert name in away_from_home("planning/make.py", text)
-    assert away_from_home("aggregates/mean.py", text) == []
+    assert name in in_text("audit/repeated.py", text)
+    assert name in in_text("planning/make.py", text)
+    assert in_text("aggregates/mean.py", text) == []
 
 
 @pytest.mark.parametrize("text", ["x = draw['cells']", "('scalar', 'box')", "f('mean')"])
 def test_a_law_s_own_words_are_no_statistics(text: str) -> None:
-    assert away_from_home("mechanisms/staircase.py", text) == []
-    assert away_from_home("mechanisms/staircase.py", "if law.kind == 'scalar': pass") == ["scalar"]
+    assert in_text("mechanisms/staircase.py", text) == []
+    assert in_text("mechanisms/staircase.py", "if law.kind == 'scalar': pass") == ["scalar"]
 
 
 @pytest.mark.parametrize(
@@ -235,4 +235,4 @@ def test_a_law_s_own_words_are_no_statistics(text: str) -> None:
     ],
 )
 def test_a_word_that_decides_nothing_is_not(text):
-    assert away_from_home("planning/make.py", text) == []
+    assert in_text("planning/make.py", text) == []

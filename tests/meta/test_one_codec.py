@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dprelease import registry
+from tests.meta.trees import library, walked
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "dprelease"
 
 CODEC = {"codec.py": {"to_json", "from_json"}}
 NUMBERS = {"numeric.py": {"fraction_to_json", "fraction_from_json", "whole_from_json"}}
@@ -78,27 +78,24 @@ BY_JSON: dict[str, tuple[set[str], str]] = {
 MOST_BY_JSON = 19
 
 
-def called(text: str) -> set[str]:
+def called(tree: ast.Module) -> set[str]:
     """Return what a module uses of `json`, however it imports it."""
-    tree = ast.parse(text)
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    imports = [node for node in walked(tree) if isinstance(node, ast.Import)]
     names = {n.asname or n.name for node in imports for n in node.names if n.name == "json"}
     out = {
         name.name
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "json"
         for name in node.names
     }
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             out |= {node.attr} if node.value.id in names else set()
     return out
 
 
 def test_json_is_written_and_read_at_one_place() -> None:
-    files = {
-        p.relative_to(PACKAGE).as_posix(): called(p.read_text()) for p in PACKAGE.rglob("*.py")
-    }
+    files = {path.removeprefix("dprelease/"): called(tree) for path, tree in library().items()}
     assert {file: names for file, names in files.items() if names} == {
         file: names for file, (names, _) in BY_JSON.items()
     }
@@ -122,20 +119,20 @@ def test_the_list_of_other_writers_only_shrinks() -> None:
     ],
 )
 def test_a_second_writer_is_found(text: str, names: set[str]) -> None:
-    assert called(text) == names
+    assert called(ast.parse(text)) == names
 
 
-def named(text: str) -> set[str]:
+def named(tree: ast.Module) -> set[str]:
     """Return the names of functions that write or read JSON."""
     return {
         node.name
-        for node in ast.walk(ast.parse(text))
+        for node in walked(tree)
         if isinstance(node, ast.FunctionDef) and node.name.endswith(("to_json", "from_json"))
     }
 
 
 def found() -> dict[str, set[str]]:
-    files = {p.relative_to(PACKAGE).as_posix(): named(p.read_text()) for p in PACKAGE.rglob("*.py")}
+    files = {path.removeprefix("dprelease/"): named(tree) for path, tree in library().items()}
     for name in registry.names("mechanisms"):
         files[f"mechanisms/{name}.py"].discard(OF_A_KIND)
     return {file: names for file, names in files.items() if names}
@@ -158,7 +155,5 @@ def test_the_architecture_says_why(file: str) -> None:
 
 
 def test_a_second_codec_is_found() -> None:
-    assert named("class A:\n    def to_json(self): ...\ndef a_from_json(v): ...") == {
-        "to_json",
-        "a_from_json",
-    }
+    text = "class A:\n    def to_json(self): ...\ndef a_from_json(v): ..."
+    assert named(ast.parse(text)) == {"to_json", "a_from_json"}

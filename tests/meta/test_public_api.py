@@ -6,12 +6,12 @@ import ast
 import re
 import subprocess
 import sys
-from functools import cache
 
 import pytest
 
 import dprelease as dp
 from tests.end_to_end.projects import ROOT
+from tests.meta.trees import library, walked
 
 PUBLIC = {
     "Accessor", "ArgumentError", "Box", "BudgetError", "ConfigError", "Derived", "Domain", "DpreleaseError", "InternalError", "LedgerError", "PlanError", "Publication", "Release", "Released", "Series", "ReleasePlan", "Schema", "SourceError", "UnledgeredWarning", "VerificationError", "WithheldError", "__version__", "accessor", "create_ledger", "diagnostics", "diff", "draft_schema", "errors", "mechanisms", "open_ledger", "plan", "read", "read_series", "release", "run", "sql", "verify",
@@ -61,22 +61,13 @@ print([m for m in {heavy!r} if m in sys.modules])
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-MODULES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "dprelease").rglob("*.py"))
-
-
-@cache
-def parsed(path):
-    """Return a module's tree; made when a test asks, not while tests are collected."""
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
-
-
 def broken_rules(path, tree):
     """Yield what a module does not keep."""
     if path.endswith("__init__.py") and not tree.body:
         return
     if not ast.get_docstring(tree):
         yield f"{path}: no module docstring"
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             yield f"{path}: star import"
         if isinstance(node, ast.Name) and node.id == "NotImplementedError":
@@ -87,8 +78,8 @@ def broken_rules(path, tree):
 
 
 def test_every_module_states_its_purpose_and_keeps_the_house_rules():
-    assert len(MODULES) > 400
-    assert [fault for path in MODULES for fault in broken_rules(path, parsed(path))] == []
+    assert len(library()) > 400
+    assert [fault for path in library() for fault in broken_rules(path, library()[path])] == []
 
 
 def test_a_broken_rule_is_named():
@@ -125,8 +116,8 @@ def test_a_broken_rule_is_named():
 )
 def test_dangerous_names_stay_where_they_belong(word, allowed):
     found = set()
-    for path in MODULES:
-        for node in ast.walk(parsed(path)):
+    for path, tree in library().items():
+        for node in walked(tree):
             if isinstance(node, ast.Attribute) and node.attr == word and word.startswith("reveal"):
                 found.add(path)
             if isinstance(node, ast.FunctionDef) and node.name == word:
@@ -167,13 +158,13 @@ def test_every_command_that_a_message_names_exists():
 def test_error_codes_belong_to_their_class():
     """DPR2xx is a PlanError and so on: the exit status follows from the code alone."""
     checked = 0
-    for path in MODULES:
-        for node in ast.walk(parsed(path)):
+    for path, tree in library().items():
+        for node in walked(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 kind = getattr(dp.errors, node.func.id, None)
                 for keyword in node.keywords:
                     if isinstance(kind, type) and keyword.arg == "code":
-                        for value in ast.walk(keyword.value):
+                        for value in walked(keyword.value):
                             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                                 hundred = kind.default_code[:4]
                                 assert value.value.startswith(hundred), (path, node.lineno)

@@ -56,6 +56,7 @@ def texts():
 
 
 TEXTS = dict(texts())
+PAGES = {page.rpartition("/")[2] for page in TEXTS if page.endswith(".md")} | MADE
 
 
 def slug(heading):
@@ -86,9 +87,8 @@ def unresolved(text):
 def outside(text):
     """Return what `text` says of texts that are not in the repository."""
     said = [found.group() for pattern in OUTSIDE for found in re.finditer(pattern, text)]
-    pages = {page.rpartition("/")[2] for page in TEXTS if page.endswith(".md")} | MADE
     named = re.findall(r"(?<![\w*{.])([A-Za-z][\w-]*\.md)\b", text)
-    return said + [page for page in named if page not in pages]
+    return said + [page for page in named if page not in PAGES]
 
 
 @cache

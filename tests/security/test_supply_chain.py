@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.end_to_end.projects import ROOT
+from tests.meta.trees import library, walked
 
 FORBIDDEN = {
     "eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.exec*", "os.spawn*", "pickle.*", "cPickle.*",
@@ -38,7 +39,7 @@ def matches(name: str) -> bool:
 
 
 def dangers(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Call):
             if matches(dotted(node.func)):
                 yield dotted(node.func)
@@ -55,9 +56,9 @@ def dangers(tree: ast.AST) -> Iterator[str]:
 
 def test_nothing_runs_data_as_code() -> None:
     found = {}
-    for path in sorted((ROOT / "dprelease").rglob("*.py")):
-        if some := set(dangers(ast.parse(path.read_text(encoding="utf-8")))):
-            found[path.relative_to(ROOT).as_posix()] = some
+    for path, tree in library().items():
+        if some := set(dangers(tree)):
+            found[path] = some
     assert found == {}
 
 
@@ -85,7 +86,7 @@ STARTS_ITSELF = "dprelease/validate/gx_beside.py"
 
 def started(tree: ast.AST) -> Iterator[str]:
     """Yield the modules that start processes, as imported, and the first word of each command that is started."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
@@ -98,9 +99,9 @@ def started(tree: ast.AST) -> Iterator[str]:
 
 def test_no_program_is_started_but_this_interpreter() -> None:
     found = {}
-    for path in sorted((ROOT / "dprelease").rglob("*.py")):
-        if some := list(started(ast.parse(path.read_text(encoding="utf-8")))):
-            found[path.relative_to(ROOT).as_posix()] = some
+    for path, tree in library().items():
+        if some := list(started(tree)):
+            found[path] = some
     assert found == {STARTS_ITSELF: ["subprocess", "runs sys.executable"]}
 
 
