@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pytest
@@ -21,15 +22,31 @@ ZONES = (
 )  # fmt: skip
 
 
+def days(zone: str, year: int) -> list[date]:
+    every = (1 if year == 2011 else 5) if FULL else 20
+    found = [date(year, 1, 1) + timedelta(days=n) for n in range(366)]
+    return [day for n, day in enumerate(found) if n % every == 0 or is_odd(zone, day)]
+
+
+def is_odd(zone: str, day: date) -> bool:
+    """Return whether clocks change near a day, or a month ends or begins."""
+    noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+    near = [(noon + timedelta(days=n)).astimezone(ZoneInfo(zone)) for n in (-1, 1)]
+    return near[0].utcoffset() != near[1].utcoffset() or near[0].month != near[1].month
+
+
 @cache
 def odd_instants(zone: str) -> list[datetime]:
-    """Every day's first instant of some years, with its neighbours, and instants far outside."""
+    """The first instants of days of some years, with their neighbours, and instants far outside.
+
+    Days are those at a clock change or a month's end, and every so many of the others; in `make
+    evidence` every day of 2011.
+    """
     out = [FIRST, LAST, *(datetime(y, 6, 1, tzinfo=UTC) for y in (1, 1850, 1899, 2250, 9999))]
     for year in (1993, 2009, 2011, 2013):
-        for day in range(0, 366, 1 if year == 2011 else 5):
-            name = (date(year, 1, 1) + timedelta(days=day)).isoformat()
+        for day in days(zone, year):
             try:
-                start, _ = parse_period(name, "day", zone)
+                start, _ = parse_period(day.isoformat(), "day", zone)
             except ArgumentError:  # a day that the zone left out
                 continue
             out += [start + timedelta(microseconds=m) for m in (-1, 0)]

@@ -83,8 +83,12 @@ def chosen(words: Sequence[str]) -> list[tuple[str, Guard]]:
 
 
 @contextmanager
-def copy_of_the_tree() -> Iterator[Path]:
-    """Give a folder with a copy of everything that tests read."""
+def copy_of_the_tree(*, compiled: bool = True) -> Iterator[Path]:
+    """Give a folder with a copy of everything that tests read.
+
+    Args:
+        compiled: for many runs: the library is compiled once, which takes as long as three of them.
+    """
     with tempfile.TemporaryDirectory(prefix="dprelease-broken-") as folder:
         for part in _PARTS:
             source, target = ROOT / part, Path(folder) / part
@@ -92,11 +96,11 @@ def copy_of_the_tree() -> Iterator[Path]:
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, target)
-        # Compiled once; a text that is broken later has another hash and is compiled by who reads it.
-        by_hash = py_compile.PycInvalidationMode.CHECKED_HASH
-        compileall.compile_dir(
-            f"{folder}/dprelease", quiet=2, invalidation_mode=by_hash, stripdir=folder
-        )
+        if compiled:  # a text that is broken later has another hash and is compiled by who reads it
+            by_hash = py_compile.PycInvalidationMode.CHECKED_HASH
+            compileall.compile_dir(
+                f"{folder}/dprelease", quiet=2, invalidation_mode=by_hash, stripdir=folder
+            )
         yield Path(folder)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import product
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from dprelease.query.read_view import parse_view
 from dprelease.query.view import STOPS, UNPROVEN
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from tests.sizes import some
+from tests.sizes import FULL
 
 LARGEST = 2**63 - 1
 PLAIN = {"pid": 1, "s": "1", "n": 2, "age": 30}
@@ -78,18 +78,28 @@ def _query(sql: str) -> BoundedQuery:
 
 
 def _answered(sql: str, table: pa.Table) -> Any:
+    DuckDBEngine().preflight(tables_source({"t": as_source(table)}), _query(sql))
+    return _computed(sql, table)
+
+
+def _computed(sql: str, table: pa.Table) -> Any:
     source = tables_source({"t": as_source(table)})
-    DuckDBEngine().preflight(source, _query(sql))
     answer = DuckDBEngine().compute(source, _query(sql), b"salt")
     return answer.reveal_to_mechanism().sums.tolist()
 
 
-@pytest.mark.parametrize(("name", "odd"), some(product(TOTAL, ODD), 2))
+def _pairs() -> list[tuple[str, str]]:
+    """Return every view with each odd cell that it calculates with; in `make evidence` with all."""
+    used = {name: set(re.findall(r"\b[sn]\b", sql)) or {"s"} for name, sql in TOTAL.items()}
+    column = {odd: "s" if odd == "a text" else "n" for odd in ODD}
+    return [(name, odd) for name in TOTAL for odd in ODD if FULL or column[odd] in used[name]]
+
+
+@pytest.mark.parametrize(("name", "odd"), _pairs())
 def test_no_cell_stops_what_is_calculated_of_one_row(name: str, odd: str) -> None:
-    sql = TOTAL[name]
-    assert _answered(sql, _table(PLAIN, ODD[odd]))
-    if odd == next(iter(ODD)):  # once, whatever is odd
-        assert _answered(sql, _table(PLAIN))
+    assert _answered(TOTAL[name], _table(PLAIN, ODD[odd]))
+    if FULL:
+        assert _answered(TOTAL[name], _table(PLAIN))
 
 
 def test_a_failure_is_null_and_the_rest_of_the_condition_stands() -> None:
@@ -101,12 +111,11 @@ def test_a_failure_is_null_and_the_rest_of_the_condition_stands() -> None:
 def test_a_build_that_wraps_nothing_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide_view, "_make_total", lambda tree: None)
     stopped = 0
-    for sql in TOTAL.values():
-        for odd in ODD.values():
-            try:
-                _answered(sql, _table(PLAIN, odd))
-            except InternalError:
-                stopped += 1
+    for name, odd in _pairs():
+        try:
+            _computed(TOTAL[name], _table(PLAIN, ODD[odd]))
+        except InternalError:
+            stopped += 1
     assert stopped > len(TOTAL)
 
 

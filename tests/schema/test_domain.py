@@ -16,6 +16,7 @@ from dprelease.numeric import exact
 from dprelease.schema.domain import Box, Domain, GridSet
 from tests.sizes import whole
 
+EXAMPLES = whole(40, 100)
 numbers = st.fractions(-20, 20, max_denominator=8)
 steps = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 10), Fraction(3), Fraction(2, 7)])
 
@@ -51,6 +52,7 @@ def points(domain: Domain) -> list[Fraction]:
     return [*edges, *middles, *(e + Fraction(d, 97) for e in edges for d in (-1, 1))]
 
 
+@settings(max_examples=EXAMPLES)
 @given(declarations(), numbers)
 def test_a_domain_is_the_range_minus_open_intervals(
     declared: tuple[Fraction, Fraction, list[tuple[Fraction, Fraction]]], x: Fraction
@@ -87,6 +89,7 @@ def test_touching_forbidden_intervals_leave_a_point() -> None:
     assert Domain(0, 10, forbidden=[(-1, 10)]).exact_pieces == ((10, 10),)
 
 
+@settings(max_examples=EXAMPLES)
 @given(domains(), numbers)
 def test_nearest_is_the_closest_allowed_point_ties_low(domain: Domain, x: Fraction) -> None:
     for point in [x, *points(domain)]:
@@ -101,7 +104,7 @@ def test_nearest_is_the_closest_allowed_point_ties_low(domain: Domain, x: Fracti
             assert near == min(r for r in rivals if abs(r - point) == best)
 
 
-@settings(max_examples=whole(40, 100))
+@settings(max_examples=EXAMPLES)
 @given(domains(), domains(), numbers)
 def test_an_intersection_holds_the_points_of_both(a: Domain, b: Domain, x: Fraction) -> None:
     both = a.intersect(b)
@@ -109,6 +112,7 @@ def test_an_intersection_holds_the_points_of_both(a: Domain, b: Domain, x: Fract
         assert (both is not None and both.has(point)) == (a.has(point) and b.has(point))
 
 
+@settings(max_examples=EXAMPLES)
 @given(domains(), st.fractions("1/9", 9, max_denominator=9), numbers, numbers)
 def test_an_affine_image_holds_the_images_of_the_points(
     domain: Domain, scale: Fraction, offset: Fraction, x: Fraction
@@ -118,12 +122,14 @@ def test_an_affine_image_holds_the_images_of_the_points(
         assert moved.has(scale * point + offset) == domain.has(point)
 
 
+@settings(max_examples=EXAMPLES)
 @given(domains())
 def test_json_round_trip(domain: Domain) -> None:
     assert Domain.from_json(domain.to_json()) == domain
     assert Domain.from_pieces(reversed(domain.exact_pieces)) == domain
 
 
+@settings(max_examples=EXAMPLES)
 @given(domains())
 def test_contains_agrees_with_has_on_doubles(domain: Domain) -> None:
     inside = [p for p in points(domain) if Fraction(float(p)) == p]
@@ -132,6 +138,7 @@ def test_contains_agrees_with_has_on_doubles(domain: Domain) -> None:
     assert domain.contains([float(p) for p in domain.hull]).all()
 
 
+@settings(max_examples=EXAMPLES)
 @given(domains(), steps)
 def test_the_grid_holds_exactly_the_allowed_multiples(domain: Domain, step: Fraction) -> None:
     low, high = math.floor(domain.lower / step) - 1, math.ceil(domain.upper / step) + 1

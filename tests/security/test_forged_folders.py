@@ -31,7 +31,8 @@ from tests.folders import (
     write,
 )
 from tests.forgeries import FORGERIES, ONLY_THE_LEDGER
-from tests.sizes import NIGHTLY, some
+from tests.sizes import FULL as EVERY_WAY
+from tests.sizes import NIGHTLY
 
 peak = load("peak")
 
@@ -102,25 +103,20 @@ def test_every_forgery_says_what_it_claims():
     assert all(f.claims for f in (*FORGERIES.values(), *ONLY_THE_LEDGER.values()))
 
 
-@pytest.mark.parametrize("name", some(FORGERIES, 6))  # all of them in one process: below
-def test_a_forged_folder_does_not_verify(honest, tmp_path, name):
-    ok, said = answer(forged_folder(honest[0], FORGERIES[name], tmp_path / "release"))
-    assert not ok, f"{name} verifies: {FORGERIES[name].claims}"
-    assert said
-
-
 def _from_here() -> int:
     """Let the high-water mark start anew; return where it stands, in bytes."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return peak.peak_bytes()
 
 
-def test_all_forgeries_within_their_time_and_memory(honest, tmp_path, evidence):
+def test_no_forgery_verifies_and_each_is_answered_within_its_time_and_memory(
+    honest, tmp_path, evidence
+):
     """Whatever a folder holds, the answer comes soon; memory is the high-water mark from here on.
 
     The mark of the whole process would hide up to as much as an earlier test, or a parent, once held.
     """
-    slowest = 0.0
+    slowest, missed = 0.0, {}
     before = _from_here()
     held = bytearray(b"1") * (64 << 20)
     del held
@@ -130,10 +126,11 @@ def test_all_forgeries_within_their_time_and_memory(honest, tmp_path, evidence):
         folder = forged_folder(honest[0], forgery, tmp_path / str(i))
         started = time.perf_counter()
         ok, said = answer(folder)
-        assert not ok, f"{name} verifies: {forgery.claims}"
-        assert said, name
+        if ok or not said:
+            missed[name] = forgery.claims
         slowest = max(slowest, time.perf_counter() - started)
         shutil.rmtree(folder)
+    assert missed == {}, "these folders verify, or nothing is said of them"
     grown = peak.peak_bytes() - before
     assert grown <= MOST_MEMORY
     evidence(
@@ -159,7 +156,9 @@ def test_an_honest_folder_verifies(tmp_path, name):
     book = tmp_path / "book" / "ledger.db"
     book.parent.mkdir()
     folder = write(tmp_path / "release", folder_of(CASES[name](), book))
-    assert answer(folder) == answer(folder, ledger=book) == (True, "")
+    assert answer(folder, ledger=book) == (True, "")
+    if EVERY_WAY:
+        assert answer(folder) == (True, "")
 
 
 @pytest.mark.parametrize("formats", [("parquet",), ("csv",), ("html",), ("html", "csv")])
