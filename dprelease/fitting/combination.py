@@ -20,12 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.fitting.estimate import Estimator, Term, law_of
-from dprelease.fitting.law import Law
+from dprelease.fitting.law import Bulk, Draws, Law
 
 __all__ = ["half_width", "half_widths", "quantile_of"]
 
@@ -106,7 +107,18 @@ def _on_lattice(terms: Sequence[Term], level: float) -> Fraction | None:
 
 
 def _smoothed(law: Law, level: float, points: int) -> float:
-    """Return q from the Fourier series of X + K; 0 where nothing is drawn."""
+    """Return q from the Fourier series of X + K; 0 where nothing is drawn.
+
+    It is kept: a plan that is made again, as a verifier does, asks for the same.
+    """
+    return _by_series(tuple(law.draws.items()), law.bulk, level, points)
+
+
+@lru_cache(maxsize=8192)
+def _by_series(
+    draws: tuple[tuple[Draws, int], ...], bulk: Bulk, level: float, points: int
+) -> float:
+    law = Law(dict(draws), bulk)
     half = _beyond(law, 1e-12) * 1.05
     if half == 0:
         return 0.0

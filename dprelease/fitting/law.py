@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from dprelease.fitting.noise import Noise
 
-__all__ = ["Bulk", "Law"]
+__all__ = ["Bulk", "Draws", "Law"]
 
 KEPT = 12
 MOST_KEPT = 64

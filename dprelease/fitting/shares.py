@@ -52,6 +52,8 @@ class Children:
     sets: list[Runs]
     weights: IntArray
     starts: IntArray
+    sizes: IntArray = field(init=False)
+    unit: IntArray = field(init=False)
     offsets: IntArray = field(init=False)
     base: IntArray = field(init=False)
     rest: IntArray = field(init=False)
@@ -60,6 +62,8 @@ class Children:
     gapped: list[tuple[IntArray, IntArray, IntArray]] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.sizes = np.diff(self.starts, append=len(self.targets))
+        self.unit = self.weights * FINE
         self.offsets = np.zeros(len(self.targets), dtype=np.int64)
         inside = [
             min(max(t // FINE, s[0][0]), s[-1][1])
@@ -85,10 +89,10 @@ class Children:
 
     def taken(self, multipliers: IntArray) -> IntArray:
         """Return what each child takes at its parent's multiplier, as distances from `base`."""
-        sizes = np.diff(self.starts, append=len(self.targets))
-        pull = self.rest * self.weights + np.repeat(multipliers, sizes) + self.offsets
-        unit = self.weights * FINE
-        out = np.clip((pull + unit // 2) // unit, self.low, self.high)
+        pull = self.rest * self.weights + np.repeat(multipliers, self.sizes) + self.offsets
+        unit = self.unit
+        nearest = (pull + (unit >> 1)) // unit
+        out = np.minimum(np.maximum(nearest, self.low), self.high)
         for some, lows, highs in self.gapped:
             value = out[some] + self.base[some]
             run = np.searchsorted(lows, value, side="right") - 1
@@ -202,7 +206,7 @@ def multipliers_of(children: Children, wanted: IntArray, start: IntArray) -> Int
 
 def _settle_ties(children: Children, taken: IntArray, above: IntArray, missing: IntArray) -> None:
     """Let the first children that are indifferent between two neighbours take the upper one."""
-    sizes = np.diff(children.starts, append=taken.size)
+    sizes = children.sizes
     tied = above - taken == 1
     ranks = np.cumsum(tied)
     before = np.insert(ranks, 0, 0)[children.starts]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from dprelease.errors import ConfigError
@@ -90,6 +91,7 @@ def create_starter(directory: Path) -> tuple[Path, ...]:
     return tuple(directory / name for name in files)
 
 
+@cache
 def _visits() -> str:
     """Return four weeks of made-up visits as CSV, a few of them faulty on purpose."""
     stream = random.Random("dprelease starter")  # noqa: S311 - made-up data, not noise
