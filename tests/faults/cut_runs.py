@@ -1,6 +1,6 @@
-"""Whole runs that are killed or interrupted at random: `python -m tests.faults.cut_runs FOLDER ROUNDS`.
+"""Whole runs that are killed or interrupted at random: `main(FOLDER, ROUNDS)`, in a fork of `forked_runs`.
 
-Everything is imported once and no thread is started; every run is a fork that goes through the command
+Everything is imported there and no thread is started; every run is a fork that goes through the command
 line. More rounds are made, up to four times as many, until a third of those asked for was stopped.
 Prints one JSON object: rounds by signal, how the runs ended, in which states they were left.
 """
@@ -18,9 +18,6 @@ from collections import Counter
 from pathlib import Path
 
 from dprelease.cli import main as command_line
-from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import plan_pipeline
-from dprelease.validate.gx import require_great_expectations
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
 
 ESCAPED = 99
@@ -60,9 +57,7 @@ def ended(child: int) -> str:
 
 
 def main(place: Path, rounds: int) -> None:
-    require_great_expectations()
-    # Planned once here: the forks find the laws made, and spend their time behind the charge.
-    plan_pipeline(load_pipeline(make_project(place / "project")), PERIOD)
+    make_project(place / "project")
     shutil.copytree(place / "project", place / "whole")
     began = time.monotonic()
     assert ended(start(place / "whole")) == "exit 0"
@@ -98,7 +93,3 @@ def main(place: Path, rounds: int) -> None:
         shutil.rmtree(folder)
         n += 1
     print(json.dumps({"ends": how, "left": left}))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -3,6 +3,7 @@
 Reads one JSON object a line, `{"code", "words", "folder", "said"}`: a fork runs `code` with `words` as its
 arguments, in `folder`, Ctrl-C reaching it as in a terminal; its streams go to the files `said`.out and
 `said`.err. Writes its exit status, one a line. Starting Python and its libraries takes seconds, a fork none.
+Great Expectations validates in `make evidence`, otherwise the built-in rules alone.
 """
 
 from __future__ import annotations
@@ -11,11 +12,18 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.run import plan_pipeline
+from dprelease.validate.gx import require_great_expectations
 from tests.faults.cut_runs import ended, in_fork
+from tests.faults.weekly_project import PERIOD, make_project
+from tests.rules_alone import leave_out_great_expectations
+from tests.sizes import FULL
 
-__all__ = ["Forks"]
+__all__ = ["Forks", "prepare"]
 
 
 class Forks:
@@ -48,10 +56,24 @@ class Forks:
         self._process.stdout.close()
 
 
-def _serve() -> None:
-    from dprelease.validate.gx import require_great_expectations
+def prepare() -> None:
+    """Import what a run of the weekly project needs, and plan it: forks then spend their time behind the charge.
 
-    require_great_expectations()
+    Engine and formats are imported, not used: they start threads, and a fork has none of them.
+    """
+    import dprelease.engines.duckdb
+    import dprelease.formats.csv_
+    import dprelease.formats.html
+    import dprelease.formats.parquet
+    import dprelease.series.write  # noqa: F401
+
+    require_great_expectations() if FULL else leave_out_great_expectations()
+    with tempfile.TemporaryDirectory() as folder:
+        plan_pipeline(load_pipeline(make_project(Path(folder) / "project")), PERIOD)
+
+
+def _serve() -> None:
+    prepare()
     for line in sys.stdin:
         asked = json.loads(line)
 

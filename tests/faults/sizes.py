@@ -17,7 +17,7 @@ WINDOW_RACERS = whole(6, 100)
 POWER_STATES = sized(whole(55, 150), 1_000_000)  # at night all, `POWER_VARIANTS` ways each
 POWER_VARIANTS = sized(4, 8)
 RUN_STATES = sized(
-    whole(20, 40), 1_000_000
+    whole(13, 40), 1_000_000
 )  # cuts of a whole run; those that leave the same bytes run once
 SYSCALL_STEP = sized(whole(13, 7), 1)  # every 13th or 7th call, or all
 FLIPS = sized(whole(100, 500), 10_000)

@@ -130,19 +130,13 @@ def test_a_run_that_is_not_interrupted(place, forks):
     assert outcome(place / "project")[0] == "published"
 
 
-def test_at_random_instants(place, evidence):
-    words = [sys.executable, "-m", "tests.faults.cut_runs", str(place), str(RUN_CUTS)]
-    done = subprocess.run(
-        words,
-        cwd=ROOT,
-        preexec_fn=terminal,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3000,
-    )
+def test_at_random_instants(place, forks, evidence):
+    code = "import sys; from pathlib import Path; from tests.faults.cut_runs import main\n"
+    code += "main(Path(sys.argv[1]), int(sys.argv[2]))"
+    (place / "cut").mkdir()
+    done = forks.run(code, [str(place / "cut"), str(RUN_CUTS)], place / "cut")
     assert done.returncode == 0, done.stderr[-3000:]
-    said = json.loads(done.stdout)
+    said = json.loads(done.stdout.splitlines()[-1])
     rounds = sum(said["left"].values())
     assert rounds >= RUN_CUTS
     stopped = sum(n for how, n in said["ends"].items() if not how.endswith("exit 0"))
