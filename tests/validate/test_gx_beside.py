@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import init_ledger
-from dprelease.pipeline.run import run as run_pipeline
-from dprelease.pipeline.starter import create_starter
 from dprelease.validate import gx, gx_beside, gx_judge
 from dprelease.validate.rules import has_tidy_columns
+from tests.faults.weekly_project import make_project
 from tests.sizes import some
 from tests.validate.test_gx import BROKEN, GOOD
 
@@ -22,10 +19,19 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def beside():
-    process = gx_beside._Process()
-    yield process
-    process.end()
+def processes():
+    started = []
+    yield started
+    for process in started:
+        process.end()
+
+
+@pytest.fixture
+def beside(processes):
+    """A process that runs: the one of the other tests, unless it has ended."""
+    if not processes or processes[-1]._process.poll() is not None:
+        processes.append(gx_beside._Process())
+    return processes[-1]
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def begun(monkeypatch):
     """Start a process whose program is another one; `_begun` holds it."""
     started = []
 
-    def start(program=gx_beside._SERVE):
+    def start(program):
         monkeypatch.setattr(gx_beside, "_SERVE", program)
         started.append(gx_beside._Process())
         monkeypatch.setattr(gx_beside, "_begun", started[-1:])
@@ -64,17 +70,6 @@ def test_the_process_beside_finds_what_this_one_finds(beside, release):
     assert any(failed for _, failed in here) == (release is not GOOD)
 
 
-def test_one_that_ends_leaves_the_verdict_to_this_process(begun):
-    process = begun()
-    assert gx_beside.is_ready()
-    process._process.kill()
-    process._process.wait()
-    assert gx_beside.judged(*asked(GOOD)) is None
-    assert not gx_beside.is_ready()
-    assert gx.gx_validate(GOOD).ok
-    assert not gx.gx_validate(BROKEN["NaN"][0]).ok
-
-
 @pytest.mark.parametrize(
     "program",
     [
@@ -102,9 +97,20 @@ def test_a_forked_copy_asks_nothing_and_ends_nothing(beside, monkeypatch):
     assert beside.judged(*asked(GOOD)) == gx_judge.judged(*asked(GOOD))
 
 
+def test_one_that_ends_leaves_the_verdict_to_this_process(beside, monkeypatch):
+    monkeypatch.setattr(gx_beside, "_begun", [beside])
+    assert gx_beside.is_ready()
+    beside._process.kill()
+    beside._process.wait()
+    assert gx_beside.judged(*asked(GOOD)) is None
+    assert not gx_beside.is_ready()
+    assert gx.gx_validate(GOOD).ok
+    assert not gx.gx_validate(BROKEN["NaN"][0]).ok
+
+
 RUN = """
 import sys
-sys.argv = ["dprelease", "run", "pipelines/clinic_weekly.yaml", "--period", "2026-W44"]
+sys.argv = ["dprelease", "run", "weekly.yaml", "--period", "2016-W46"]
 from dprelease.cli import main
 try:
     main()
@@ -113,37 +119,29 @@ finally:
 """
 
 
-def ran(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([environment.pop("first", ""), str(ROOT)]).lstrip(os.pathsep),
-    }
-    create_starter(folder)
-    init_ledger(load_pipeline(folder / "pipelines" / "clinic_weekly.yaml"))
+def ran(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=folder,
-        env=env,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*first, ROOT]))},
         check=False,
         capture_output=True,
         text=True,
     )
 
 
-def test_a_run_validates_beside(tmp_path):
-    done = ran(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "(great_expectations)" in done.stdout
-    assert done.stdout.rstrip().endswith("imported beside")
-
-
-def test_a_broken_installation_is_found_before_the_charge(tmp_path):
+def test_a_broken_installation_is_found_before_the_charge_and_a_whole_one_validates_beside(
+    tmp_path,
+):
     package = tmp_path / "first" / "great_expectations"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('a dependency is missing')\n")
-    done = ran(tmp_path, first=str(tmp_path / "first"))
+    make_project(tmp_path / "project")
+    done = ran(tmp_path / "project", package.parent)
     assert done.returncode == 2, done.stdout
     assert "DPR173" in done.stderr + done.stdout
     assert "nothing was spent" in done.stderr + done.stdout
-    again = run_pipeline(tmp_path / "pipelines" / "clinic_weekly.yaml", period="2026-W44")
-    assert again.receipt.fresh  # nothing was lost: with the installation of this process it runs
+    done = ran(tmp_path / "project")
+    assert done.returncode == 0, done.stderr
+    assert "(great_expectations)" in done.stdout
+    assert done.stdout.rstrip().endswith("imported beside")

@@ -37,6 +37,49 @@ def publish(folder, release, formats):
     return folder
 
 
+RUN = """
+import json, os, sys
+sys.modules["pyspark"] = None  # Great Expectations would import it: a second
+import great_expectations
+for project, said, lines in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT, 0o600), 1)
+        sys.path.insert(0, project + "/gx/plugins")
+        import dprelease_release as r
+        for line in lines:
+            print("exit", r.main(line), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, project
+"""
+
+
+def run(place, **commands):
+    """Run projects' own commands, and return what each project said: name -> (project, command lines).
+
+    Each project is a fork of one process that has imported Great Expectations, and in which a stand-in
+    called dprelease makes importing it fail.
+    """
+    trap = place / "trap" / "dprelease"
+    trap.mkdir(parents=True)
+    (trap / "__init__.py").write_text("raise ImportError('not installed here')\n")
+    asked = [
+        (str(project), str(place / name), [[str(word) for word in line] for line in lines])
+        for name, (project, lines) in commands.items()
+    ]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(asked)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(trap.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: (place / name).read_text(encoding="utf-8") for name in commands}
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
@@ -44,36 +87,38 @@ def project(tmp_path_factory):
     return folder
 
 
-def run(project, *folders, more=()):
-    """Run the project's own command on each; a stand-in called dprelease makes importing it fail."""
-    trap = project.parent / "trap" / "dprelease"
-    trap.mkdir(parents=True, exist_ok=True)
-    (trap / "__init__.py").write_text("raise ImportError('not installed here')\n")
-    plugins = project / "gx" / "plugins"
-    code = "import sys, dprelease_release as r\nfor f in sys.argv[1:]: print('exit', r.main([f, *MORE]))"
-    code = code.replace("MORE", repr(tuple(more)))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *folders],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        cwd=project.parent,
-        env={**os.environ, "PYTHONPATH": f"{trap.parent}{os.pathsep}{plugins}"},
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    """A project with Data Docs, and the page of its suite as the export leaves it."""
+    folder = tmp_path_factory.mktemp("documented") / "project"
+    export_project(GOOD.plan, folder, data_docs=True)
+    page = site_of(folder) / "expectations" / "dprelease.html"
+    return folder, page.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def said(project, documented, tmp_path_factory):
+    """What both projects said of a good release and of a broken one, one by one."""
+    place = tmp_path_factory.mktemp("published")
+    good = publish(place / "good", GOOD, [parquet.write])
+    bad = publish(place / "bad", BROKEN, [csv_.write])
+    first = publish(place / "clinic_weekly" / "2026-W46", GOOD, [parquet.write])
+    second = publish(place / "clinic_weekly" / "2026-W47", BROKEN, [parquet.write])
+    return run(
+        place,
+        plain=(project, [[good], [bad]]),
+        pages=(documented[0], [[first, "--data-docs"], [second, "--data-docs"]]),
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
-def test_a_published_folder_is_valid_and_a_broken_one_is_not(project, tmp_path):
-    good = publish(tmp_path / "good", GOOD, [parquet.write])
-    bad = publish(tmp_path / "bad", BROKEN, [csv_.write])
-    first, second, _ = run(project, good, bad).split("exit ")
+def test_a_published_folder_is_valid_and_a_broken_one_is_not(said):
+    first, second, end = said["plain"].split("exit ")
     assert first.splitlines()[-1] == "valid"
     assert "FAIL" not in first
     assert second.startswith("0")  # the status of the first
     assert "FAIL  domain" in second
     assert second.splitlines()[-1] == "NOT valid"
+    assert end == "1\n"
 
 
 def test_each_format_gives_the_table_that_dprelease_itself_checks(tmp_path):
@@ -140,22 +185,17 @@ def site_of(project):
     return project / "gx" / "uncommitted" / "data_docs" / "local_site"
 
 
-@pytest.fixture(scope="module")
-def documented(tmp_path_factory):
-    """A project with Data Docs of a good release and of a broken one; their pages, good first."""
-    folder = tmp_path_factory.mktemp("documented")
-    export_project(GOOD.plan, folder / "project", data_docs=True)
-    good = publish(folder / "clinic_weekly" / "2026-W46", GOOD, [parquet.write])
-    bad = publish(folder / "clinic_weekly" / "2026-W47", BROKEN, [parquet.write])
-    said = run(folder / "project", good, bad, more=["--data-docs"])
-    assert said.count("open  file://") == 2
-    pages = sorted((site_of(folder / "project") / "validations").rglob("*.html"))
-    assert len(pages) == 2
-    return folder / "project", pages
+@pytest.fixture
+def pages(documented, said):
+    """The pages of the good release and of the broken one."""
+    assert said["pages"].count("open  file://") == 2
+    found = sorted((site_of(documented[0]) / "validations").rglob("*.html"))
+    assert len(found) == 2
+    return found
 
 
-def test_data_docs_say_in_words_what_was_checked_and_how_it_went(documented):
-    _, (good, bad) = documented
+def test_data_docs_say_in_words_what_was_checked_and_how_it_went(pages):
+    good, bad = pages
     right, wrong = (
         " ".join(Visible(p.read_text(encoding="utf-8")).text.split()) for p in (good, bad)
     )
@@ -169,16 +209,14 @@ def test_data_docs_say_in_words_what_was_checked_and_how_it_went(documented):
         assert "expect_released_rows_to_obey(" not in text  # a call instead of a sentence
 
 
-def test_the_suite_s_own_page_is_built_before_any_release(tmp_path):
-    export_project(GOOD.plan, tmp_path / "p", data_docs=True)
-    page = site_of(tmp_path / "p") / "expectations" / "dprelease.html"
-    text = " ".join(Visible(page.read_text(encoding="utf-8")).text.split())
+def test_the_suite_s_own_page_is_built_before_any_release(documented):
+    text = " ".join(Visible(documented[1]).text.split())
     assert "Every interval has finite ends, the lower one first" in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
-def test_a_browser_shows_the_run_s_page(documented, tmp_path):
-    _, (good, _) = documented
+def test_a_browser_shows_the_run_s_page(pages, tmp_path):
+    good, _ = pages
     browser = Browser(tmp_path, good.as_uri())
     try:
         text = browser.evaluate("document.body.innerText")
