@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -18,21 +19,39 @@ from dprelease.errors import InternalError
 from dprelease.pipeline import run as pipeline_run
 from dprelease.secret import Secret
 from tests.end_to_end.projects import clinic
+from tests.pipeline.tiny import loaded
 from tests.planning.requests import planned
 
 
 @pytest.fixture
+def few_pairs(monkeypatch):
+    few = partial(audit_plan_module.audit_plan, pairs=2)
+    monkeypatch.setattr(audit_plan_module, "audit_plan", few)
+
+
+@pytest.fixture
 def project(tmp_path):
-    return clinic(tmp_path)
+    config = loaded(tmp_path)
+    return tmp_path / "pipelines" / f"{config.name}.yaml"
 
 
-def test_the_evidence_as_json_and_no_row_is_read(project, monkeypatch):
-    (project.parent.parent / "data" / "visits.csv").unlink()  # there is nothing to read
+def no_spark(load, kind, name):
+    assert name != "spark"
+    return load(kind, name)
+
+
+def test_the_evidence_as_json_no_row_is_read_and_no_spark_session_started(project, monkeypatch):
+    (project.parent.parent / "data" / "visits.parquet").unlink()  # there is nothing to read
+    project.write_text(project.read_text() + "engine: spark\n")
+    monkeypatch.setattr(
+        registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name)
+    )
     ledger = (project.parent.parent / ".dprelease" / "ledger.db").read_bytes()
-    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "400", "--json"])
+    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200", "--json"])
     assert said.exit_code == 0, said.output
     found = json.loads(said.stdout)
     assert found["ok"]
+    assert found["engine"] == "duckdb (no Spark session is started)"
     assert found["seconds"] > 0
     layers = {f["layer"] for f in found["findings"]}
     assert layers == {"A exact laws", "A exact pairs", "B draws", "C black box"}
@@ -40,6 +59,7 @@ def test_the_evidence_as_json_and_no_row_is_read(project, monkeypatch):
     assert (project.parent.parent / ".dprelease" / "ledger.db").read_bytes() == ledger
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_a_plan_that_lies_is_broken(project, monkeypatch):
     """The same command over a plan that claims half of what it costs."""
     honest = pipeline_run.plan_pipeline
@@ -49,21 +69,21 @@ def test_a_plan_that_lies_is_broken(project, monkeypatch):
         return replace(plan, epsilon=plan.epsilon / 2)
 
     monkeypatch.setattr(pipeline_run, "plan_pipeline", lying)
-    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200"])
+    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "100"])
     assert said.exit_code == 1, said.output
     assert "FAIL  worst: " in said.stdout
     assert "a claim is BROKEN; 2 of " in said.stdout
 
 
-def test_what_is_printed(project, monkeypatch):
+def test_what_is_printed(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "300"])
+    said = CliRunner().invoke(app, ["audit", str(clinic(tmp_path)), "--draws", "200"])
     assert said.exit_code == 0, said.output
     lines = said.stdout.splitlines()
     assert lines[0].startswith("differentially private with epsilon=1 for one patient_id")
     heads = [line for line in lines if line.startswith(tuple(cli_audit.SECTIONS))]
     assert [h[:4] for h in heads] == ["A ex", "A ex", "B dr", "C bl"]
-    assert "each: 300 draws per table" in said.stdout
+    assert "each: 200 draws per table" in said.stdout
     assert any(line.startswith("nothing breaks its claim; ") for line in lines)
     assert max(map(len, lines)) <= 120
 
@@ -89,22 +109,6 @@ def test_an_engine_that_fails_or_differs_is_a_finding(monkeypatch):
         (broken,) = [f for f in evidence.findings if f.ok is False]
         assert broken.subject == "engine: tried"
         assert word in broken.found
-
-
-def test_a_spark_pipeline_starts_no_session(project, monkeypatch):
-    text = project.read_text().replace("csv: ../data/visits.csv", "parquet: ../data/visits.parquet")
-    project.write_text(text + "engine: spark\n")
-    monkeypatch.setattr(
-        registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name)
-    )
-    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200", "--json"])
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)["engine"] == "duckdb (no Spark session is started)"
-
-
-def no_spark(load, kind, name):
-    assert name != "spark"
-    return load(kind, name)
 
 
 def test_too_few_draws_are_bad_usage(project):

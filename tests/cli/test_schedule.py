@@ -13,18 +13,18 @@ from typer.testing import CliRunner
 
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.pipeline import stages
 from dprelease.published_folder import read_folder
-from dprelease.validate.rules import check
 from tests.end_to_end.projects import ROOT
 from tests.pipeline.tiny import loaded, project
+from tests.rules_alone import rules_alone
 
 AT = ("--once", "--at", "2026-02-03T06:00:00Z")
 
 
 @pytest.fixture(autouse=True)
-def built_in_rules_only(monkeypatch):
-    monkeypatch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+def built_in_rules_only():
+    with rules_alone():
+        yield
 
 
 def schedule(*arguments):
@@ -99,9 +99,8 @@ def test_two_processes_share_one_period_and_stop_on_a_signal(tmp_path):
     """In the foreground, by the real clock: one charge, same bytes, exit 0 on SIGTERM and SIGINT."""
     config = loaded(tmp_path, catch_up=1)
     code = (
-        "import sys; from dprelease.cli import main; from dprelease.pipeline import stages\n"
-        "from dprelease.validate.rules import check\n"
-        "stages.validated = lambda noised, *, great_expectations: check(noised)\n"
+        "import sys; from dprelease.cli import main\n"
+        "from tests.rules_alone import leave_out_great_expectations; leave_out_great_expectations()\n"
         "sys.argv[0] = 'dprelease'; main()"
     )
     line = [sys.executable, "-c", code, "schedule", "pipelines/weekly.yaml", "--log-format", "json"]

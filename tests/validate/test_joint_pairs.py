@@ -17,12 +17,13 @@ from dprelease.validate.joint import joint_rules
 from dprelease.validate.joint_pairs import PairRule, pair_holds, pair_rules
 from dprelease.validate.rules import check
 from tests.planning.requests import planned
+from tests.sizes import whole
 
 KEPT = {"nulls": {"default": 1}}
 ALL = ["covariance(x, y)", "variance(x)", "variance(y)", "correlation(x, y)", "mean(x)", "std(y)"]
 
 
-def plan_of(statistics: list[Any], groups: int = 120) -> ReleasePlan:
+def plan_of(statistics: list[Any], groups: int = whole(40, 120)) -> ReleasePlan:
     return planned(
         statistics,
         x={"kind": "number", "range": [0, 10], "step": 0.5, **KEPT},
