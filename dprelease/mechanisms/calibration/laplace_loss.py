@@ -209,9 +209,7 @@ class LossView:
 
         return min(full, smallest_scale(needed, full / 2, 1.0))
 
-    def delta(
-        self, scale: float, distance: float, epsilon: float, most: float = math.inf
-    ) -> float:
+    def delta(self, scale: float, distance: float, epsilon: float, most: float = math.inf) -> float:
         """Return the worst hockey-stick divergence over pairs `distance` apart, both directions.
 
         Above `most` it may be any divergence above `most`: the search for the worst ends there.

@@ -44,9 +44,7 @@ def brute_loss(runs, rate, distance):
         r = mpmath.mpf(rate.numerator) / rate.denominator
         weight = [mpmath.exp(-r * d) for d in range(high - low + 1)]
         points = [y for a, b in runs for y in range(a, b + 1)]
-        z = {
-            q: mpmath.log(sum(weight[abs(y - q)] for y in points)) for q in range(low, high + 1)
-        }
+        z = {q: mpmath.log(sum(weight[abs(y - q)] for y in points)) for q in range(low, high + 1)}
         return max(
             k * r + abs(z[q + k] - z[q])
             for k in range(1, distance + 1)
