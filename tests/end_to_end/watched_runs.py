@@ -83,10 +83,10 @@ class Pipeline:
         plan, plans = planned.make_plan, []
 
         def made_once(query: Query) -> ReleasePlan:
-            """Return the plan of equal requests, which is made before a row is read."""
+            """Return the plan of equal requests, made before a row is read; what else was thought of is left out."""
             same = next((p for q, p in plans if q == query), None)
             if same is None:
-                same = plan(query)
+                same = plan(query, brief=True)
                 plans.append((query, same))
             return same
 
