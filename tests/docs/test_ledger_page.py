@@ -24,6 +24,24 @@ NAME = "${env:LEDGER_DSN}"
 SHARED = "pipelines/clinic_shared.yaml"
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """One server for the tests of this file."""
+    with server(durable=True) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def database(cluster, request):
+    """An empty database on it."""
+    import psycopg
+
+    name = request.node.name[:40]
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return cluster.replace("dbname=postgres", f"dbname={name}")
+
+
 def until_the_server(monkeypatch):
     """Run the page up to its server's block, and return that block."""
     names = {"__name__": "page"}
@@ -44,55 +62,53 @@ def command(*words):
     return done.exit_code, done.output
 
 
-def test_the_block_runs_as_written(here, monkeypatch, capsys):
+def test_the_block_runs_as_written(here, database, monkeypatch, capsys):
     block = until_the_server(monkeypatch)
     export, *lines = block.splitlines()
     assert export.startswith("export LEDGER_DSN=")
-    with server(durable=True) as dsn:
-        monkeypatch.setenv("LEDGER_DSN", dsn)
-        spent = Ledger.open(".dprelease/ledger.db").budget("clinic").spent
-        for line in lines:
-            status, said = command(*shlex.split(line)[1:])
-            assert status == 0, f"{line}\n{said}"
-        assert dp.open_ledger(NAME).balance("clinic").spent == spent + 1
-        status, said = command("run", "pipelines/clinic_weekly.yaml", "--period", "2026-W45")
-        assert (status, "was moved to PostgreSQL ${env:LEDGER_DSN}" in said) == (1, True)
-        assert command("ledger", "init", SHARED)[0] == 0  # nothing to do
+    monkeypatch.setenv("LEDGER_DSN", database)
+    spent = Ledger.open(".dprelease/ledger.db").budget("clinic").spent
+    for line in lines:
+        status, said = command(*shlex.split(line)[1:])
+        assert status == 0, f"{line}\n{said}"
+    assert dp.open_ledger(NAME).balance("clinic").spent == spent + 1
+    status, said = command("run", "pipelines/clinic_weekly.yaml", "--period", "2026-W45")
+    assert (status, "was moved to PostgreSQL ${env:LEDGER_DSN}" in said) == (1, True)
+    assert command("ledger", "init", SHARED)[0] == 0  # nothing to do
 
 
-def test_init_and_run_refuse_alike_and_both_ways_out_work(here, monkeypatch, capsys):
+def test_init_and_run_refuse_alike_and_both_ways_out_work(here, database, monkeypatch, capsys):
     """The dead loop: init said restore, run said init."""
     until_the_server(monkeypatch)
-    with server(durable=True) as dsn:
-        monkeypatch.setenv("LEDGER_DSN", dsn)
-        said = [
-            command("ledger", "init", SHARED),
-            command("run", SHARED, "--period", "2026-W46", "--quiet"),
-        ]
-        assert said[0] == said[1]
-        status, text = said[0]
-        assert status == 1
-        for part in (
-            "DPR401", "published manifests rest on it", "`dprelease ledger move FROM '${env:LEDGER_DSN}'`",
-            "`dprelease ledger init --ledger '${env:LEDGER_DSN}' --schema SCHEMA --dataset NAME --epsilon E`",
-            f"`dprelease ledger reconcile {SHARED}`",
-        ):  # fmt: skip
-            assert part in text
+    monkeypatch.setenv("LEDGER_DSN", database)
+    said = [
+        command("ledger", "init", SHARED),
+        command("run", SHARED, "--period", "2026-W46", "--quiet"),
+    ]
+    assert said[0] == said[1]
+    status, text = said[0]
+    assert status == 1
+    for part in (
+        "DPR401", "published manifests rest on it", "`dprelease ledger move FROM '${env:LEDGER_DSN}'`",
+        "`dprelease ledger init --ledger '${env:LEDGER_DSN}' --schema SCHEMA --dataset NAME --epsilon E`",
+        f"`dprelease ledger reconcile {SHARED}`",
+    ):  # fmt: skip
+        assert part in text
 
-        # The other way, for a ledger that is lost: an empty one, and what was published is debited.
-        made = (
-            "ledger",
-            "init",
-            "--ledger",
-            NAME,
-            "--schema",
-            "schemas/clinic.yaml",
-            "--dataset",
-            "clinic",
-        )
-        assert command(*made, "--epsilon", 10)[0] == 0
-        status, text = command("run", SHARED, "--period", "2026-W46", "--quiet")
-        assert (status, f"`dprelease ledger reconcile {SHARED}`" in text) == (1, True)
-        assert command("ledger", "reconcile", SHARED)[0] == 0
-        assert dp.open_ledger(NAME).balance("clinic").spent > 0
-        assert command("run", SHARED, "--period", "2026-W46", "--quiet")[0] == 0
+    # The other way, for a ledger that is lost: an empty one, and what was published is debited.
+    made = (
+        "ledger",
+        "init",
+        "--ledger",
+        NAME,
+        "--schema",
+        "schemas/clinic.yaml",
+        "--dataset",
+        "clinic",
+    )
+    assert command(*made, "--epsilon", 10)[0] == 0
+    status, text = command("run", SHARED, "--period", "2026-W46", "--quiet")
+    assert (status, f"`dprelease ledger reconcile {SHARED}`" in text) == (1, True)
+    assert command("ledger", "reconcile", SHARED)[0] == 0
+    assert dp.open_ledger(NAME).balance("clinic").spent > 0
+    assert command("run", SHARED, "--period", "2026-W46", "--quiet")[0] == 0

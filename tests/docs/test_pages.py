@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from tests.end_to_end.projects import ROOT
+from tests.end_to_end.projects import ROOT, plans_once
 from tests.examples.plugin import SOURCE as PLUGIN
 from tests.examples.plugin import use as use_plugin
 
@@ -30,11 +30,15 @@ BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL |
 REPOSITORY = {"tutorials/flights.md", "tutorials/graph.md", "tutorials/tables.md"}
 """Pages that are read inside a clone of the repository."""
 
+FEWER = {"audit": ("--draws", "1000")}
+"""Command -> what is added to it: an audit of a page draws less than a reader's."""
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
+    plans_once(monkeypatch)
     return tmp_path
 
 
@@ -51,7 +55,7 @@ def run_shell(text, monkeypatch):
             monkeypatch.chdir(Path.cwd() / words[1])
             continue
         assert words[0] == "dprelease", line
-        result = CliRunner().invoke(app, words[1:])
+        result = CliRunner().invoke(app, [*words[1:], *FEWER.get(words[1], ())])
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 

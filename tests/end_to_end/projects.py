@@ -10,8 +10,13 @@ from pathlib import Path
 
 from dprelease import execute
 from dprelease.entropy import ReplayBits
+from dprelease.pipeline import planned
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.pipeline.starter import create_starter
+from dprelease.planning import what_if
+from dprelease.planning.make import make_plan
+from dprelease.query.spec import Query
+from dprelease.release_plan.plan import ReleasePlan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,3 +73,20 @@ def repeatable(monkeypatch, label: str) -> None:
             super().__init__(label)
 
     monkeypatch.setattr(execute, "SystemBits", Replay)
+
+
+_PLANS: list[tuple[Query, bool, ReleasePlan]] = []
+
+
+def plans_once(monkeypatch) -> None:
+    """Let equal requests have one plan in this process: whole projects ask for the same ones again and again."""
+
+    def once(query: Query, *, brief: bool = False) -> ReleasePlan:
+        found = next((p for q, b, p in _PLANS if b == brief and q == query), None)
+        if found is None:
+            found = make_plan(query, brief=brief)
+            _PLANS.append((query, brief, found))
+        return found
+
+    monkeypatch.setattr(planned, "make_plan", once)
+    monkeypatch.setattr(what_if, "make_plan", once)

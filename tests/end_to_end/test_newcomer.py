@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from tests.end_to_end.projects import tree
+from tests.end_to_end.projects import plans_once, tree
 
 PIPELINE = "pipelines/clinic_weekly.yaml"
 WEEK = "public/clinic_weekly/2026-W46"
@@ -19,6 +19,7 @@ WEEK = "public/clinic_weekly/2026-W46"
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    plans_once(monkeypatch)
     return tmp_path
 
 

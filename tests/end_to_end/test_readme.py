@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from tests.end_to_end.projects import ROOT, flights
+from tests.end_to_end.projects import ROOT, flights, plans_once
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
@@ -27,6 +27,7 @@ PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    plans_once(monkeypatch)
     return tmp_path
 
 

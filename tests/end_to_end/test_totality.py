@@ -65,12 +65,19 @@ KINDS: dict[str, dict[str, Any]] = {
     "day": {"kind": "date"},
     "at": {"kind": "timestamp"},
 }
-SHARES = [
+
+
+def by_one_law(*statistics: str) -> list[dict[str, str]]:
+    """Return statistics that name their mechanism: plans need not compare the others."""
+    return [{"statistic": text, "mechanism": "discrete_laplace"} for text in statistics]
+
+
+SHARES = by_one_law(
     "proportion(flag)",
     "proportion(at >= '2020-01-01')",
     "proportion(day >= '2020-01-01')",
     "proportion(who = 'a')",
-]
+)
 ROW: dict[str, Any] = {
     "unit": "row",
     "adjacency": "add_remove",
@@ -81,17 +88,17 @@ WORLDS: dict[str, dict[str, Any]] = {
         "unit": "row",
         "adjacency": "substitution",
         "rows": {"exact": ROWS},
-        "release": {"statistics": ["count", "mean(x)", "sum(k)", "count_distinct(cat)", *SHARES]},
+        "release": {"statistics": ["count", *by_one_law("mean(x)", "sum(k)", "count_distinct(cat)"), *SHARES]},
     },
     "rows": {
         **ROW,
-        "release": {"by": ["cat"], "where": "flag or flag is null or day > '2000-01-01'", "statistics": ["count", "sum(x)"]},
+        "release": {"by": ["cat"], "where": "flag or flag is null or day > '2000-01-01'", "statistics": by_one_law("count", "sum(x)")},
     },
     "users": {
         "unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 2},
         "adjacency": "add_remove",
         "rows": {"max": 100, "expected": ROWS},
-        "release": {"by": ["flag"], "statistics": ["count", "sum(k)", "median(x)", "count_distinct(cat)"]},
+        "release": {"by": ["flag"], "statistics": ["median(x)", *by_one_law("count", "sum(k)", "count_distinct(cat)")]},
     },
     "unused": {
         "unit": "row",
@@ -373,15 +380,26 @@ CASES = [
     for door in doors
 ]
 SAMPLE = whole(40, 80)
+ALIKE = {
+    "int16", "int32", "uint16", "uint32", "float32", "decimal64", "decimal128", "large bytes", "bytes view",
+    "timestamp s UTC", "timestamp s Europe/Dublin", "timestamp ms None", "timestamp ms Europe/Dublin",
+    "timestamp us None", "timestamp us UTC", "timestamp ns Europe/Dublin",
+    "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "FLOAT", "TIMESTAMP_S", "TIMESTAMP_MS",
+}  # fmt: skip
+"""Types of which another one is tried with every change that differs in its width or unit alone."""
 
 
 def chosen(count: int) -> list[tuple[Case, str, Door]]:
-    """Return all cases, or `count` of them in which every type, world and door occurs."""
+    """Return all cases, or `count` of them in which every type, world and door occurs.
+
+    Of types that differ in their width or unit alone, some wait for `make evidence`.
+    """
     if NIGHTLY:
         return CASES
     first = {
         case.name: (case, door, make)
         for case, door, make in random.Random(2).sample(CASES, len(CASES))
+        if FULL or case.name not in ALIKE
     }
     return [*first.values(), *random.Random(3).sample(CASES, max(0, count - len(first)))]
 
@@ -426,18 +444,29 @@ def test_no_object_in_a_pandas_column_changes_how_a_release_ends(
     if not FULL:
         tried = set(range(list(WORLDS).index(world), len(OBJECTS), len(WORLDS)))
     categoricals = 0
+
+    def coded(odd: list[Any]) -> list[tuple[pd.DataFrame, int]]:
+        """Return a table of categories with all these, or one for each of them; none where none can be made."""
+        try:
+            return [
+                (
+                    frame(pd.Categorical(pd.Series([*usual[len(odd) :], *odd], dtype=object))),
+                    len(odd),
+                )
+            ]  # type: ignore[arg-type]
+        except (TypeError, ValueError, ArithmeticError):
+            return [made for cell in odd for made in coded([cell])] if len(odd) > 1 else []
+
     at_once = whole(8, 4)
     for i in range(0, len(OBJECTS), at_once):
         odd = list(OBJECTS[i : i + at_once])
         cells = [*usual[: ROWS - len(odd)], *odd]
         assert outcome(frame(cells, dtype=object), world, capfd, monkeypatch) == base, i
-        for cell in (OBJECTS[j] for j in range(i, i + len(odd)) if j in tried):
-            try:
-                coded = frame(pd.Categorical(pd.Series([*usual[1:], cell], dtype=object)))  # type: ignore[arg-type]
-            except (TypeError, ValueError, ArithmeticError):
-                continue  # no category can be made of it
-            categoricals += 1
-            assert outcome(coded, world, capfd, monkeypatch) == base, i
+        cells = [OBJECTS[j] for j in range(i, i + len(odd)) if j in tried]
+        for together in [[c] for c in cells] if FULL else [cells]:  # all two of these eight
+            for table, count in coded(together):
+                categoricals += count
+                assert outcome(table, world, capfd, monkeypatch) == base, i
     assert categoricals > len(tried) / 2
     RAN["pandas, any objects"] = [len(OBJECTS), 0]
 
@@ -469,8 +498,8 @@ def test_every_door_holds_nearly_every_type_and_its_hostile_cells(tmp_path: Path
     """Not vacuous: a library that cannot make a table is passed over in silence above."""
     for stored, doors in ((ARROW, ARROW_DOORS), (SQL, SQL_DOORS)):
         for door, make in doors.items():
-            for hostile in (0, ROWS - 1):
-                cases = [Case(name, stored[name], "users") for name in stored]
+            for hostile in (0, ROWS - 1) if FULL else (ROWS - 1,):  # one cell is ordinary then
+                cases = [Case(name, stored[name], "users") for name in some(stored, 2)]
                 missing = [c.name for c in cases if made(door, make, c, hostile, tmp_path) is None]
                 assert len(missing) <= len(cases) / 4, (door, hostile, missing)
 
@@ -561,7 +590,7 @@ def test_no_cell_changes_how_a_run_ends(
     counts = RAN.setdefault(f"dprelease run, {source}", [0, 0])
     for name in names:
         case, seen = Case(name, stored[name], world), []
-        for hostile in (0, 1, ROWS - 1):
+        for hostile in (0, 1, ROWS - 1) if FULL else (0, ROWS - 1):
             if project.write(case, hostile) is not None:
                 seen.append(project.run())
                 assert seen[-1] == seen[0], (name, hostile)
