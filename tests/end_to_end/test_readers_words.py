@@ -13,6 +13,7 @@ import dprelease as dp
 from dprelease.formats.plain_words import group_name, plain_condition, plain_error
 from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
+from tests.end_to_end.projects import plans_once
 from tests.several_tables import people, schema
 
 SHORTHAND = {
@@ -81,8 +82,9 @@ def published(request, tmp_path_factory):
     """Two periods, and every page of them: by name, its text and its HTML."""
     folder, made = tmp_path_factory.mktemp("words"), request.param()
     ledger = dp.create_ledger(folder / "ledger.db", made, epsilon=20)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        plans_once(patch)
         for i, period in enumerate(("2026-01", "2026-02")):
             release = dp.release(rows(i), made, ledger=ledger, period=period)
             last = release.publish(folder / "public")

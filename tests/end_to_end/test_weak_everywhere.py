@@ -19,6 +19,15 @@ from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
 from dprelease.release_plan.weak import weak_note, weak_promise, weak_sentence
 from dprelease.verification import verify
+from tests.end_to_end.projects import plans_once
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plans_once():
+    with pytest.MonkeyPatch.context() as patch:
+        plans_once(patch)
+        yield
+
 
 ROWS = pd.DataFrame({"wage": [(i % 40) for i in range(300)]})
 MARK = "says next to nothing"
