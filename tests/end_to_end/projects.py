@@ -6,19 +6,46 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
+
+import pytest
 
 from dprelease import execute
 from dprelease.entropy import ReplayBits
-from dprelease.pipeline import planned
+from dprelease.pipeline import planned, stages
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.planning import what_if
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.validate.rules import check
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def one_other_budget() -> Iterator[None]:
+    """Let reports say what twice the budget would buy, and not half and four times: two plans fewer per report.
+
+    For tests whose subject is something else; `tests/planning/test_what_if.py` has them all.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(what_if, "FACTORS", (Fraction(2),))
+        yield
+
+
+@pytest.fixture(scope="module")
+def own_rules() -> Iterator[None]:
+    """Let releases be checked by the built-in rules alone, without Great Expectations beside them.
+
+    For tests whose subject is what is said of a release, or when.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+        yield
 
 
 def flights(folder: Path) -> Path:

@@ -14,8 +14,11 @@ from dprelease.errors import WithheldError
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import flow, stages
 from dprelease.validate.verdict import RuleResult, Verdict
+from tests.end_to_end import projects
 from tests.end_to_end.projects import clinic, tree
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 PERIOD = "2026-W46"
 KEY = Key("clinic", "clinic_weekly", PERIOD)
 BROKEN = Verdict.of((RuleResult("domain", "mean_age", 4, 1),), "built-in")

@@ -14,17 +14,18 @@ import yaml
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
-from dprelease.pipeline import stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.series.correct import supersede, withdraw
-from dprelease.validate.rules import check
 from dprelease.verification import verify
+from tests.end_to_end import projects
 from tests.pipeline.tiny import SCHEMA, pipeline, project
 from tests.series.test_catalog import faults
 
+one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
+pytestmark = pytest.mark.usefixtures("one_other_budget", "own_rules")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WEEKS = ("2026-W01", "2026-W02", "2026-W03")
 ABOUT = """\
@@ -56,8 +57,6 @@ def timed(text: str) -> str:
 @pytest.fixture(scope="module")
 def series(tmp_path_factory):
     """Three weekly releases and a monthly one of the same rows, in one ledger."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
     folder = tmp_path_factory.mktemp("words")
     path = project(folder, budget=2)
     (folder / "schemas" / "visits.yaml").write_text(timed(SCHEMA))
@@ -74,8 +73,7 @@ def series(tmp_path_factory):
     for week in WEEKS:
         paid = run(weekly, period=week, now=NOW).receipt
     assert "patient over everything released so far: at most 4" in str(paid)
-    yield folder
-    patch.undo()
+    return folder
 
 
 def _with_people(path) -> None:

@@ -13,9 +13,12 @@ import dprelease as dp
 from dprelease.formats.plain_words import group_name, plain_condition, plain_error
 from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
+from tests.end_to_end import projects
 from tests.end_to_end.projects import plans_once
 from tests.several_tables import people, schema
 
+one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
+pytestmark = pytest.mark.usefixtures("one_other_budget", "own_rules")
 SHORTHAND = {
     "a size of groups": r"\bn\s?=\s?\d",
     "figures of planning": r"were measured alone|±\S+ as measured|\bfitted \(",

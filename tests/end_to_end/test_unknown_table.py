@@ -11,11 +11,15 @@ import re
 import shlex
 import shutil
 
+import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
+from tests.end_to_end import projects
 from tests.end_to_end.projects import ROOT
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 ANSWERS = {  # from the questionnaire, not from the rows
     "age": "[15, 60]",
     "children": "[0, 10]",

@@ -16,7 +16,10 @@ import dprelease as dp
 from dprelease.cli import app
 from dprelease.noised import Noised
 from dprelease.validate.rules import check
+from tests.end_to_end import projects
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 SCHEMA = """\
 dprelease: schema/1
 name: shop

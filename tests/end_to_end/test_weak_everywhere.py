@@ -19,7 +19,11 @@ from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
 from dprelease.release_plan.weak import weak_note, weak_promise, weak_sentence
 from dprelease.verification import verify
+from tests.end_to_end import projects
 from tests.end_to_end.projects import plans_once
+
+one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
+pytestmark = pytest.mark.usefixtures("one_other_budget", "own_rules")
 
 
 @pytest.fixture(scope="module", autouse=True)
