@@ -16,9 +16,12 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.planning.make import make_plan
+from tests.end_to_end import projects
 from tests.planning.requests import asked
 from tests.sizes import some
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 SCHEMA = """\
 dprelease: schema/1
 name: bodies
