@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -21,6 +22,24 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     plans_once(monkeypatch)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A starter with its ledger, from which nothing was released."""
+    folder = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        call("init")
+        call("ledger", "init", PIPELINE)
+    return folder
+
+
+@pytest.fixture
+def ready(begun, here):
+    """The working folder, with a copy of that starter in it."""
+    shutil.copytree(begun, here, dirs_exist_ok=True)
+    return here
 
 
 def call(*arguments, exit_code=0):
@@ -122,17 +141,15 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_explained_and_cost_nothing(here, mistake):
+def test_mistakes_are_explained_and_cost_nothing(ready, mistake):
     file, old, new, exit_code, parts = MISTAKES[mistake]
-    call("init")
-    call("ledger", "init", PIPELINE)
-    edit(here / file, old, new)
+    edit(ready / file, old, new)
     result = CliRunner().invoke(app, ["run", PIPELINE, "--period", "2026-W46", "-q"])
     assert result.exit_code in ((1, 2) if exit_code is None else (exit_code,)), result.output
     for part in ("error: ", "code   DPR", "nothing was spent", *parts):
         assert part in result.output
     assert "Traceback" not in result.output
-    edit(here / file, new, old)
+    edit(ready / file, new, old)
     assert "2026-W46" not in call("ledger", "show", PIPELINE)
 
 
@@ -146,15 +163,13 @@ def test_mistakes_are_explained_and_cost_nothing(here, mistake):
         ("latest", "is not a week"),
     ],
 )
-def test_a_missing_or_wrong_period_says_how_to_write_one(here, period, part):
-    call("init")
-    call("ledger", "init", PIPELINE)
+def test_a_missing_or_wrong_period_says_how_to_write_one(ready, period, part):
     arguments = ["run", PIPELINE, *(["--period", period] if period else [])]
     said = call(*arguments, exit_code=2)
     assert part in said
     if "valid name" not in part:
         assert "2013-W05" in said
-    assert not (here / "public").exists()
+    assert not (ready / "public").exists()
 
 
 def test_a_missing_pipeline_file(here):
