@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -12,14 +13,18 @@ from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from tests.docs import test_pages
 from tests.docs.test_pages import blocks, run_shell
+from tests.end_to_end import projects
 from tests.engines.postgres_server import binaries, server
 
 pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
-pytestmark = pytest.mark.skipif(
-    binaries() is None,
-    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
-)
-here = test_pages.here
+pytestmark = [
+    pytest.mark.usefixtures("one_other_budget"),
+    pytest.mark.skipif(
+        binaries() is None,
+        reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
+    ),
+]
+one_other_budget = projects.one_other_budget
 NAME = "${env:LEDGER_DSN}"
 SHARED = "pipelines/clinic_shared.yaml"
 
@@ -42,6 +47,25 @@ def database(cluster, request):
     return cluster.replace("dbname=postgres", f"dbname={name}")
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, one_other_budget):
+    """Run the page up to its server's block; return the folder where it stands then, and that block."""
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        block = until_the_server(patch)
+        return test_pages.Path.cwd(), block
+
+
+@pytest.fixture
+def block(page, tmp_path, monkeypatch):
+    """Go to a copy of that folder; return the block."""
+    shutil.copytree(page[0], tmp_path / "page", symlinks=True)
+    monkeypatch.chdir(tmp_path / "page")
+    monkeypatch.setenv("COLUMNS", "160")
+    return page[1]
+
+
 def until_the_server(monkeypatch):
     """Run the page up to its server's block, and return that block."""
     names = {"__name__": "page"}
@@ -62,8 +86,7 @@ def command(*words):
     return done.exit_code, done.output
 
 
-def test_the_block_runs_as_written(here, database, monkeypatch, capsys):
-    block = until_the_server(monkeypatch)
+def test_the_block_runs_as_written(block, database, monkeypatch, capsys):
     export, *lines = block.splitlines()
     assert export.startswith("export LEDGER_DSN=")
     monkeypatch.setenv("LEDGER_DSN", database)
@@ -77,9 +100,8 @@ def test_the_block_runs_as_written(here, database, monkeypatch, capsys):
     assert command("ledger", "init", SHARED)[0] == 0  # nothing to do
 
 
-def test_init_and_run_refuse_alike_and_both_ways_out_work(here, database, monkeypatch, capsys):
+def test_init_and_run_refuse_alike_and_both_ways_out_work(block, database, monkeypatch, capsys):
     """The dead loop: init said restore, run said init."""
-    until_the_server(monkeypatch)
     monkeypatch.setenv("LEDGER_DSN", database)
     said = [
         command("ledger", "init", SHARED),
