@@ -35,13 +35,15 @@ def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, tmp_path: Path) -> 
     )  # days beyond timestamps are null
     pq.write_table(pa.table({"id": column.array}), tmp_path / "t.parquet", version="2.6")
     # as an identifier, every other type as one more kind in turn; as all kinds in `make evidence`
-    (first, *others), i = KINDS[name], READ.index(name)
-    for kind in (first, *(others if FULL else [others[i // 2 % len(others)]][: 1 - i % 2])):
+    (first, *others), i = KINDS[name], READ.index(name) // 2
+    for kind in (first, *(others if FULL else [others[i % len(others)]][: 1 - i % 2])):
         found = persons(SparkEngine(), as_source(tmp_path / "t.parquet"), kind)
         assert found == (different + 2, different, different), kind
 
 
-@pytest.mark.parametrize("collation", ["UTF8_LCASE", "UNICODE_CI", "UNICODE_CI_AI", "de_CI"])
+@pytest.mark.parametrize(
+    "collation", some(("UTF8_LCASE", "UNICODE_CI", "UNICODE_CI_AI", "de_CI"), 2)
+)
 def test_a_collation_makes_no_two_people_one(collation: str) -> None:
     cells = ["a", "A", "á", "b", "a"]
     frame = session().createDataFrame([(cell,) for cell in cells], "id STRING")
