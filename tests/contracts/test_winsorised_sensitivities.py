@@ -259,22 +259,22 @@ def test_the_scores_of_both_limits_change_by_no_more_than_stated(share: tuple[in
 
 
 def test_draws_follow_both_laws_and_not_those_of_another_table() -> None:
-    """4,000 draws: the pair of limits, and the first cell's noise in units of its width; p-values of G tests."""
+    """2,000 draws: the pair of limits, and the first cell's noise in units of its width; p-values of G tests."""
     share, rows = SHARES[0], (0, 1, 1, 3, 4, 4)
     known = drawer(GRIDS["whole"], share, 1)
     choice = ScoreLaw.calibrate(5, spread=10, epsilon=Fraction(4))
     draw = replace(known, choice=choice, noise=CellNoise.calibrate(1, Fraction(1)))
-    exact = np.empty((4_000, 1), dtype=object)
-    exact[:, 0] = [held(rows, *share)] * 4_000
+    exact = np.empty((2_000, 1), dtype=object)
+    exact[:, 0] = [held(rows, *share)] * 2_000
     raw = draw.draw(exact, ReplayBits("both laws"))
     law = limits(draw, rows, *share)
     other = limits(draw, (4, 4, 4, 4, 4, 4), *share)
     pairs = sorted(law)
     seen = Counter((low, high) for low, high, *_ in raw.tolist())
     counts = np.array([seen[pair] for pair in pairs], dtype=float)
-    assert counts.sum() == 4_000
-    assert g_test(counts, np.array([4_000 * float(law[p]) for p in pairs])) > 1e-6
-    assert g_test(counts, np.array([4_000 * float(other[p]) for p in pairs])) < 1e-6
+    assert counts.sum() == 2_000
+    assert g_test(counts, np.array([2_000 * float(law[p]) for p in pairs])) > 1e-6
+    assert g_test(counts, np.array([2_000 * float(other[p]) for p in pairs])) < 1e-6
     narrow = [
         c - cells(rows, low, high, 1)[0] for low, high, c, _ in raw.tolist() if high - low == 1
     ]

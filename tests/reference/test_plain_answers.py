@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -36,7 +37,7 @@ from tests.engines.postgres_server import binaries, server
 from tests.engines.spark_session import needs_spark, session
 from tests.reference import plain_answers as plain
 from tests.reference.released_cases import Case, answers, case
-from tests.sizes import NIGHTLY, sized
+from tests.sizes import NIGHTLY, sized, some
 
 MAKES = ("pandas", "polars", "arrow", "parquet", "csv", "relation", "duckdb")
 BY_RANK = ("median", "quantile", "min", "max")
@@ -206,7 +207,7 @@ def test_spark_too(tmp_path: Path) -> None:
 def test_postgres_too() -> None:
     tally = Tally()
     with server() as dsn:
-        for seed in range(sized(3, 20)):
+        for seed in range(sized(2, 20)):
             made = case(f"postgres {seed}")
             with psycopg.connect(dsn, autocommit=True) as connection:
                 connection.execute("DROP TABLE IF EXISTS survey")
@@ -250,8 +251,10 @@ def _run(path: Path, period: str) -> tuple[pd.DataFrame, dict[str, float]]:
     return pd.read_parquet(folder / "data.parquet"), _widths(plan_pipeline(config))
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Auckland"])
-@pytest.mark.parametrize("column", ["day", "at"])
+@pytest.mark.parametrize(
+    ("column", "zone"),
+    some(product(("day", "at"), ("UTC", "America/New_York", "Pacific/Auckland")), 2),
+)
 def test_periods_of_dates_and_of_instants(column: str, zone: str, tmp_path: Path) -> None:
     tally = Tally()
     for seed, (every, period, form) in enumerate(
@@ -314,9 +317,10 @@ def _with(made: Case, *, frame: pd.DataFrame) -> Case:
 def of_controls() -> tuple[list[Case], list[tuple[pd.DataFrame, dict[str, float]]]]:
     """Return four requests by a category with an `other`, and what is released for each."""
     drawn = (case(f"control {seed}", unit="row") for seed in range(200))
-    cases = [
+    fit = (
         c for c in drawn if "region" in c.by and isinstance(c.columns["region"].get("other"), dict)
-    ][:4]
+    )
+    cases = list(islice(fit, 4))
     return cases, [released(made, made.frame) for made in cases]
 
 
