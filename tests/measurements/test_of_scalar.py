@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, RowUnit
 from dprelease.sensitivity import unit_bounds
 from tests.golden.plan_cases import cases
+from tests.sizes import some
 
 SIZE, WIDTH = 30, 4
 
@@ -111,9 +113,10 @@ def enumerated(made: BlockLayout, draw: Draw, loss: Loss) -> tuple[float, float]
     return figures(made, cells, chances, loss)
 
 
-@pytest.mark.parametrize("loss", ["absolute", "squared"])
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(4)])
-@pytest.mark.parametrize("spikes", ["allow", "forbid"])
+@pytest.mark.parametrize(
+    ("loss", "epsilon", "spikes"),
+    some(product(["absolute", "squared"], [Fraction(1), Fraction(4)], ["allow", "forbid"]), 3),
+)
 def test_errors_are_those_of_all_answers_and_outputs(
     monkeypatch: pytest.MonkeyPatch, loss: Loss, epsilon: Fraction, spikes: str
 ) -> None:

@@ -30,7 +30,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
 from tests.planning.requests import USER, declared, planned
-from tests.sizes import whole
+from tests.sizes import FULL, some, whole
 
 Json = dict[str, Any]
 
@@ -60,9 +60,10 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
     return [spread_out(choice(plan), one) for (one,) in exact]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("text", FUNCTIONS)
-@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize(
+    ("adjacency", "text", "mechanism"),
+    some(itertools.product(["add_remove", "substitution"], FUNCTIONS, MECHANISMS), 3),
+)
 def test_the_whole_path_keeps_epsilon_by_enumeration(
     text: str, adjacency: str, mechanism: str
 ) -> None:
@@ -89,8 +90,9 @@ def test_the_whole_path_keeps_epsilon_by_enumeration(
     assert worst > math.exp(0.4)  # the bound is not idle
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("text", ["median(x)", "max(x)"])
+@pytest.mark.parametrize(
+    ("text", "mechanism"), some(itertools.product(["median(x)", "max(x)"], MECHANISMS), 3)
+)
 def test_a_user_over_two_groups_keeps_epsilon(text: str, mechanism: str) -> None:
     """All that one user may do in two of three groups, on top of others' rows, against nothing."""
     plan = planned(
@@ -148,11 +150,11 @@ def test_no_candidate_lies_in_a_gap_however_often_it_is_drawn() -> None:
 
 @pytest.mark.statistical
 def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
-    plan = planned(["median(x)"], x={"kind": "number", "range": [0, 9], "step": 1})
+    plan = planned(["median(x)"], x={"kind": "number", "range": [0, 9], "step": 1}, epsilon=2)
     law = choice(plan)
     row = scores(plan, [(float(v), "a", "u") for v in (2, 2, 3, 5, 5, 5, 8, 9)])[0]
     (exact,) = stretches(sparse([[0, 0, 2, 1, 0, 3, 0, 0, 1, 1]]), 1, 1, 2, 0)
-    drawn = law.draw(np.array([exact] * 20_000), ReplayBits("choice"))[:, 0].astype(int)
+    drawn = law.draw(np.array([exact] * whole(10_000, 20_000)), ReplayBits("choice"))[:, 0].astype(int)
     seen = np.bincount(drawn, minlength=10)
 
     def fits(other: ExponentialDraw) -> float:
@@ -176,7 +178,7 @@ def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int])
     error = law.score_error(0.95)
     assert draw.rank_error(target[1], 0.95) == -(-error // target[1])
     worst = 0.0
-    for counts in itertools.product((0, 1, 3, 9), repeat=6):
+    for counts in itertools.product((0, 1, 3, 9) if FULL else (0, 1, 9), repeat=6):
         row = rank_scores(np.array([counts]), *target)[0]
         beyond = row > row.min() + error
         worst = max(worst, float(sum(itertools.compress(law.pmf(row), beyond))))
