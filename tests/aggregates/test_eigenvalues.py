@@ -21,6 +21,7 @@ from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
 from tests.contracts.test_pair_sensitivities import primitives
 from tests.planning.requests import planned
+from tests.sizes import whole
 
 Y = {"kind": "number", "range": [-5, 15], "step": 1}
 Z = {"kind": "number", "range": [0, 4], "step": 1}
@@ -71,7 +72,7 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
     plan = plan_of(columns, n)
     (block,) = plan.blocks
     measurement = PlacedMeasurement.from_json(block.measurement)
-    raw = np.random.default_rng(3).normal(0, 3e4, (20_000, len(block.cells)))
+    raw = np.random.default_rng(3).normal(0, 3e4, (whole(4_000, 20_000), len(block.cells)))
     raw *= 1 if n is None else 10
     values = aggregate.finish(measurement, np.maximum(raw, 0.0))
     assert (np.diff(values, axis=1) <= 1e-9).all()

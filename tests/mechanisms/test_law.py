@@ -21,7 +21,7 @@ from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits, corpus, enumerate_law, hull, worst_ratio
 from tests.sizes import some, whole
 
-PLANS = some(corpus(), 3)
+PLANS = some(corpus(), 7)
 FAMILIES = ("staircase", "discrete_laplace", "rectified_laplace", "bounded_laplace")
 
 
@@ -80,7 +80,7 @@ def test_the_support_is_the_same_for_every_answer() -> None:
         assert all(y in law.allowed for y in next(iter(supports)))
 
 
-def test_a_million_draws_stay_in_the_allowed_set() -> None:
+def test_draws_stay_in_the_allowed_set() -> None:
     drawn = 0
     for i, (_, law) in enumerate(laws()):
         low, high = law.allowed.lower, law.allowed.upper
@@ -90,7 +90,7 @@ def test_a_million_draws_stay_in_the_allowed_set() -> None:
         values = law.finish(law.draw_raw(answers, ReplayBits(f"domain {i}")))
         assert law.allowed.contains(values).all()
         drawn += values.size
-    assert drawn >= whole(3 * 10**5, 10**6)
+    assert drawn >= whole(10**5, 10**6)
 
 
 def test_finish_is_total_over_int64() -> None:

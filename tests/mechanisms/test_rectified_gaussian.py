@@ -21,7 +21,7 @@ M = RectifiedGaussian(GAPPED, scale=2)
 
 @pytest.mark.parametrize("q", [0.0, 1.3, 4.5, 5.0, 11.0])
 def test_moments_mass_and_atoms_match_the_curves(q: float) -> None:
-    x = np.linspace(0, 12, 240_001)[:-1] + 2.5e-5  # midpoints: jumps fall between them
+    x = (np.arange(60_000) + 0.5) / 5_000  # midpoints: jumps fall between them
     f = M.cdf(x, q)
     mean = 12 - f.mean() * 12
     second = 144 - (2 * x * f).mean() * 12

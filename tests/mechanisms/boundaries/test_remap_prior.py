@@ -19,6 +19,7 @@ from dprelease.mechanisms.law import GridRequest, law_from_json
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, hull, worst_ratio
+from tests.sizes import whole
 
 GAPPED = GridSet.from_runs([(0, 6), (12, 20)])
 
@@ -33,14 +34,14 @@ def worst() -> list[tuple[GridRequest, AdditiveLaw]]:
     """Return requests with their laws; made when a test first asks, not while tests are collected."""
     return [
         (replace(r, criterion="worst"), law)
-        for r in corpus(70)
+        for r in corpus(whole(36, 70))
         if r.epsilon <= 4
         for law in additive(replace(r, criterion="worst"))
     ]
 
 
 def test_the_minimax_map_is_never_worse_for_the_worst_answer() -> None:
-    assert len({r for r, _ in worst()}) >= 40
+    assert len({r for r, _ in worst()}) >= whole(20, 40)
     gains = []
     for _, law in worst():
         uniform = replace(law, prior=None)

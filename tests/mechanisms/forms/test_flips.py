@@ -20,6 +20,7 @@ from dprelease.mechanisms.law import law_from_json
 from dprelease.mechanisms.permute_and_flip import PermuteAndFlip
 from dprelease.numeric import exp_lower, exp_upper
 from tests.mechanisms.plans import EPSILONS, StuckBits
+from tests.sizes import whole
 
 
 def ratio_between(law: ScoreLaw, before: list[int], after: list[int]) -> Fraction:
@@ -34,7 +35,7 @@ def changed(scores: list[int], by: tuple[int, ...]) -> list[int]:
 def test_every_neighbour_within_the_spread_is_within_epsilon_in_rationals() -> None:
     """Near scores and scores in the flat end of the weights, all changes up to a common shift."""
     pick = random.Random("flips")
-    for i in range(60):
+    for i in range(whole(30, 60)):
         m, spread = pick.randint(2, 4), pick.choice([1, 2, 3])
         epsilon = EPSILONS[i % len(EPSILONS)]
         law = PermuteAndFlip.for_scores(m, spread=spread, epsilon=epsilon)

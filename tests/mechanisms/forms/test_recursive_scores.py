@@ -27,8 +27,9 @@ TABLES = [(), (1,), (0, 0, 2), (0, 1, 1, 1, 2), (2,) * 9, (0,) * 7 + (1,) * 2 + 
 SPOTS = some(range(0, 3 * COPIES, 5), 2)
 
 
-@pytest.mark.parametrize("last", [None, 40_000, 100, 0])
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    ("name", "last"), some(itertools.product(WORLDS, [None, 40_000, 100, 0]), 3)
+)
 def test_runs_weigh_what_every_copy_weighs(name: str, last: int | None) -> None:
     """With scores that are told apart up to few rows too: then values far from an aim are left out."""
     targets, tree = WORLDS[name]
@@ -70,7 +71,7 @@ def runs(
     }
 
 
-@pytest.mark.parametrize("name", ["two", "low", "quartiles"])
+@pytest.mark.parametrize("name", some(["low", "two", "quartiles"], 2))
 def test_draws_follow_the_law_and_not_another(name: str) -> None:
     targets, tree = WORLDS[name]
     draw, rows, bits = drawer(targets, Fraction(6), 3), (0, 1, 1, 1, 2), SystemBits()

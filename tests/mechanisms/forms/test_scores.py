@@ -25,6 +25,7 @@ from dprelease.mechanisms.law import GridRequest, law_from_json
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet
 from tests.mechanisms.plans import EPSILONS, StuckBits
+from tests.sizes import whole
 
 
 def ratio_between(law: ScoreLaw, before: list[int], after: list[int]) -> Fraction:
@@ -145,7 +146,7 @@ def test_all_of_2_to_the_60_candidates_can_be_drawn_and_one_beats_them() -> None
 def test_draws_fit_the_pmf_and_a_wrong_rate_is_caught() -> None:
     law = Exponential.for_scores(8, spread=2, epsilon=Fraction(1))
     scores = np.array([5, 0, 1, 1, 3, 9, -2, 4])
-    draws = law.draw_scores(np.tile(scores, (30_000, 1)), ReplayBits("choice"))
+    draws = law.draw_scores(np.tile(scores, (whole(10_000, 30_000), 1)), ReplayBits("choice"))
 
     def p_value(epsilon: Fraction) -> float:
         expected = np.exp(-float(epsilon) / 2 * (scores - scores.min()))
