@@ -154,7 +154,9 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
     law = choice(plan)
     row = scores(plan, [(float(v), "a", "u") for v in (2, 2, 3, 5, 5, 5, 8, 9)])[0]
     (exact,) = stretches(sparse([[0, 0, 2, 1, 0, 3, 0, 0, 1, 1]]), 1, 1, 2, 0)
-    drawn = law.draw(np.array([exact] * whole(10_000, 20_000)), ReplayBits("choice"))[:, 0].astype(int)
+    drawn = law.draw(np.array([exact] * whole(10_000, 20_000)), ReplayBits("choice"))[:, 0].astype(
+        int
+    )
     seen = np.bincount(drawn, minlength=10)
 
     def fits(other: ExponentialDraw) -> float:

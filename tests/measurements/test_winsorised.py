@@ -259,7 +259,7 @@ def test_exact_cells_of_both_engines_give_the_statistic_of_the_clamped_rows(
     measurement, draw = parts(plan)
     ends = [0.0, 10.0]
     values = [*ends, ends[0] + 1, None, ends[1] + 9]
-    for rows in itertools.combinations_with_replacement(values, 2):
+    for rows in some(itertools.combinations_with_replacement(values, 2), 2):
         (exact,) = cells_of(plan, answer_of(plan, table(rows), ReferenceEngine()))
         (other,) = cells_of(plan, answer_of(plan, table(rows), DuckDBEngine()))
         assert exact[0, 0] == other[0, 0]
@@ -369,7 +369,7 @@ def test_intervals_hold_the_statistic_between_any_limits_by_enumeration(inner: s
         for low, high in [(0, 1), (0, 6), (2, 4), (5, 6)]
     ]
     assert min(found) >= 0.95 - 1e-6
-    wide = made(inner, x=SMALL, epsilon=0.8)
+    wide = made(inner, x=SMALL, epsilon={"mean": 0.8, "sum": 1.6}[inner])
     assert held_by(wide, ROWS[-1], 0, 6) >= 0.95 - 1e-6
     assert held_by(wide, ROWS[-1], 0, 6, wrong=0.9) < 0.95  # control: a tenth too short
 
@@ -382,7 +382,7 @@ def test_intervals_of_whole_draws_hold_the_statistic_of_the_clamped_rows(
     x = {"kind": "number", "range": [0, 200], "step": 1}
     plan = made(*inner, share=0.1, x=x, epsilon=1, rows={"max": 900, "expected": 300})
     measurement, draw = parts(plan)
-    pick, count = np.random.default_rng(7), sized(1_000, 10_000)
+    pick, count = np.random.default_rng(7), sized(700, 10_000)
     values = np.minimum(np.floor(pick.exponential(5, 300)), 40)
     exact = cells_of(plan, answer_of(plan, table(tuple(values)), DuckDBEngine()))[0]
     raw = draw.draw(np.repeat(exact, count, axis=0), ReplayBits("whole"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.kernels.laplace import mean_excess
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
+from tests.sizes import some
 
 
 def expectation(q: int, low: int, high: int, r: Fraction, beyond: Fraction) -> Fraction:
@@ -66,8 +68,9 @@ def chances(law: GridLaw, q: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     return np.array(list(pmf)), np.array([float(p) for p in pmf.values()])
 
 
-@pytest.mark.parametrize("gap", [False, True])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(4)])
+@pytest.mark.parametrize(
+    ("epsilon", "gap"), some(product([Fraction(1, 4), Fraction(1), Fraction(4)], [False, True]), 5)
+)
 def test_every_additive_law_has_an_unbiased_companion_and_others_have_none(
     epsilon: Fraction, *, gap: bool
 ) -> None:

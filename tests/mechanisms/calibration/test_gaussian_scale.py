@@ -180,7 +180,7 @@ def test_anisotropic_boxes_match_brute_force(
     assert np.allclose(np.array(m.scales) / m.scales[0], np.array(ratios) / ratios[0])
 
 
-@pytest.mark.parametrize("caps", [[4, 3], [2, 5], [2, 4.4], [8, 2], [0, 8]])
+@pytest.mark.parametrize("caps", some([[4, 3], [2, 4.4], [2, 5], [8, 2], [0, 8]], 2))
 def test_an_l2_and_a_per_coordinate_sensitivity_need_less_than_either(caps: list[float]) -> None:
     radius = 20**0.5
     both = BoundedGaussian.calibrate(
@@ -329,5 +329,5 @@ class TestErrata:
 
 def test_highest_finds_interior_maxima() -> None:
     found = highest(lambda x: np.sin(7 * x) * np.exp(-x), [0.0, 0.5, 2.0])
-    grid = np.linspace(0, 2, 2_000_001)
+    grid = np.linspace(0, 2, 500_001)
     assert found == pytest.approx(float((np.sin(7 * grid) * np.exp(-grid)).max()), abs=1e-10)

@@ -19,8 +19,9 @@ from dprelease.mechanisms.law import rho_upper
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, renyi_rate, worst_ratio
+from tests.sizes import whole
 
-PLANS = [p for p in corpus(80) if p.allowed.hull_steps > 0]
+PLANS = [p for p in corpus(whole(40, 80)) if p.allowed.hull_steps > 0]
 INTERVAL = GridRequest(GridSet.from_runs([(0, 100)]), 10, Fraction(1))
 
 

@@ -22,9 +22,10 @@ from dprelease.mechanisms.law import GridRequest, grid_laws, law_from_json
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import EPSILONS, hull
+from tests.sizes import whole
 
 
-def plans(count: int = 80) -> list[GridRequest]:
+def plans(count: int = whole(48, 80)) -> list[GridRequest]:
     pick = random.Random("reflected")
     out = []
     for i in range(count):
@@ -87,7 +88,7 @@ def enclosures(n: int, rate: Fraction) -> tuple[list[list[Fraction]], list[list[
 
 def test_the_loss_is_within_epsilon_in_rationals_over_all_hull_pairs() -> None:
     small = [(r, law) for r, law in LAWS if law.allowed.hull_steps <= 12]
-    assert len(small) >= 60
+    assert len(small) >= whole(36, 60)
     for request, law in small:
         n = law.allowed.hull_steps
         low, high = enclosures(n, law.noise.rate)
