@@ -23,7 +23,7 @@ from dprelease.engines.typed_sql import try_cast
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from tests.sizes import some
+from tests.sizes import FULL
 
 X = Column("x", Kind.integer)
 PERSON = Column("person", Kind.identifier)
@@ -108,17 +108,19 @@ def table(rng: random.Random, kind: pa.DataType, low: int, high: int) -> pa.Tabl
     )
 
 
-@pytest.mark.parametrize("kind", some(TYPES, 3), ids=str)
+@pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_whole_numbers_of_every_type_are_clipped_as_doubles_are(kind: pa.DataType) -> None:
     rng = random.Random(str(kind))
     nonzero = 0
-    for low, high in RANGES:
+    # every range with types of every other width, signed and not
+    ranges = RANGES if FULL else RANGES[TYPES.index(kind) // 2 % 2 :: 2]
+    for low, high in ranges:
         source = as_source(table(rng, kind, low, high))
         gaps = rng.choice([[], [(low + 2, high - 2)]])
         asked = query(KEYS["other"], low, high, gaps=gaps, default=rng.choice([None, 3]))
         nonzero += any(map(any, agree(source, asked)))
         agree(source, query(KEYS["drop"], low, high, user="person", max_rows=2))
-    assert nonzero == len(RANGES)
+    assert nonzero == len(ranges)
 
 
 def test_an_unsigned_number_that_no_bigint_holds_is_clipped_and_not_null(

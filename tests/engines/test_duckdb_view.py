@@ -23,7 +23,8 @@ from dprelease.query.read_view import parse_view
 from dprelease.query.view import UNPROVEN, View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from tests.sizes import whole
+from tests.sizes import FULL, some
+from tests.sizes import whole as times
 
 COLUMNS = (
     Column("pid", Kind.identifier),
@@ -82,16 +83,16 @@ def query(found: View, **changes: Any) -> BoundedQuery:
 
 
 def visits(rng: random.Random, count: int) -> pa.Table:
-    def some(values: list[Any]) -> list[Any]:
+    def any_of(values: list[Any]) -> list[Any]:
         return [rng.choice([*values, None]) for _ in range(count)]
 
     code: list[Any] = rng.choice([[1, 2, 3, 9], [1.0, 2.0, 3.0], ["1", "2", "x"]])
     return pa.table(
         {
-            "pid": pa.array(some(["a", "b", "c"]), pa.string()),
-            "postcode": some(code),
-            "year": some([2020, 2021]),
-            "age": some([5, 15, 25, 45, 200]),
+            "pid": pa.array(any_of(["a", "b", "c"]), pa.string()),
+            "postcode": any_of(code),
+            "year": any_of([2020, 2021]),
+            "age": any_of([5, 15, 25, 45, 200]),
         }
     )
 
@@ -141,8 +142,8 @@ def sums(engine: Any, source: Any, task: BoundedQuery) -> Any:
 def test_the_engines_agree(kind: str, tmp_path: Path) -> None:
     nonzero = 0
     # a CSV column that the schema does not declare is text: no arithmetic with it
-    views = VIEWS if kind != "csv" else [VIEWS[2], VIEWS[4]]
-    for seed, sql in enumerate(views * whole(1, 2)):
+    views = {"arrow": VIEWS, "csv": [VIEWS[2], VIEWS[4]]}.get(kind, some(VIEWS, 2))
+    for seed, sql in enumerate(views * times(1, 2)):
         rng = random.Random(seed)
         source = sources(visits(rng, (25, 25, 1, 40)[seed % 4]), tmp_path, kind)
         user = rng.choice([None, "pid"])
@@ -166,6 +167,8 @@ def test_one_private_row_moves_one_row_of_the_view(sql: str, tmp_path: Path) -> 
         fewer = pa.concat_tables([table.slice(0, gone), table.slice(gone + 1)])
         less = sums(DuckDBEngine(), sources(fewer, tmp_path), task)[:, 0]
         moved.append(int(np.abs(whole - less).sum()))
+        if not FULL and gone > 2 and max(moved):
+            break
     assert max(moved) == 1
     if kept:
         assert int(whole.sum()) == 30

@@ -38,7 +38,7 @@ from tests.engines.postgres_server import binaries, server, start, stop
 from tests.engines.postgres_tables import load, table
 from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
 from tests.several_tables import BOTH, TREE, people, schema
-from tests.sizes import whole
+from tests.sizes import FULL, whole
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.skipif(
     reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 
-TABLES = whole(8, 3000)
+TABLES = whole(5, 3000)
 NUMERIC = PostgresType("numeric", Physical.exact, scaled=True)
 TEXT = PostgresType("text", Physical.text)
 DOUBLE = PostgresType("float8", Physical.float)
@@ -299,6 +299,13 @@ CONSTANT = {
 }  # fmt: skip
 
 
+def users(kind: Kind, stored: str) -> list[str | None]:
+    """Return whether the column is asked, as the unit too or not: every type is, of some kind."""
+    if FULL or list(FITTING[kind]).index(stored) % 4 == 0:
+        return [None, "x"]
+    return ["x"] if kind is Kind.identifier else [None]
+
+
 @pytest.mark.parametrize("kind", FITTING)
 def test_every_stored_type_answers_like_the_reference_whatever_the_cell(
     dsn: str, kind: Kind
@@ -309,7 +316,7 @@ def test_every_stored_type_answers_like_the_reference_whatever_the_cell(
             connection.execute(f"CREATE TABLE cells (x {stored})")
             for text in STORED[stored]:
                 connection.execute(f"INSERT INTO cells VALUES (%s::{stored})", [text])
-            for user in (None, "x"):
+            for user in users(kind, stored):
                 query = _cells(kind, user)
                 PostgresEngine().preflight(table(dsn, "cells"), query)
                 found = answer(PostgresEngine(), table(dsn, "cells"), query)
@@ -378,7 +385,7 @@ def long(dsn: str) -> str:
 def test_one_long_cell_is_a_missing_value_and_ends_no_release(
     dsn: str, long: str, kind: Kind
 ) -> None:
-    for user in (None, "x"):
+    for user in (None, "x") if FULL or kind in {Kind.number, Kind.identifier} else (None,):
         rows, *_ = answer(PostgresEngine(), table(dsn, long), _cells(kind, user))[0]
         assert rows == (2 if user is None else 1), (kind, user)
 

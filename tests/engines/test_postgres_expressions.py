@@ -24,7 +24,7 @@ from dprelease.schema.column import Column, Kind
 from dprelease.testing.engines import answer
 from tests.engines.postgres_server import binaries, server
 from tests.engines.postgres_tables import load, table
-from tests.sizes import some
+from tests.sizes import FULL
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
@@ -120,11 +120,8 @@ def test_every_operator_and_function_answers_as_everywhere(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         load(connection, rows, "language")
     read = tuple(parse_condition(text, COLUMNS, origin="test") for text in CONDITIONS)
-    for where in (
-        None,
-        read[0],
-        parse_condition("not (x % y > 0) or flag", COLUMNS, origin="test"),
-    ):
+    last = parse_condition("not (x % y > 0) or flag", COLUMNS, origin="test")
+    for where in (read[0], None, last) if FULL else (None, last):
         query = asked(read, where)
         PostgresEngine().preflight(table(dsn, "language"), query)
         found = answer(PostgresEngine(), table(dsn, "language"), query)
@@ -142,23 +139,25 @@ EXTREMES = [0.0, 5e-324, 1e-310, 1e-200, 1e-160, 1e-150, 0.1, 1.0, 3.0, 1e150, 1
 
 @pytest.mark.parametrize(
     "text",
-    some(
-        [
-            "x + y",
-            "x - y",
-            "x * y",
-            "x / y",
-            "x % y",
-            "x % 2.5",
-            "(x * y) / y",
-            "x + y + 1 - y",
-            "(x / y) % (x - y)",
-        ],
-        2,
-    ),
+    [
+        "x + y",
+        "x - y",
+        "x * y",
+        "x / y",
+        "x % y",
+        "x % 2.5",
+        "(x * y) / y",
+        "x + y + 1 - y",
+        "(x / y) % (x - y)",
+    ],
 )
 def test_arithmetic_raises_for_no_doubles_and_is_pythons(dsn: str, text: str) -> None:
-    pairs = [(s * a, t * b) for a in EXTREMES for b in EXTREMES for s in (1, -1) for t in (1, -1)]
+    pairs = [
+        (s * a, t * b)
+        for n, (a, b) in enumerate(itertools.product(EXTREMES, repeat=2))
+        for s in ((1, -1) if FULL else (1 - 2 * (n % 2),))  # a sign and its mirror image are alike
+        for t in (1, -1)
+    ]
     columns = {name: Column(name, Kind.number) for name in "xy"}
     expression = parse_expression(text, columns, origin="test")
     values = [evaluate(expression, {"x": x, "y": y}) for x, y in pairs]

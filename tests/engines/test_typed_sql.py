@@ -87,8 +87,9 @@ def test_bytes_are_read_as_every_kind(kind: Kind, where: str, rows: int, tmp_pat
 def test_instants_out_of_range_are_null(
     stored: str, unit: str, odd: list[int], tmp_path: Path
 ) -> None:
-    alone = odd if FULL else odd[:1]  # each by itself in `make evidence`
-    for cells in ([0, 1, 1], *([0, 1, 1, one] for one in alone), [0, 1, 1, *odd]):
+    others = [[], *([one] for one in odd)] if FULL else []  # each by itself in `make evidence`
+    for more in (*others, odd):
+        cells = [0, 1, 1, *more]
         source = table(stored, pa.array(cells, pa.int64()).view(pa.timestamp(unit)), tmp_path)
         for kind in some((Kind.identifier, Kind.category, Kind.node), 3):
             assert counted(source, Column("x", kind), user="x") == [[3, 2], [3, 2]]
@@ -141,6 +142,6 @@ def test_a_decimal_is_a_boolean_where_it_is_one_or_zero_exactly(kind: str, tmp_p
     for where, wanted in (
         ("x", len([a for a in answers if a == "1"])),
         ("not x", 1),
-        ("x is null", len(others) + 1),
+        *([("x is null", len(others) + 1)] if FULL else []),
     ):
         assert counted(source, column, where) == [[wanted, wanted]] * 2, (kind, where)

@@ -12,6 +12,9 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -113,12 +116,19 @@ def rgb(text: str) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", text)[:3]]
 
 
+@cache
+def measured(width: int, *flags: str):
+    """Return where the pictures of the report are, at this width."""
+    with tempfile.TemporaryDirectory() as folder:
+        return said(Path(folder), MEASURE % (width, escaping.escape(report())), *flags)
+
+
 @pytest.mark.parametrize(
     ("width", "flags"), [(1200, ()), (500, DARK)], ids=["desktop, light", "phone, dark"]
 )
 def test_every_picture_is_drawn_inside_the_page(width, flags, tmp_path):
     page = report()
-    found = said(tmp_path, MEASURE % (width, escaping.escape(page)), *flags)
+    found = measured(width, *flags)
     assert found["width"] <= width  # nothing sticks out: tables scroll inside their own box
     assert len(found["plots"]) == 1 + 4 + 3 + 2 + 1  # budget, statistics, bins, prices, burn-down
     assert found["tables"] == 1 + 5 + 1 + 1 + 1
@@ -145,7 +155,7 @@ def seen(folder, page: str, found, width: int, *flags: str):
 
 def test_twin_pictures_with_nothing_in_them(tmp_path):
     whole = report()
-    found = said(tmp_path, MEASURE % (1200, escaping.escape(whole)))
+    found = measured(1200)
     empty = re.sub(r"<(?:rect|line|circle|path)[^>]*/>", "", whole)
     assert all(accent < 3 for _, (accent, _) in seen(tmp_path, empty, found, 1200))
 

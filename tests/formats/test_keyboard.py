@@ -102,27 +102,22 @@ def test_what_folds_opens_and_closes_by_key(browser):
     assert browser.press("Enter")["open"] is before
 
 
-def test_the_slider_of_the_plan_moves_by_arrows_and_says_what_it_means(tmp_path):
-    opened = Browser(tmp_path, plan_page(tmp_path).as_uri())
-    try:
-        found = opened.press("Tab")
-        while found["tag"] != "INPUT":
-            found = opened.press("Tab")
-        said = opened.evaluate("document.getElementById('meaning').textContent")
-        moved = opened.press("ArrowRight")
-        assert int(moved["value"]) == int(found["value"]) + 1
-        assert opened.evaluate("document.getElementById('meaning').textContent") != said
-    finally:
-        opened.close()
+@pytest.mark.parametrize("opened", ["plan"], indirect=True)
+def test_the_slider_of_the_plan_moves_by_arrows_and_says_what_it_means(browser):
+    found = browser.press("Tab")
+    while found["tag"] != "INPUT":
+        found = browser.press("Tab")
+    said = browser.evaluate("document.getElementById('meaning').textContent")
+    moved = browser.press("ArrowRight")
+    assert int(moved["value"]) == int(found["value"]) + 1
+    assert browser.evaluate("document.getElementById('meaning').textContent") != said
 
 
-def test_a_page_that_keys_cannot_use_would_be_noticed(tmp_path):
+@pytest.mark.parametrize("opened", ["report"], indirect=True)
+def test_a_page_that_keys_cannot_use_would_be_noticed(browser, tmp_path):
     broken = report().replace("<summary", '<summary tabindex="-1"', 1)
     (tmp_path / "broken.html").write_text(broken, encoding="utf-8")
-    opened = Browser(tmp_path, (tmp_path / "broken.html").as_uri())
-    try:
-        expected = opened.evaluate(f"{SHOWN}.map((e) => e.tagName)")
-        seen = [opened.press("Tab")["tag"] for _ in expected]
-        assert seen != expected
-    finally:
-        opened.close()
+    browser.open((tmp_path / "broken.html").as_uri())
+    expected = browser.evaluate(f"{SHOWN}.map((e) => e.tagName)")
+    seen = [browser.press("Tab")["tag"] for _ in expected]
+    assert seen != expected
