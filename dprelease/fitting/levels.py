@@ -180,6 +180,7 @@ class _Trial:
         self.fitted = fitted_variances(structure)
         self.goals: dict[str, float] = {}
         self._known: dict[tuple[str, Fraction], float] = {}
+        self._at: dict[tuple[str, int | None], float | None] = {}
         part = Fraction(1, max(1, len(self.paid)))
         self.alone = {
             name: own_variance(kind, budget, part, sensitivities[name]) for name in self.names
@@ -200,6 +201,21 @@ class _Trial:
             out[name] = self._known[name, share] if measured else None
         return out
 
+    def _own_at(self, parts: Mapping[str, int]) -> dict[str, float | None]:
+        """Return `own` at these parts: no share is made twice."""
+        for key in ((name, parts.get(name)) for name in self.names):
+            if key not in self._at:
+                name, n = key
+                share = (
+                    self.left * n / PARTS if n is not None else self.fixed.get(name, Fraction(0))
+                )
+                moved = self.sensitivities[name]
+                measured = share > 0 or not moved
+                self._at[key] = (
+                    own_variance(self.kind, self.budget, share, moved) if measured else None
+                )
+        return {name: self._at[name, parts.get(name)] for name in self.names}
+
     def judged(self, after: Mapping[str, float]) -> float:
         return sum(
             self.weights.get(name, 1.0) * after[name] / alone
@@ -208,7 +224,7 @@ class _Trial:
         )
 
     def worth(self, parts: Mapping[str, int]) -> float:
-        after = self.fitted(self.own(self.shares(parts)))
+        after = self.fitted(self._own_at(parts))
         missed = [max(0.0, after[name] / goal - 1) for name, goal in self.goals.items()]
         return self.judged(after) + _MISSED * sum(m * m for m in missed)
 
@@ -228,7 +244,15 @@ def _searched(
         some for n in range(len(others), -1, -1) for some in itertools.combinations(others, n)
     ]
     tried = [*subsets[: starts - 1], subsets[-1]]
-    found = [_exchanged(_equal([*some, *always], free), always[0], worth) for some in tried]
+    known: dict[tuple[int, ...], float] = {}  # several starts end at the same parts
+
+    def once(parts: Mapping[str, int]) -> float:
+        key = tuple(parts[name] for name in free)
+        if key not in known:
+            known[key] = worth(parts)
+        return known[key]
+
+    found = [_exchanged(_equal([*some, *always], free), always[0], once) for some in tried]
     return min(found, key=lambda one: (round(one[0], 12), sorted(one[1].items())))[1]
 
 
