@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import lru_cache
 
 from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
@@ -17,7 +18,7 @@ from dprelease.budget.declarations import declared, timeline_of, total
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
 from dprelease.budget.stored import state
-from dprelease.budget.timeline import ALWAYS
+from dprelease.budget.timeline import ALWAYS, Instants
 
 __all__ = [
     "charged",
@@ -162,8 +163,13 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
         " WHERE dataset = ? ORDER BY seq",
         (dataset,),
     ).fetchall():
-        body = json.loads(text) if apart or concentrated else {}
-        instants = Entry.from_json(body["entry"]).instants if apart else ALWAYS
-        rho = int(body["nano_rho"]) if concentrated else 0
+        instants = _instants(text) if apart else ALWAYS
+        rho = int(json.loads(text)["nano_rho"]) if concentrated else 0
         out.append(Charge(instants, Cost(int(nano), int(atto)), rho))
     return out
+
+
+@lru_cache(maxsize=4096)
+def _instants(body: str) -> Instants:
+    """Return the instants of a debit's event; a charge reads every event of its dataset, several times."""
+    return Entry.from_json(json.loads(body)["entry"]).instants

@@ -38,6 +38,7 @@ from tests.budget.samples import (
 from tests.budget.timed import ROW, WEEKLY, timed_ledger, weeks
 from tests.end_to_end.projects import tree
 from tests.engines.postgres_server import binaries, server
+from tests.rules_alone import rules_alone
 from tests.sizes import whole
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -46,6 +47,12 @@ pytestmark = pytest.mark.skipif(
     reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 TENTH = Fraction(1, 10)
+
+
+@pytest.fixture(autouse=True)
+def built_in_rules_only():
+    with rules_alone():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +142,7 @@ def test_the_protocol_is_the_same(test, place, tmp_path, monkeypatch):
 OF_WEEKS = (
     test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair,
     test_timed_ledger.test_months_beside_weeks_cost_their_own_epsilon_more,
+    test_timed_ledger.test_rho_is_added_up_by_interval,
 )
 """Of twelve weeks with every change: each is a transaction of a server."""
 

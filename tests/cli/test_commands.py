@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from typer.testing import CliRunner
@@ -31,6 +32,13 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
+@cache
+def help_of(*name):
+    result = invoke(*name, "--help")
+    assert result.exit_code == 0
+    return result.output
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clinic")
@@ -42,9 +50,7 @@ def project(tmp_path_factory):
 
 @pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
 def test_help_shows_an_example_that_names_the_command(name):
-    result = invoke(*name, "--help")
-    assert result.exit_code == 0
-    text = " ".join(result.output.split())
+    text = " ".join(help_of(*name).split())
     assert f"Example: dprelease {' '.join(name)}" in text
 
 
@@ -240,7 +246,7 @@ def test_the_installed_command_answers(tmp_path):
 def test_examples_in_help_parse():
     """The example's options exist: each is parsed with `--help` appended."""
     for name in COMMANDS:
-        text = " ".join(invoke(*name, "--help").output.replace("│", " ").split())
+        text = " ".join(help_of(*name).replace("│", " ").split())
         example = re.split("[╭┌]", text.split("Example: dprelease ")[1])[
             0
         ]  # before the options' box

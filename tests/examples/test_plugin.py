@@ -20,6 +20,7 @@ from dprelease.testing import check_aggregate, check_engine, check_format, check
 from dprelease.verification import verify
 from tests.end_to_end.projects import repeatable
 from tests.examples.plugin import SOURCE, use
+from tests.rules_alone import rules_alone
 from tests.sizes import whole
 
 SCHEMA = """
@@ -58,6 +59,12 @@ def project(tmp_path):
     rows = [f"u{i},{'north' if i % 3 else 'south'},{i % 101}" for i in range(180)]
     (tmp_path / "people.csv").write_text("\n".join(["who,place,age", *rows]), encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def built_in_rules_only():
+    with rules_alone():
+        yield
 
 
 @pytest.fixture
