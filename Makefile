@@ -38,7 +38,7 @@ SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/formats \
 	tests/series $(wildcard tests/test_*.py)
 
-# These take a third of the time of those folders: they use a server, copies of the tree, many whole plans, quadrature.
+# These take half of the time of those folders: they use a server, a browser, copies of the tree, many whole plans, quadrature.
 SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests/meta/test_add_a_kind.py \
 	tests/query/test_wide_view.py tests/planning/test_table_goals.py tests/planning/test_natural.py \
 	tests/mechanisms/calibration tests/mechanisms/certifiers tests/mechanisms/test_law.py tests/mechanisms/test_bounded_laplace.py \
@@ -47,7 +47,10 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 	tests/schema/importers tests/planning/test_linear_work.py tests/query/test_cleaning.py tests/test_during.py tests/budget/test_timed_ledger.py \
 	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/planning/test_informative.py \
 	tests/aggregates/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py \
-	tests/meta/test_distribution.py tests/planning/test_recursive_quantiles.py tests/measurements/test_winsorised.py
+	tests/meta/test_distribution.py tests/planning/test_recursive_quantiles.py tests/measurements/test_winsorised.py \
+	tests/formats/test_html_browser.py tests/formats/test_keyboard.py tests/meta/test_types.py tests/schema/test_domain.py \
+	tests/measurements/test_ranks.py tests/measurements/test_of_scalar.py tests/measurements/test_centred_squares.py \
+	tests/mechanisms/kernels/test_noise.py tests/mechanisms/forms/test_recursive_scores.py tests/mechanisms/boundaries/test_remap.py
 
 # Python keeps its compiled files, whatever the shell's environment says. Otherwise each of the hundred or so
 # short processes of the tests would compile the library again.
