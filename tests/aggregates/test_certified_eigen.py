@@ -59,6 +59,7 @@ def test_lapack_and_exact_inertias_agree_within_twice_the_bound(matrix):
         )
 
 
+@settings(max_examples=whole(35, 100))
 @given(square)
 def test_inertia_counts_negative_eigenvalues(matrix):
     a = symmetric(matrix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -190,8 +191,13 @@ def test_a_step_of_the_statistic_is_not_a_step_of_its_cell(monkeypatch: pytest.M
 
 def test_only_a_standard_deviation_of_a_public_number_of_rows_is_one() -> None:
     """Of the library's statistics; whoever writes another one finds it here."""
-    found = set()
+    found, seen = set(), set()
     for schema in cases().values():
+        release = {k: v for k, v in schema["release"].items() if k not in ("epsilon", "delta")}
+        asked = json.dumps({**schema, "release": release}, sort_keys=True, default=str)
+        if asked in seen:
+            continue  # how much is spent changes no layout
+        seen.add(asked)
         table = Schema.from_dict(schema)
         try:
             blocks = layouts.layout(resolve(table, merge_release(table)))

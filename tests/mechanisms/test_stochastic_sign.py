@@ -13,6 +13,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms import GridRequest, StochasticSign, law_from_json
 from dprelease.schema.domain import GridSet
+from tests.sizes import whole
 
 M = StochasticSign(scale=0.5)
 
@@ -50,7 +51,7 @@ def test_the_cost_in_zcdp_and_gdp_is_that_of_the_sign() -> None:
 def test_what_is_drawn_is_symmetric() -> None:
     release = M.on_grid(Fraction(1, 5))
     assert release.rho(1) == Fraction(25, 14)  # 5 steps; 6.25 steps squared, rounded up to 7
-    count = 20_000
+    count = whole(10_000, 20_000)
     for q in (0.05, 0.3):
         up = release.draw_with(np.full(count, q), ReplayBits("sign"))
         down = release.draw_with(np.full(count, -q), ReplayBits("other"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import mpmath as mp
 import numpy as np
@@ -15,11 +16,13 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
+from tests.sizes import some
 
 
-@pytest.mark.parametrize("square", [1, 4, 30])
-@pytest.mark.parametrize("change", [(1, 0), (2, 1), (3, 3)])
-@pytest.mark.parametrize("alpha", [1.01, 2.0, 7.5])
+@pytest.mark.parametrize(
+    ("square", "change", "alpha"),
+    some(product([1, 4, 30], [(1, 0), (2, 1), (3, 3)], [1.01, 2.0, 7.5]), 4),
+)
 def test_the_renyi_divergence_of_a_vector_is_at_most_rho_alpha(
     square: int, change: tuple[int, int], alpha: float
 ) -> None:
@@ -80,7 +83,7 @@ def test_two_samplers_draw_the_same_law_at_the_border() -> None:
     assert stats.ks_2samp(small, wide * 1.3).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("bits", [100, 104, 300])
+@pytest.mark.parametrize("bits", some([100, 104, 300], 2))
 def test_huge_scales_are_drawn(bits: int) -> None:
     cells = GaussianCells(1, 2**bits)
     drawn = cells.sample(300, ReplayBits("huge"))
