@@ -191,7 +191,8 @@ def test_a_step_of_the_statistic_is_not_a_step_of_its_cell(monkeypatch: pytest.M
 
 def test_only_a_standard_deviation_of_a_public_number_of_rows_is_one() -> None:
     """Of the library's statistics; whoever writes another one finds it here."""
-    found, seen = set(), set()
+    found = set()
+    seen: set[str] = set()
     for schema in cases().values():
         release = {k: v for k, v in schema["release"].items() if k not in ("epsilon", "delta")}
         asked = json.dumps({**schema, "release": release}, sort_keys=True, default=str)

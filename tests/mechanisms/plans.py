@@ -39,13 +39,21 @@ def hull(allowed: GridSet) -> range:
 
 
 def worst_ratio(pmfs: dict[int, dict[int, Any]], distance: int) -> Any:
-    """Return the largest P(y | q) / P(y | q') over all pairs at most `distance` apart, exactly."""
+    """Return the largest P(y | q) / P(y | q') over all pairs at most `distance` apart, exactly.
+
+    Floats tell only which quotients are far below the largest: those are not divided exactly.
+    """
     worst: Any = 0
+    floats = {q: {y: float(w) for y, w in p.items()} for q, p in pmfs.items()}
+    about = 0.0
     for q, p in pmfs.items():
         for other in range(q - distance, q + distance + 1):
             if other in pmfs and other != q:
-                r = pmfs[other]
-                worst = max(worst, max(w / r[y] for y, w in p.items()))
+                r, near = pmfs[other], floats[other]
+                for y, w in floats[q].items():
+                    if near[y] < 1e-290 or w > about * near[y]:
+                        worst = max(worst, p[y] / r[y])
+                        about = float(worst) * (1 - 1e-9)
     return worst
 
 
