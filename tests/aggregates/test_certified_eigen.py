@@ -42,7 +42,7 @@ def test_path_and_complete_graph_have_their_closed_forms():
     assert tau < 1e-9
 
 
-@settings(max_examples=whole(35, 100))
+@settings(max_examples=whole(20, 100))
 @given(square)
 def test_lapack_and_exact_inertias_agree_within_twice_the_bound(matrix):
     a = symmetric(matrix)

@@ -67,7 +67,7 @@ def below(hits: int, level: float, groups: int = GROUPS) -> float:
 @pytest.mark.parametrize(("count", "rho"), [(4000, 0.0), (20_000, 0.6)])
 def test_a_covariance_is_covered_and_not_by_far_too_much(count: int, rho: float, side: int) -> None:
     exact = cells(*rows(count, rho), side)
-    groups = GROUPS if count == 20_000 else whole(500, GROUPS)  # few rows need many quantiles
+    groups = GROUPS if count == 20_000 else whole(400, GROUPS)  # few rows need many quantiles
     raw = drawn(exact, f"cov {count} {side}", groups)
     cov, _ = truth(exact, side)
     low, high = covariance_interval(raw, SCALE * 1000.0, 0.95)
@@ -120,7 +120,7 @@ def test_no_signal_gives_everything() -> None:
 
 
 def test_always_a_valid_interval() -> None:
-    raw = np.random.default_rng(5).normal(0, 40, (whole(150, 2000), 9))
+    raw = np.random.default_rng(5).normal(0, 40, (whole(80, 2000), 9))
     for low, high, reach in (
         (*covariance_interval(raw, 3.0, 0.95), 0.25),
         (*covariance_interval(raw[:, :4], 3.0, 0.95), 0.25),

@@ -21,6 +21,7 @@ from dprelease.sensitivity import bound, cell_rows
 from tests.contracts.brute_cases import matrix
 from tests.contracts.test_sensitivities import AGGREGATES, OPTIONS
 from tests.planning.requests import asked
+from tests.sizes import some
 
 COLUMNS = {
     "across zero": {"range": [-3, 4], "step": 1},
@@ -67,9 +68,9 @@ def statistic(name: str, rows: tuple[Fraction, ...], edges: tuple[Fraction, ...]
     return [chosen[name]]
 
 
-@pytest.mark.parametrize("public", [False, True])
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize(
+    ("name", "column", "public"), some(itertools.product(AGGREGATES, COLUMNS, [False, True]), 3)
+)
 def test_exact_cells_finish_to_the_statistic(name: str, column: str, public: bool) -> None:
     declared: dict[str, Any] = {"kind": "number", **COLUMNS[column]}
     low, high = (Fraction(str(e)) for e in declared["range"])

@@ -47,7 +47,7 @@ def costs(noise: Noise, allowed: GridSet, raw: int, power: int) -> dict[int, flo
 @pytest.mark.parametrize("kind", ["median", "mean"])
 def test_every_table_entry_has_the_smallest_posterior_cost(kind: remap.Remap) -> None:
     power = 1 if kind == "median" else 2
-    for law in laws()[: whole(30, 120)]:
+    for law in laws()[: whole(30, 1_000)]:
         noise, allowed = law.noise, law.allowed
         margin = 2 * noise.period + 5
         raws = np.arange(allowed.lower - margin, allowed.upper + margin + 1)

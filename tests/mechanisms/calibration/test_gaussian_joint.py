@@ -189,7 +189,7 @@ def test_calibration_on_boxes() -> None:
         (Box([(0, 10), (0, 8)]), [0.5, 0.5]),
         (Box([(0, 1)] * 3), [0.1, 0.1, 0.2]),
     )
-    for domain, sensitivity in some(cases, 2):
+    for domain, sensitivity in some(cases, 3):
         m = BoundedGaussian.calibrate(domain, sensitivity=sensitivity, epsilon=1, delta=1e-3)
         assert 0.998e-3 <= m.delta(epsilon=1, sensitivity=sensitivity) <= 1e-3
         less = BoundedGaussian(domain, scale=[s * 0.999 for s in m.scales])

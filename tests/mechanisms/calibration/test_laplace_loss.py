@@ -112,10 +112,10 @@ def test_intervals_and_half_lines_from_the_smallest_to_the_largest() -> None:
 
 
 def test_random_unions_never_exceed_epsilon_and_waste_nothing() -> None:
-    """400 unions (26 in every run), both kinds of answers: loss at most epsilon at every pair of the judge's list."""
+    """400 unions (16 in every run), both kinds of answers: loss at most epsilon at every pair of the judge's list."""
     pick = random.Random("unions")
     with mp.workdps(50):
-        for i in range(whole(26, 400)):
+        for i in range(whole(16, 400)):
             domain, answers = random_union(pick), ("hull", "domain")[i % 2]
             sensitivity = float(domain.width) * 10 ** pick.uniform(-6, 0.1)
             epsilon = 10 ** pick.uniform(-6, 1)

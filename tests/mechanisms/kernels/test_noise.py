@@ -22,6 +22,7 @@ from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridRequest
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
+from tests.sizes import some
 
 Noise = StaircaseNoise | DiscreteLaplaceNoise
 DRAWS = 60_000
@@ -148,15 +149,20 @@ def test_a_float_rate_just_above_the_exact_one_shows_in_the_certificate() -> Non
 
 @pytest.mark.parametrize(
     "rate",
-    [
-        Fraction(2**60 + 1, 2**61 + 3),  # an ordinary scale in long numbers: every output is seen
-        Fraction(2**58 + 1, 2**58),
-        Fraction(1, 2**52 + 1),
-        Fraction(1, 2**70),
-        Fraction(2**64 - 1, 10**37),
-        Fraction(1, 25 * 10**16),  # a payroll in cents, squared, at epsilon 0.01
-        Fraction(7, 10**60),
-    ],
+    some(
+        [
+            Fraction(
+                2**60 + 1, 2**61 + 3
+            ),  # an ordinary scale in long numbers: every output is seen
+            Fraction(2**58 + 1, 2**58),
+            Fraction(1, 2**52 + 1),
+            Fraction(1, 2**70),
+            Fraction(2**64 - 1, 10**37),
+            Fraction(1, 25 * 10**16),  # a payroll in cents, squared, at epsilon 0.01
+            Fraction(7, 10**60),
+        ],
+        2,
+    ),
 )
 def test_rates_of_integers_of_any_size_are_drawn_exactly(rate: Fraction) -> None:
     noise = CellNoise(1, Fraction(64), DiscreteLaplaceNoise(rate))
