@@ -75,7 +75,7 @@ def test_sql_and_the_calendar_agree_on_every_interval(zone):
     for every in EXAMPLES if zone in whole else ["day"]:
         per = Intervals("t", every, zone)
         stretches, asked = None, moments
-        if every != "day" and not FULL:  # of longer intervals the stretches of some years
+        if not FULL and (every != "day" or zone not in ZONES[:3]):  # the stretches of some years
             start, end = datetime(1993, 1, 1, tzinfo=UTC), datetime(2014, 1, 1, tzinfo=UTC)
             stretches = per.stretches(start, end)
             asked = [m for m in moments if start <= m < end]
@@ -119,7 +119,7 @@ def test_a_window_meets_whole_intervals():
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_an_instant_lies_in_the_interval_that_names_it(zone):
-    for moment in odd_instants(zone)[7::97]:
+    for moment in odd_instants(zone)[7 :: 97 if FULL else 29]:
         for every in EXAMPLES:
             low, high = intervals_met(moment, moment + timedelta(microseconds=1), every, zone)
             assert low is None or low <= moment

@@ -34,6 +34,7 @@ from dprelease.schema.domain import Domain
 from tests.engines import own_java
 from tests.engines import test_digits as digits
 from tests.engines.spark_session import needs_spark, session
+from tests.sizes import FULL
 
 ROOT = Path(__file__).parents[2]
 SITE = Column("site", Kind.category, values=("a", "b", "1.20", "0.0000001"))
@@ -334,8 +335,15 @@ def test_importing_the_engine_imports_no_spark() -> None:
 
 
 @needs_spark
-@pytest.mark.parametrize("top", [5 * 10**7, 2**53])
-@pytest.mark.parametrize("more", [{}, {"user": "u", "max_rows": 3, "max_groups": 2}])
+@pytest.mark.parametrize(
+    ("top", "more"),
+    [
+        (top, {"user": "u", "max_rows": 3, "max_groups": 2} if by_user else {})
+        for top in (5 * 10**7, 2**53)
+        for by_user in (False, True)
+        if FULL or by_user == (top == 2**53)
+    ],
+)
 def test_sums_wider_than_a_decimal_are_those_of_the_reference(
     top: int, more: dict[str, Any]
 ) -> None:
