@@ -6,6 +6,7 @@ pixels of the screenshot. Chromium is the only library.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import html as escaping
 import json
@@ -23,8 +24,8 @@ from dprelease.formats.json_ import build_manifest
 from dprelease.schema.domain import Domain
 from dprelease.validate.rules import check
 from tests.formats import releases
+from tests.formats.browser_keys import CHROMIUM, Browser
 
-CHROMIUM = next((p for n in ("chromium", "google-chrome") if (p := shutil.which(n))), None)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here"),
@@ -105,11 +106,28 @@ def chromium(folder, page: str, *flags: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@cache
+def browser() -> Browser:
+    """Return the browser in which pages measure; it ends with the tests."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "empty.html").touch()
+    started = Browser(folder, (folder / "empty.html").as_uri())
+    atexit.register(started.close)
+    started.send("Emulation.setScrollbarsHidden", hidden=True)
+    return started
+
+
 def said(folder, page: str, *flags: str):
-    dom, _ = chromium(folder, page, "--dump-dom", *flags)
-    found = re.search(r'<pre id="out">(.*?)</pre>', dom, re.DOTALL)
-    assert found and found[1], dom[-500:]
-    return json.loads(escaping.unescape(found[1]))
+    """Return what a page of ours says of the one in its frame, in the dark scheme or not."""
+    file = folder / "measure.html"
+    file.write_text(page, encoding="utf-8")
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if flags else "light"}
+    browser().send("Emulation.setEmulatedMedia", features=[scheme])
+    browser().open(file.as_uri())
+    found = browser().evaluate("document.getElementById('out').textContent")
+    assert found, page[-500:]
+    return json.loads(found)
 
 
 def rgb(text: str) -> list[int]:
