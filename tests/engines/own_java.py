@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.engines.spark_session import JAVA_OPTIONS
+
 ROOT = Path(__file__).parents[2]
 CANARY = "canary-4711"
 
@@ -59,5 +61,5 @@ def ended() -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=ROOT,
         check=False,
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        env={**os.environ, "JDK_JAVA_OPTIONS": JAVA_OPTIONS},
     )

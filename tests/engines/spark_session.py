@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -23,7 +27,8 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     # a JVM of two minutes gains nothing from its slow compiler, or from several collectors
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # nor from proving again the byte code of a release of Spark
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     # the same Java answers clients of Spark Connect, on a free port of the loopback
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -13,16 +13,20 @@ from tests.engines.spark_session import connect_port, needs_spark
 ROOT = Path(__file__).parents[2]
 CLIENT = """
 import random, sys, tempfile
+from dataclasses import replace
 from pathlib import Path
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine
 from dprelease.testing.engines import answer
 from tests.contracts import test_engines_spark as contract
+from tests.sizes import FULL
 
 address = f"sc://127.0.0.1:{sys.argv[1]}"
 rng = random.Random("connect parquet 0")
 rows, query = contract.stacked(rng), contract.stacked_query(rng)
+if not FULL:  # Spark plans a sum at a time
+    query = replace(query, primitives=query.primitives[:2])
 with tempfile.TemporaryDirectory() as folder:
     plain, source = contract.both_of("parquet", rows, Path(folder))
     engine = SparkEngine(remote=lambda: address)
