@@ -15,6 +15,7 @@ import dprelease as dp
 from dprelease.errors import ArgumentError
 from dprelease.fitted import broken, faults, fits_of
 from dprelease.formats.json_ import manifest_bytes
+from tests.pipeline.tiny import built_in_rules_only
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
 from tests.sizes import whole
 
@@ -164,7 +165,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("several")
     made = schema([TREE[0], {**TREE[2], "by": ["district"]}])
     ledger = dp.create_ledger(root / "ledger.db", made, epsilon=1)
-    return dp.release(people(), made, ledger=ledger).publish(root / "public")
+    with pytest.MonkeyPatch.context() as patch:
+        built_in_rules_only(patch)
+        return dp.release(people(), made, ledger=ledger).publish(root / "public")
 
 
 def test_the_folder_holds_every_table_and_verifies(published: Path) -> None:

@@ -18,6 +18,7 @@ from dprelease.fitted import columns_of, fits_of
 from dprelease.planning.again import plan_again
 from dprelease.release_plan.plan import ReleasePlan
 from tests.fitting.test_draws import TINY, drawn, share
+from tests.pipeline.tiny import built_in_rules_only
 from tests.several_tables import USER, people, schema
 from tests.sizes import whole
 
@@ -320,7 +321,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ratios")
     made = schema(tables(["count", "mean(income)"], ["count", SHARE], ["count"]))
     ledger = dp.create_ledger(root / "ledger.db", made, epsilon=1)
-    return dp.release(people(), made, ledger=ledger).publish(root / "public")
+    with pytest.MonkeyPatch.context() as patch:
+        built_in_rules_only(patch)
+        return dp.release(people(), made, ledger=ledger).publish(root / "public")
 
 
 def test_the_folder_verifies_and_is_computed_with(published: Path) -> None:

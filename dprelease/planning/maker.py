@@ -64,6 +64,10 @@ class Figures:
     group_errors: tuple[float, ...] | None
 
 
+_Found = tuple[BlockLayout, Candidate | None, list[Candidate]]
+"""What was found of which block and like which candidate: held, so that no other has their place."""
+
+
 class Maker:
     """Prices blocks for one query, and says what was priced.
 
@@ -84,6 +88,7 @@ class Maker:
         typical = by_key[len(by_key) // 2] if by_key else None
         self.guess = rows.expected or typical or (rows.exact if whole else None)
         self.size = self.guess or rows.exact or REFERENCE_SIZE
+        self._known: dict[tuple[int, Share, int, int], _Found] = {}
 
     def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
         bounds, groups = self._bounds(block)
@@ -108,8 +113,13 @@ class Maker:
     def _candidates(
         self, block: BlockLayout, share: Share, size: int, like: Candidate | None = None
     ) -> list[Candidate]:
-        known = {o: self.sensitivity(o, block) for o in block.options}
-        return ways(block, share, self.query.loss, size, known, self.query.judge, like)
+        """Return what `ways` does; it is kept, for the members of a block ask for the same."""
+        key = id(block), share, size, id(like)
+        if key not in self._known:
+            moved = {o: self.sensitivity(o, block) for o in block.options}
+            found = ways(block, share, self.query.loss, size, moved, self.query.judge, like)
+            self._known[key] = block, like, found
+        return self._known[key][2]
 
     def relative(self, priced: Priced) -> float:
         """Return the best candidate's error as a share of its first member's domain.

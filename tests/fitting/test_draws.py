@@ -22,7 +22,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from tests.several_tables import TREE, schema
 from tests.sizes import FULL, whole
 
-DRAWS = whole(60, 2000)
+DRAWS = whole(40, 2000)
 """Of each case; 10,000 in all in `make evidence`."""
 SHORTER = 0.9 if FULL else 0.5
 """Halves of intervals that must not cover: a tenth shorter is seen in many draws only."""

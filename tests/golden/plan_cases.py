@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["SAMPLE_STEP", "cases", "sample"]
 
 Case = tuple[str, dict[str, Any]]
-SAMPLE_STEP = 17
+SAMPLE_STEP = 29
 """Every so many cases are checked with each change; a prime, so that no dimension is left out."""
 
 _STATISTICS = (

@@ -1,6 +1,6 @@
 """The laws are those that were recorded: a change of one integer, proof or draw shows here.
 
-A fifth of them with each change, all of them under `make evidence`.
+An eleventh of them with each change, all of them under `make evidence`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.golden import laws
 from tests.golden.records import arithmetic, differences, read
 from tests.sizes import whole
 
-EVERY = whole(5, 1)
+EVERY = whole(11, 1)
 
 
 @pytest.fixture(scope="module")

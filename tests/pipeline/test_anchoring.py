@@ -18,15 +18,21 @@ from dprelease.pipeline import anchoring
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.starter import create_starter
+from tests.pipeline.tiny import built_in_rules_only
 
 KEY = "33" * 32
 
 
+@pytest.fixture(autouse=True)
+def rules(monkeypatch):
+    built_in_rules_only(monkeypatch)
+
+
 def project(folder, *lines):
-    """Write the starter with further lines in its budget."""
+    """Write the starter with further lines in its budget, and without a page."""
     create_starter(folder)
     pipeline = folder / "pipelines" / "clinic_weekly.yaml"
-    text = pipeline.read_text()
+    text = pipeline.read_text().replace(", html]", "]")
     start = text.index("budget:")
     end = text.index("\n", start)
     block = text[start:end].rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,6 +32,7 @@ from tests.sizes import some
 
 ZONES = ["America/New_York", "Pacific/Auckland"]
 DAYS = [date(2024, 10, 30) + timedelta(days=i // 3) for i in range(180)]
+CHANGES = ["2024-11-03", "2024-03-10", "2024-04-07", "2024-09-29"]
 MAKES = [
     "arrow",
     "pandas",
@@ -97,8 +99,7 @@ def _counted(plan: Any, source: Source) -> set[int]:
     return {int(a.reveal_to_mechanism().sums[:, place].sum()) for a in answers}
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize(("zone", "make"), some(product(ZONES, MAKES), 2))
 def test_a_date_is_in_its_own_month_wherever_the_pipeline_is(
     make: str, zone: str, tmp_path: Path
 ) -> None:
@@ -162,9 +163,9 @@ def test_a_stored_date_is_not_an_instant_of_an_interval_either() -> None:
         check_times("t", zoned, stored)
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("day", some(["2024-11-03", "2024-03-10", "2024-04-07", "2024-09-29"], 2))
-@pytest.mark.parametrize("make", ["arrow", "pandas", "csv", "duckdb"])
+@pytest.mark.parametrize(
+    ("day", "zone", "make"), some(product(CHANGES, ZONES, ["arrow", "pandas", "csv", "duckdb"]), 5)
+)
 def test_an_instant_is_in_the_day_of_its_zone_clock_changes_included(
     make: str, zone: str, day: str, tmp_path: Path
 ) -> None:

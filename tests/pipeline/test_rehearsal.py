@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -36,6 +37,15 @@ def file(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return one rehearsal that several tests look at."""
+    root = tmp_path_factory.mktemp("rehearsal")
+    path = project(root)
+    path.write_text(path.read_text().replace("[parquet, csv]", "[parquet, csv, html]"))
+    return rehearse(load_pipeline(path), root / "try", period="2025-W50").folder
+
+
 def test_a_rehearsal_opens_neither_source_nor_ledger(file, tmp_path):
     """Neither is there: a run could not go on."""
     (tmp_path / "data" / "visits.parquet").unlink()
@@ -48,15 +58,14 @@ def test_a_rehearsal_opens_neither_source_nor_ledger(file, tmp_path):
         dp.run(file, period="2025-W50")
 
 
-def test_its_json_is_written_as_a_releases_is(file, tmp_path):
-    made = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50")
+def test_its_json_is_written_as_a_releases_is(made):
     for name in ("datapackage.json", "release.json"):
-        data = (made.folder / name).read_bytes()
+        data = (made / name).read_bytes()
         assert data == manifest_bytes(read_json(data))
 
 
-def test_every_file_bears_the_mark(file, tmp_path):
-    folder = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50").folder
+def test_every_file_bears_the_mark(made):
+    folder = made
     for name in FILES - {"data.csv", "wide.csv", "data.parquet"}:
         assert MARK in (folder / name).read_text(), name
     table = pq.read_table(folder / "data.parquet")
@@ -90,23 +99,21 @@ def test_several_tables_bear_the_mark_each(file, tmp_path):
     assert MARK in (folder / "report.html").read_text()
 
 
-def test_no_reader_takes_it_for_a_release(file, tmp_path):
-    config = load_pipeline(file)
-    folder = rehearse(config, tmp_path / "try", period="2025-W50").folder
-    result = CliRunner().invoke(app, ["verify", str(folder)])
+def test_no_reader_takes_it_for_a_release(made):
+    result = CliRunner().invoke(app, ["verify", str(made)])
     assert result.exit_code == 1
     assert "rehearsal" in result.output
     for read in (dp.read, dp.verify):
         with pytest.raises(VerificationError) as caught:
-            read(folder)
+            read(made)
         assert caught.value.code == "DPR808"
     with pytest.raises(DpreleaseError):
-        read_citations([tmp_path / "try"])
+        read_citations([made.parents[1]])
 
 
-def test_the_mark_taken_off_it_verifies_as_nothing(file, tmp_path):
+def test_the_mark_taken_off_it_verifies_as_nothing(made, tmp_path):
     """Who renames its format gets no release: it cites no ledger, and its files are marked."""
-    folder = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50").folder
+    folder = shutil.copytree(made, tmp_path / made.name)
     manifest = folder / "release.json"
     text = manifest.read_text()
     assert text.count('"rehearsal/1"') == 1

@@ -16,13 +16,28 @@ from dprelease.errors import ConfigError, DpreleaseError, LedgerError, SourceErr
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, plan_pipeline, run
 from tests.end_to_end.projects import clinic, tree
+from tests.pipeline.tiny import built_in_rules_only
 
 PERIOD = "2026-W46"
 
 
+@pytest.fixture(autouse=True)
+def rules(monkeypatch, request):
+    if request.function is not test_the_stages_come_in_order_and_say_public_things:
+        built_in_rules_only(monkeypatch)
+
+
 @pytest.fixture
-def pipeline(tmp_path):
+def whole(tmp_path):
+    """Return the starter's pipeline as it is."""
     return clinic(tmp_path)
+
+
+@pytest.fixture
+def pipeline(whole):
+    """Return it without a page: one takes three plans more, at other budgets."""
+    replace(whole, ", html]", "]")
+    return whole
 
 
 def replace(path, old, new):
@@ -31,17 +46,15 @@ def replace(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_the_stages_come_in_order_and_say_public_things(pipeline):
+def test_the_stages_come_in_order_and_say_public_things(whole):
     told = []
-    result = run(
-        pipeline, period=PERIOD, progress=lambda stage, detail: told.append((stage, detail))
-    )
+    result = run(whole, period=PERIOD, progress=lambda stage, detail: told.append((stage, detail)))
     assert [stage for stage, _ in told] == [
         "plan", "preflight", "charge", "draw", "validate", "validate", "publish",
     ]  # fmt: skip
     assert told[-1][1] == str(result.folder)
     again = []
-    run(pipeline, period=PERIOD, progress=lambda stage, _: again.append(stage))
+    run(whole, period=PERIOD, progress=lambda stage, _: again.append(stage))
     assert again == ["plan", "charge", "publish"]  # no row is read for a repeat
 
 
@@ -164,12 +177,12 @@ def test_a_raised_budget_may_stand_in_the_file_or_not(pipeline):
     assert f"`dprelease ledger add {pipeline} --epsilon E`" in caught.value.fix
 
 
-def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(pipeline):
-    before = set(tree(pipeline.parents[1]))
-    config = load_pipeline(pipeline)
+def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(whole):
+    before = set(tree(whole.parents[1]))
+    config = load_pipeline(whole)
     init_ledger(config)
     result = dp.run(config, period=PERIOD)
-    new = set(tree(pipeline.parents[1])) - before
+    new = set(tree(whole.parents[1])) - before
     beside = {
         f"public/clinic_weekly/{n}"
         for n in ("index.html", "index.json", "feed.xml", "catalog.jsonld")
@@ -201,7 +214,7 @@ def test_a_missing_period_names_the_file(pipeline):
     assert str(pipeline) in caught.value.where
 
 
-def view_project(folder, view, allow=""):
+def view_project(folder, view, allow="", formats="csv"):
     (folder / ".dprelease").mkdir()
     pd.DataFrame(
         {"pid": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}
@@ -218,7 +231,8 @@ def view_project(folder, view, allow=""):
         f"dprelease: pipeline/1\nname: p\nschema: s.yaml\nsource:\n  view: |\n    {view}\n"
         "  tables: {visits: {parquet: visits.parquet}}\n"
         "  public_tables: {codes: {csv: codes.csv}}\n"
-        "budget: {ledger: .dprelease/l.db, dataset: d, epsilon: 20}\npublish: {to: out}\n"
+        "budget: {ledger: .dprelease/l.db, dataset: d, epsilon: 20}\n"
+        f"publish: {{to: out, formats: [{formats}]}}\n"
     )
     config = load_pipeline(folder / "p.yaml")
     init_ledger(config)
@@ -247,7 +261,7 @@ def test_a_repeated_public_key_spends_nothing(tmp_path):
 
 def test_an_unproven_view_is_named_in_the_manifest(tmp_path):
     wide = "SELECT pid, max(age) AS age, 'n' AS region FROM visits GROUP BY pid"
-    done = run(view_project(tmp_path, wide, "allow: [unproven-view],"))
+    done = run(view_project(tmp_path, wide, "allow: [unproven-view],", "html"))
     manifest = json.loads((done.folder / "release.json").read_text())
     assert manifest["plan"]["query"]["view"]["proven"] is False
     assert any("observed, not proved (unproven-view)" in note for note in manifest["plan"]["notes"])

@@ -14,10 +14,16 @@ from dprelease.pipeline import preflight
 from dprelease.pipeline.run import load_pipeline, plan_pipeline, run
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT, shortcut_notes
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
+from tests.pipeline.tiny import built_in_rules_only
 
 LIMIT = "engine: {timeout: 2h}\n"
 ALLOW = f"release: {{allow: [{VISIBLE_TIMEOUT}]}}\n"
 SAID = f"observed, not proved ({VISIBLE_TIMEOUT})"
+
+
+@pytest.fixture(autouse=True)
+def rules(monkeypatch):
+    built_in_rules_only(monkeypatch)
 
 
 def project(folder, more):

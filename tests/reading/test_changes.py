@@ -15,14 +15,23 @@ from tests.end_to_end.projects import repeatable
 from tests.reading.drawn import release, schema, table
 
 
+@pytest.fixture(scope="module")
+def held():
+    return release()
+
+
+@pytest.fixture(scope="module")
+def other():
+    return release(shift=3)
+
+
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
 
 
-def test_a_release_and_itself_differ_in_nothing():
-    held = release()
+def test_a_release_and_itself_differ_in_nothing(held):
     found = dp.diff(held, held).to_pandas()
     counts = found[found["statistic"] == "count"]
     assert (counts["value"] == 0).all()
@@ -31,7 +40,7 @@ def test_a_release_and_itself_differ_in_nothing():
 
 
 def test_what_says_nothing_is_not_a_value_before_or_after():
-    quiet, loud = release(epsilon="0.001"), release(epsilon=8)
+    quiet, loud = (release(epsilon=e, statistics=["count", "mean(x)"]) for e in ("0.001", 8))
     found = dp.diff(quiet, loud).to_pandas()
     weak = quiet.to_pandas()["count_status"].isin(["uninformative", "empty_signal"])
     counts = found[found["statistic"] == "count"].reset_index(drop=True)
@@ -60,7 +69,8 @@ def test_equal_headings_are_told_apart(tmp_path):
 
 
 def test_a_large_change_is_called_one():
-    a, b = release(epsilon=8), release(shift=300, epsilon=8)
+    asked = {"epsilon": 8, "statistics": ["count", "mean(x)"]}
+    a, b = release(**asked), release(shift=300, **asked)
     found = dp.diff(a, b).to_pandas().set_index("statistic")
     assert (found.loc["count", "status"] == "changed").all()
     assert (found.loc["count", "lower"] > 0).all()
@@ -95,8 +105,7 @@ def test_holm_calls_hardly_anything_a_change_where_nothing_changed():
     assert called <= 7  # of 12 dependent pairs, 0.6 expected
 
 
-def test_what_cannot_be_compared():
-    held = release()
+def test_what_cannot_be_compared(held):
     other = release(statistics=["count", "median(x)"])
     found = dp.diff(held, other)
     assert set(found.table["statistic"].to_pylist()) == {"count"}
@@ -110,8 +119,7 @@ def test_what_cannot_be_compared():
         dp.diff(held, 3)
 
 
-def test_groups_of_one_release_alone_are_told():
-    held = release()
+def test_groups_of_one_release_alone_are_told(held):
     fewer = schema()
     carrier = fewer["release"]["by"][0]
     labels = fewer["columns"][carrier]["values"]
@@ -126,8 +134,8 @@ def test_groups_of_one_release_alone_are_told():
     assert not any("in one of both" in note for note in dp.diff(held, held).notes)
 
 
-def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
-    found = dp.diff(release(), release())
+def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path, held, other):
+    found = dp.diff(held, other)
     text = found.write(tmp_path / "diff.html").read_text(encoding="utf-8")
     statistics = list(dict.fromkeys(found.to_pandas()["statistic"]))
     assert len(statistics) > 1
@@ -149,8 +157,8 @@ def test_a_row_without_a_value_has_no_dot(tmp_path, monkeypatch):
     assert "<circle" not in found.plot().svg
 
 
-def test_a_picture_of_a_comparison_has_a_part_per_statistic():
-    found = dp.diff(release(), release(shift=3))
+def test_a_picture_of_a_comparison_has_a_part_per_statistic(held, other):
+    found = dp.diff(held, other)
     statistics = list(dict.fromkeys(found.table["statistic"].to_pylist()))
     picture = found.plot()
     assert picture.svg.count("<svg ") == 1 + len(statistics)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
+from tests.pipeline.tiny import built_in_rules_only
 from tests.reading.drawn import schema, table
 
 
@@ -18,9 +19,11 @@ def folder(tmp_path_factory):
     """Three periods of one pipeline, published."""
     place = tmp_path_factory.mktemp("published")
     ledger = dp.create_ledger(place / "ledger.db", schema(), epsilon=10)
-    for i, period in enumerate(("2026-W01", "2026-W02", "2026-W03")):
-        held = dp.release(table(i), schema(), ledger=ledger, period=period)
-        held.publish(place / "public")
+    with pytest.MonkeyPatch.context() as patch:
+        built_in_rules_only(patch)
+        for i, period in enumerate(("2026-W01", "2026-W02", "2026-W03")):
+            held = dp.release(table(i), schema(), ledger=ledger, period=period)
+            held.publish(place / "public")
     return place / "public" / "trips"
 
 

@@ -322,7 +322,7 @@ def test_a_cell_that_is_named_itself_and_in_an_estimate_is_one_noise(release):
 def test_no_angle_is_left_out_that_a_bound_does_not_rule_out(release):
     """The two ends that are searched for hold what 512 cells one by one do not rule out."""
     values = values_of(release.noised, "districts")
-    for group in range(0, len(values.keys), 3):
+    for group in range(0, len(values.keys), whole(6, 3)):
         count, income = (values.quantity(n, group).form for n in ("count", "sum_income"))
         both = joint(income, count)
         shape, unit, scale = ratio_interval._normal(both)

@@ -7,8 +7,8 @@ from dprelease.release_plan.why_split import why_this_split
 
 SCHEMA = {
     "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove",
-    "rows": {"max": 50, "expected": 20},
-    "columns": {"age": {"kind": "integer", "range": [0, 20]}, "x": {"kind": "integer", "range": [0, 9]}},
+    "rows": {"max": 20, "expected": 10},
+    "columns": {"age": {"kind": "integer", "range": [0, 5]}, "x": {"kind": "integer", "range": [0, 3]}},
 }  # fmt: skip
 
 
