@@ -38,6 +38,7 @@ from tests.budget.samples import (
 from tests.budget.timed import ROW, WEEKLY, timed_ledger, weeks
 from tests.end_to_end.projects import tree
 from tests.engines.postgres_server import binaries, server
+from tests.pipeline import tiny
 from tests.rules_alone import rules_alone
 from tests.sizes import whole
 
@@ -386,8 +387,7 @@ def test_a_reconciled_release_is_debited(place, tmp_path):
 
 
 def test_a_pipeline_runs_on_it_and_its_secret_is_nowhere(place, dsn, tmp_path, monkeypatch):
-    create_starter(tmp_path)
-    pipeline = tmp_path / "pipelines" / "clinic_weekly.yaml"
+    pipeline = tiny.project(tmp_path)
     text = pipeline.read_text()
     assert "../.dprelease/ledger.db" in text
     reference = '"${env:DPRELEASE_LEDGER_DSN}"'
@@ -396,8 +396,8 @@ def test_a_pipeline_runs_on_it_and_its_secret_is_nowhere(place, dsn, tmp_path, m
     said = ""
     for words in (
         ["ledger", "init"],
-        ["run", "--period", "2026-W46"],
-        ["run", "--period", "2026-W46"],
+        ["run", "--period", "2026-W04"],
+        ["run", "--period", "2026-W04"],
         ["ledger", "show"],
         ["ledger", "verify"],
         ["ledger", "add", "--epsilon", "1"],
@@ -410,7 +410,7 @@ def test_a_pipeline_runs_on_it_and_its_secret_is_nowhere(place, dsn, tmp_path, m
     everything = said.encode() + b"".join(tree(tmp_path).values())
     assert dsn.split()[0].removeprefix("host=").encode() not in everything
     monkeypatch.delenv("DPRELEASE_LEDGER_DSN")
-    done = CliRunner().invoke(app, ["run", "--period", "2026-W47", str(pipeline)])
+    done = CliRunner().invoke(app, ["run", "--period", "2026-W05", str(pipeline)])
     assert (done.exit_code, "DPR520" in done.output) == (1, True)
 
 
@@ -426,15 +426,14 @@ def command(*words):
 
 
 def test_every_command_takes_its_name(place, dsn, tmp_path, monkeypatch):
-    create_starter(tmp_path)
-    pipeline = tmp_path / "pipelines" / "clinic_weekly.yaml"
+    pipeline = tiny.project(tmp_path)
     pipeline.write_text(pipeline.read_text().replace("../.dprelease/ledger.db", f'"{NAME}"'))
     monkeypatch.setenv("DPRELEASE_LEDGER_DSN", dsn)
-    schema, folder = tmp_path / "schemas" / "clinic.yaml", tmp_path / "public" / "clinic_weekly"
-    made = ["ledger", "init", "--ledger", NAME, "--schema", schema, "--epsilon", "10"]
-    assert "clinic has epsilon 10" in command(*made)
-    command("run", pipeline, "--period", "2026-W46", "--quiet")
-    verified = command("verify", folder / "2026-W46", "--ledger", NAME)
+    schema, folder = tmp_path / "schemas" / "visits.yaml", tmp_path / "public" / "weekly"
+    made = ["ledger", "init", "--ledger", NAME, "--schema", schema, "--epsilon", "100"]
+    assert "visits has epsilon 100" in command(*made)
+    command("run", pipeline, "--period", "2026-W04", "--quiet")
+    verified = command("verify", folder / "2026-W04", "--ledger", NAME)
     assert "debits this plan" in verified
     for words in (["ledger", "show"], ["ledger", "verify"], ["ledger", "show", "--json"]):
         assert dsn not in command(*words, "--ledger", NAME)
@@ -444,8 +443,8 @@ def test_every_command_takes_its_name(place, dsn, tmp_path, monkeypatch):
     public = tmp_path / "public"
     assert command("ledger", "reconcile", "--ledger", NAME, "--public", public).startswith("1 ")
     assert command("ledger", "reconcile", pipeline).startswith("0 ")
-    assert "debits this plan" in command("verify", folder / "2026-W46", "--ledger", NAME)
-    assert Ledger.open(place).budget("clinic").spent == 1
+    assert "debits this plan" in command("verify", folder / "2026-W04", "--ledger", NAME)
+    assert Ledger.open(place).budget("visits").spent == 1
 
 
 def test_every_function_takes_its_name(place, dsn, tmp_path, monkeypatch):

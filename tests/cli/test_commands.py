@@ -17,6 +17,7 @@ from dprelease import errors
 from dprelease.cli import app, terminal
 from dprelease.cli.terminal import guarded
 from tests.end_to_end.projects import ROOT, clinic, command
+from tests.rules_alone import rules_alone
 
 COMMANDS = [
     ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
@@ -43,7 +44,8 @@ def help_of(*name):
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clinic")
     pipeline = clinic(folder)
-    result = invoke("run", pipeline, "--period", "2026-W46", "--json")
+    with rules_alone():
+        result = invoke("run", pipeline, "--period", "2026-W46", "--json")
     assert result.exit_code == 0, result.output
     return folder, pipeline, json.loads(result.stdout)
 
