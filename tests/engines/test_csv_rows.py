@@ -154,7 +154,7 @@ CELL = st.text(st.sampled_from('ab,;"\n\r\t é\0'), max_size=6)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-@settings(max_examples=60)
+@settings(max_examples=whole(25, 60))
 @given(cells=st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5))
 def test_what_a_writer_that_quotes_writes_comes_back(
     writer: str, cells: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
