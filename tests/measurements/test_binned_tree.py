@@ -224,7 +224,7 @@ def test_the_law_of_a_tree_keeps_its_signs() -> None:
 
 @pytest.mark.parametrize("statistic", ["histogram(x, [0, 0.5, 1])", "cdf(x, [0.5, 1])"])
 def test_a_column_of_truths_has_no_bins(statistic: str) -> None:
-    with pytest.raises(ConfigError, match="is of kind boolean") as caught:
+    with pytest.raises(ConfigError, match="of kind boolean") as caught:
         planned([statistic], x={"kind": "boolean"})
     assert caught.value.code == "DPR133"
     assert "proportion(x)" in (caught.value.fix or "")
