@@ -109,9 +109,7 @@ def _from_here() -> int:
     return peak.peak_bytes()
 
 
-def test_no_forgery_verifies_and_each_is_answered_within_its_time_and_memory(
-    honest, tmp_path, evidence
-):
+def test_all_forgeries_within_their_time_and_memory(honest, tmp_path, evidence):
     """Whatever a folder holds, the answer comes soon; memory is the high-water mark from here on.
 
     The mark of the whole process would hide up to as much as an earlier test, or a parent, once held.
