@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -179,42 +180,23 @@ class _Trial:
         self.left = 1 - sum(fixed.values(), Fraction(0))
         self.fitted = fitted_variances(structure)
         self.goals: dict[str, float] = {}
-        self._known: dict[tuple[str, Fraction], float] = {}
-        self._at: dict[tuple[str, int | None], float | None] = {}
+        self._part = cache(lambda n: self.left * n / PARTS)
+        self._variance = cache(partial(own_variance, kind, budget))
         part = Fraction(1, max(1, len(self.paid)))
         self.alone = {
             name: own_variance(kind, budget, part, sensitivities[name]) for name in self.names
         }
 
     def shares(self, parts: Mapping[str, int]) -> dict[str, Fraction]:
-        return {**self.fixed, **{name: self.left * n / PARTS for name, n in parts.items()}}
+        return {**self.fixed, **{name: self._part(n) for name, n in parts.items()}}
 
     def own(self, shares: Mapping[str, Fraction]) -> dict[str, float | None]:
         """Return the variances of the measurements; None where there is none."""
-        out: dict[str, float | None] = {}
-        for name in self.names:
-            share = shares.get(name, Fraction(0))
-            measured = share > 0 or not self.sensitivities[name]
-            if measured and (name, share) not in self._known:
-                moved = self.sensitivities[name]
-                self._known[name, share] = own_variance(self.kind, self.budget, share, moved)
-            out[name] = self._known[name, share] if measured else None
-        return out
-
-    def _own_at(self, parts: Mapping[str, int]) -> dict[str, float | None]:
-        """Return `own` at these parts: no share is made twice."""
-        for key in ((name, parts.get(name)) for name in self.names):
-            if key not in self._at:
-                name, n = key
-                share = (
-                    self.left * n / PARTS if n is not None else self.fixed.get(name, Fraction(0))
-                )
-                moved = self.sensitivities[name]
-                measured = share > 0 or not moved
-                self._at[key] = (
-                    own_variance(self.kind, self.budget, share, moved) if measured else None
-                )
-        return {name: self._at[name, parts.get(name)] for name in self.names}
+        return {
+            name: self._variance(share, moved) if share > 0 or not moved else None
+            for name in self.names
+            for share, moved in [(shares.get(name, Fraction(0)), self.sensitivities[name])]
+        }
 
     def judged(self, after: Mapping[str, float]) -> float:
         return sum(
@@ -224,7 +206,7 @@ class _Trial:
         )
 
     def worth(self, parts: Mapping[str, int]) -> float:
-        after = self.fitted(self._own_at(parts))
+        after = self.fitted(self.own(self.shares(parts)))
         missed = [max(0.0, after[name] / goal - 1) for name, goal in self.goals.items()]
         return self.judged(after) + _MISSED * sum(m * m for m in missed)
 
@@ -244,15 +226,9 @@ def _searched(
         some for n in range(len(others), -1, -1) for some in itertools.combinations(others, n)
     ]
     tried = [*subsets[: starts - 1], subsets[-1]]
-    known: dict[tuple[int, ...], float] = {}  # several starts end at the same parts
-
-    def once(parts: Mapping[str, int]) -> float:
-        key = tuple(parts[name] for name in free)
-        if key not in known:
-            known[key] = worth(parts)
-        return known[key]
-
-    found = [_exchanged(_equal([*some, *always], free), always[0], once) for some in tried]
+    once = cache(lambda *parts: worth(dict(zip(free, parts, strict=True))))  # starts end alike
+    first = [_equal([*some, *always], free) for some in tried]
+    found = [_exchanged(parts, always[0], lambda p: once(*p.values())) for parts in first]
     return min(found, key=lambda one: (round(one[0], 12), sorted(one[1].items())))[1]
 
 
