@@ -145,7 +145,7 @@ OF_WEEKS = (
     test_timed_ledger.test_months_beside_weeks_cost_their_own_epsilon_more,
     test_timed_ledger.test_rho_is_added_up_by_interval,
 )
-"""Of twelve weeks with every change: each is a transaction of a server."""
+"""Of twenty weeks with every change: each is a transaction of a server."""
 
 TIMED = [
     *((test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair, given) for given in
@@ -178,7 +178,7 @@ def test_losses_over_time_are_the_same(test, given, place, dsn, tmp_path, monkey
 
     monkeypatch.setattr(test_timed_ledger, "timed_ledger", on_server)
     if test in OF_WEEKS:
-        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(16, 52)])
+        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(24, 52)])
     test(tmp_path, **given)
 
 
