@@ -18,6 +18,7 @@ from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.query.bounded import Near
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.test_joint_quantiles import UNITS, broken, declared, families, planned
+from tests.sizes import whole
 
 QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
 
@@ -75,7 +76,7 @@ def test_a_plan_says_nothing_of_ranks_where_it_knows_nothing() -> None:
         (QUARTILES, 50_000_000, {}, "recursive_ranks"),  # no sequence can be drawn there
         (shares(19), 120, {}, "recursive_ranks"),
         (shares(39), 120, {}, "recursive_ranks"),
-        (shares(49), 50_000_000, {}, "recursive_ranks"),
+        (shares(whole(49, 99)), 50_000_000, {}, "recursive_ranks"),
         (["quantile(x, 0.001)", "quantile(x, 0.002)"], 10**6, {}, "recursive_ranks"),
         (shares(4), 120, {}, "joint_ranks"),
         (shares(9), 120, {}, "joint_ranks"),
