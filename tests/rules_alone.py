@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from dprelease.noised import Noised
 from dprelease.pipeline import preflight, stages
 from dprelease.validate import gx_beside
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
 
-__all__ = ["leave_out_great_expectations", "rules_alone"]
+__all__ = ["built_in_rules_only", "leave_out_great_expectations", "rules_alone"]
 
 
 def _validated(noised: Noised, *, great_expectations: bool) -> Verdict:
@@ -25,26 +27,21 @@ def _nothing() -> None:
     pass
 
 
-_STAND_INS = (
-    (stages, "validated", _validated),
-    (preflight, "require_validator", _nothing),
-    (gx_beside, "begin", _nothing),
-)
+def built_in_rules_only(patch: pytest.MonkeyPatch) -> None:
+    """Validate by the rules alone until `patch` is undone."""
+    patch.setattr(stages, "validated", _validated)
+    patch.setattr(preflight, "require_validator", _nothing)
+    patch.setattr(gx_beside, "begin", _nothing)
 
 
 def leave_out_great_expectations() -> None:
     """Validate by the rules alone until this process ends."""
-    for module, name, ours in _STAND_INS:
-        setattr(module, name, ours)
+    built_in_rules_only(pytest.MonkeyPatch())
 
 
 @contextmanager
 def rules_alone() -> Iterator[None]:
     """Validate by the rules alone meanwhile."""
-    before = [(module, name, getattr(module, name)) for module, name, _ in _STAND_INS]
-    leave_out_great_expectations()
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        built_in_rules_only(patch)
         yield
-    finally:
-        for module, name, theirs in before:
-            setattr(module, name, theirs)

@@ -15,7 +15,7 @@ import dprelease as dp
 from dprelease.errors import ArgumentError
 from dprelease.fitted import broken, faults, fits_of
 from dprelease.formats.json_ import manifest_bytes
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
 from tests.sizes import whole
 

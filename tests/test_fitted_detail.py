@@ -15,7 +15,7 @@ import dprelease as dp
 from dprelease.errors import DpreleaseError
 from dprelease.fitted import noised_of
 from dprelease.formats.json_ import manifest_bytes
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 from tests.several_tables import BOTH, people, schema
 
 DETAIL = {

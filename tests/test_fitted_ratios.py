@@ -18,7 +18,7 @@ from dprelease.fitted import columns_of, fits_of
 from dprelease.planning.again import plan_again
 from dprelease.release_plan.plan import ReleasePlan
 from tests.fitting.test_draws import TINY, drawn, share
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 from tests.several_tables import USER, people, schema
 from tests.sizes import whole
 

@@ -12,12 +12,12 @@ from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.errors import DpreleaseError
-from dprelease.pipeline import flow, stages
+from dprelease.pipeline import flow
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.validate.rules import check
 from tests.engines.postgres_server import binaries, server, start, stop
 from tests.pipeline.tiny import project
+from tests.rules_alone import built_in_rules_only
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
@@ -35,7 +35,7 @@ def dsn():
 
 @pytest.fixture
 def file(dsn, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+    built_in_rules_only(monkeypatch)
     monkeypatch.setenv("LEDGER_DSN", dsn)
     with psycopg.connect(dsn, autocommit=True) as db:
         db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")

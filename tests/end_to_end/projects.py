@@ -14,14 +14,14 @@ import pytest
 
 from dprelease import execute
 from dprelease.entropy import ReplayBits
-from dprelease.pipeline import planned, stages
+from dprelease.pipeline import planned
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.planning import what_if
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate.rules import check
+from tests.rules_alone import rules_alone
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,8 +43,7 @@ def own_rules() -> Iterator[None]:
 
     For tests whose subject is what is said of a release, or when.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+    with rules_alone():
         yield
 
 

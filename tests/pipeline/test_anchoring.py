@@ -18,7 +18,7 @@ from dprelease.pipeline import anchoring
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.starter import create_starter
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 
 KEY = "33" * 32
 

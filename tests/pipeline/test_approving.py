@@ -21,7 +21,8 @@ from dprelease.query.request import request_for_all_periods
 from dprelease.schema.json_schema import json_schema
 from dprelease.verification import verify
 from tests.folders import write
-from tests.pipeline.tiny import built_in_rules_only, project
+from tests.pipeline.tiny import project
+from tests.rules_alone import built_in_rules_only
 
 AFTER = datetime(2026, 3, 1, tzinfo=UTC)
 SECRET = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"

@@ -21,9 +21,9 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
 from dprelease.pipeline.run import run
 from dprelease.pipeline.schedule import FixedClock, job, tick
-from dprelease.validate.rules import check
 from tests.folders import remade, write
 from tests.pipeline.tiny import loaded, pipeline
+from tests.rules_alone import built_in_rules_only
 from tests.sizes import whole
 
 WEEK = "2026-W02"
@@ -33,7 +33,7 @@ OPEN, OVER = CLOSES - timedelta(seconds=1), CLOSES
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+    built_in_rules_only(monkeypatch)
     return loaded(tmp_path)
 
 

@@ -16,7 +16,7 @@ from dprelease.errors import ConfigError, DpreleaseError, LedgerError, SourceErr
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, plan_pipeline, run
 from tests.end_to_end.projects import clinic, tree
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 
 PERIOD = "2026-W46"
 

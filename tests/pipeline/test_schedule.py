@@ -16,7 +16,8 @@ from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
 from dprelease.published_folder import read_folder
 from tests.end_to_end.projects import tree
-from tests.pipeline.tiny import built_in_rules_only, loaded, pipeline
+from tests.pipeline.tiny import loaded, pipeline
+from tests.rules_alone import built_in_rules_only
 from tests.sizes import some, whole
 
 TUESDAY = datetime(2026, 2, 3, 6, 0, tzinfo=UTC)  # 2026-W05 is due

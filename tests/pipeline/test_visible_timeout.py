@@ -14,7 +14,7 @@ from dprelease.pipeline import preflight
 from dprelease.pipeline.run import load_pipeline, plan_pipeline, run
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT, shortcut_notes
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
-from tests.pipeline.tiny import built_in_rules_only
+from tests.rules_alone import built_in_rules_only
 
 LIMIT = "engine: {timeout: 2h}\n"
 ALLOW = f"release: {{allow: [{VISIBLE_TIMEOUT}]}}\n"

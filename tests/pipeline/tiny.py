@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from dprelease.pipeline import stages
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.run import init_ledger
-from dprelease.validate.rules import check
 
 SCHEMA = """\
 dprelease: schema/1
@@ -73,8 +70,3 @@ def loaded(folder: Path, **options: int) -> PipelineConfig:
     config = load_pipeline(project(folder, **options))
     init_ledger(config)
     return config
-
-
-def built_in_rules_only(patch: pytest.MonkeyPatch) -> None:
-    """Validate without Great Expectations: it has its own tests, and takes 0.15 s per table."""
-    patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from tests.pipeline.tiny import built_in_rules_only
 from tests.reading.drawn import schema, table
+from tests.rules_alone import built_in_rules_only
 
 ASKED = schema(("count", "sum(late)", "mean(x)"))
 
