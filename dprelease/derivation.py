@@ -32,7 +32,7 @@ from dprelease.fitted import Fits, faults, noised_of
 from dprelease.formats.json_ import SOFTWARE
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, Receipt, as_raw, cells_from_json
-from dprelease.numeric import NANO, fraction_from_json, nano_up, plain, whole_from_json
+from dprelease.numeric import NANO, counted, fraction_from_json, nano_up, plain, whole_from_json
 from dprelease.periods import parse_period
 from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
@@ -111,7 +111,9 @@ class Derivation:
         """A request of a few bytes can ask for a million groups: they must all be there."""
         groups, listed = len(self.query.groups.keys), len(self.manifest["plan"]["keys"])
         if groups != listed:
-            raise _refused(f"the request makes {groups:,} groups, the plan lists {listed:,}")
+            raise _refused(
+                f"the request makes {counted(groups, 'group')}, the plan lists {listed:,}"
+            )
 
     @cached_property
     def loss(self) -> Fraction:

@@ -36,6 +36,7 @@ from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.engines.view_sql import ViewStatement
+from dprelease.numeric import counted
 from dprelease.query.bounded import BoundedQuery
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
@@ -89,13 +90,13 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
     with _rows(source, query) as (connection, opened, view):
         seen = build_seen(query, opened.stored, rows_table=ROWS, view=view)
         passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
-        counted: list[exp.Expression] = [exp.Count(this=exp.Star())]
-        counted += [exp.CountIf(this=one) for one in passes]
+        counts: list[exp.Expression] = [exp.Count(this=exp.Star())]
+        counts += [exp.CountIf(this=one) for one in passes]
         for _, _, condition in asked:
-            counted.append(exp.CountIf(this=condition.copy()))
+            counts.append(exp.CountIf(this=condition.copy()))
             both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
-            counted.append(exp.CountIf(this=both))
-        tree = exp.Select(expressions=[aliased(c, f"n{i}") for i, c in enumerate(counted)])
+            counts.append(exp.CountIf(this=both))
+        tree = exp.Select(expressions=[aliased(c, f"n{i}") for i, c in enumerate(counts)])
         tree = tree.from_("seen").with_("seen", as_=seen.tree)
         found = _run(connection, tree, dict(seen.parameters), dict(seen.tables))
     total, passing, unknown, *found = found
@@ -228,18 +229,16 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
             tree = tree.with_(name, as_=stage)
         tables = dict(counting.tables)
         found = _run(connection, tree, dict(counting.parameters), tables)
-    different, above, dropped, counted = found
-    bounds = f"{query.max_groups} groups of {most} rows"
+    different, above, dropped, used = found
+    bounds = f"{counted(query.max_groups, 'group')} of {counted(most, 'row')}"
     if query.max_rows_total is not None:
-        bounds += f", {query.max_rows_total} rows in all"
+        bounds += f", {counted(query.max_rows_total, 'row')} in all"
     yield Finding(
-        query.user, "rows that count: in the period, past the filter, with unit and key", counted, 0
+        query.user, "rows that count: in the period, past the filter, with unit and key", used, 0
     )
     yield Finding(query.user, "different units among them", different, 0)
     yield Finding(query.user, f"units with more than {bounds}", above, different)
-    yield Finding(
-        query.user, "their rows beyond that, at least these are left out", dropped, counted
-    )
+    yield Finding(query.user, "their rows beyond that, at least these are left out", dropped, used)
 
 
 def _double(value: float) -> exp.Expression:

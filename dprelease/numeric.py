@@ -21,6 +21,7 @@ __all__ = [
     "NANO",
     "Exact",
     "Number",
+    "counted",
     "exact",
     "exp_lower",
     "exp_upper",
@@ -175,6 +176,11 @@ def figure(value: float) -> str:
         return f"{value:.3g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
     return f"{float(f'{value:.3g}'):,.{decimals}f}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return so many of something: "1 row", "1,234 rows"; `plural` where that is not the noun and an s."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def floor_half_up(value: Fraction) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dprelease.errors import ArgumentError
 from dprelease.noised import Noised
+from dprelease.numeric import counted
 from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
@@ -61,11 +62,10 @@ class Release(DrawnTables):
         return flow.publish(folder, self.receipt)[0]
 
     def __repr__(self) -> str:
-        groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
         if self.plan.tables is not None:
-            groups = f"{len(self.tables)} tables that add up"
-        count = len(self.plan.statistics)
-        said = f"{count} statistic{'' if count == 1 else 's'} over {groups}"
+            groups = f"{counted(len(self.tables), 'table')} that add up"
+        said = f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
         return f"<Release of {said}; {self.receipt}>"
 
     def _repr_html_(self) -> str:

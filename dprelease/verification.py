@@ -50,6 +50,7 @@ from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
+from dprelease.numeric import counted
 from dprelease.patience import within
 from dprelease.query.calendar import zone_tables
 from dprelease.release_plan.plan import plan_hash
@@ -259,7 +260,7 @@ def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
     when = "" if calendar is None else f", {calendar.every} {calendar.name}"
     if calendar is not None and calendar.name != manifest["receipt"]["period"]:
         return False, f"it asks for {calendar.name}, and the receipt is of another period"
-    return True, f"schema {query.schema.name}, {len(query.statistics)} statistics{when}"
+    return True, f"schema {query.schema.name}, {counted(len(query.statistics), 'statistic')}{when}"
 
 
 def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
@@ -282,7 +283,7 @@ def _certificates(made: Derivation) -> tuple[bool, str]:
     said = "".join(f"; {note}" for note in plan.notes if note.startswith("observed"))
     return (
         True,
-        f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total{said}",
+        f"{counted(len(plan.blocks), 'law')} recomputed, proved epsilon {float(total):.9g} in total{said}",
     )
 
 
@@ -299,7 +300,7 @@ def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[b
     files = made.files
     wrong = differences(path, found, files)
     if not wrong:
-        return True, f"{len(files)} files made again, every byte"
+        return True, f"{counted(len(files), 'file')} made again, every byte"
     if FILE in wrong:
         where = paths_apart(read_json(files[FILE]), read_json(data))
         wrong[FILE] += f" ({', '.join(where)})" if where else ""
@@ -363,7 +364,7 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
     said = ledger_over_time(book, key.dataset, public_words(manifest))
     return (
         True,
-        f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact; {said}",
+        f"entry {anchor.seq} debits this plan; {counted(report.entries, 'debit')}, chain intact; {said}",
     )
 
 

@@ -58,7 +58,7 @@ def test_every_fate_of_a_row_is_counted():
     assert seen["who", "null"] == 1
     assert seen["who", "rows that count: in the period"] == 3  # a unit, and a declared region
     assert seen["who", "different units among them"] == 2
-    assert seen["who", "units with more than 1 groups of 2 rows"] == 1  # p is in a and b
+    assert seen["who", "units with more than 1 group of 2 rows"] == 1  # p is in a and b
     assert seen["who", "their rows beyond that"] == 1
     assert seen["region", "null"] == 1
     assert seen["region", "undeclared value"] == 1

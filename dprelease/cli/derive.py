@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
@@ -76,7 +77,7 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
         print_json(found.to_json())
         return
     if to is not None:
-        console().print(f"wrote {to}: {found.table.num_rows:,} rows", soft_wrap=True)
+        console().print(f"wrote {to}: {counted(found.table.num_rows, 'row')}", soft_wrap=True)
         return
     from rich.table import Table
     from rich.text import Text

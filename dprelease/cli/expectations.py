@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.terminal import console
+from dprelease.numeric import counted
 
 
 def expectations(
@@ -31,7 +32,7 @@ def expectations(
     config = load_pipeline(pipeline)
     files = export_project(plan_pipeline(config), to, data_docs=data_docs)
     out = console()
-    out.print(f"wrote {len(files)} files to {to}", style="green", markup=False)
+    out.print(f"wrote {counted(len(files), 'file')} to {to}", style="green", markup=False)
     published = config.publish.to / config.name / "latest"
     shown = published.relative_to(Path.cwd()) if published.is_relative_to(Path.cwd()) else published
     out.print(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.terminal import console
+from dprelease.numeric import counted
 
 
 def index(
@@ -36,4 +37,4 @@ def index(
         out.print(f"left out {folder / name}: no readable release", style="yellow", markup=False)
     away = sum(p.correction is not None for p in series.periods)
     note = f", {away} of them withdrawn or superseded" if away else ""
-    out.print(f"{len(series.periods)} periods{note}", markup=False)
+    out.print(f"{counted(len(series.periods), 'period')}{note}", markup=False)

@@ -10,6 +10,7 @@ import typer
 
 from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
+from dprelease.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Budget, Ledger
@@ -242,7 +243,8 @@ def verify(
         for problem in report.problems:
             out.print(f"FAIL  {problem}", style="red", markup=False)
         out.print(
-            f"{'intact' if report.ok else 'NOT intact'}: {report.entries} entries", style="bold"
+            f"{'intact' if report.ok else 'NOT intact'}: {counted(report.entries, 'entry', 'entries')}",
+            style="bold",
         )
     if not report.ok:
         raise typer.Exit(1)
@@ -365,10 +367,14 @@ def reconcile(
                 code="DPR100",
             )
         count = Ledger.open(ledger).reconcile(public)
-        console().print(f"{count} releases debited that the ledger did not know", markup=False)
+        console().print(
+            f"{counted(count, 'release')} debited that the ledger did not know", markup=False
+        )
         return
     config = _config(pipeline)
     book = Ledger.open(config.budget.ledger)
     count = book.reconcile([config.publish.to])
     anchoring.export(config.budget, book, replace=True)
-    console().print(f"{count} releases debited that the ledger did not know", markup=False)
+    console().print(
+        f"{counted(count, 'release')} debited that the ledger did not know", markup=False
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dprelease.numeric import counted
+
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
@@ -79,4 +81,4 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
         yield f"the newest {_SHOWN} of {len(found)} stretches of time:"
     for part in found[-_SHOWN:]:
         span = f"{part['from'] or 'ever before'} to {part['to'] or 'ever after'}"
-        yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {part['entries']} debits"
+        yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {counted(part['entries'], 'debit')}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
@@ -159,7 +160,9 @@ def watched(
             files = files_of(config)
         except DpreleaseError as error:
             show_error(error)
-        console(stderr=True).print(f"watching {len(files)} files; Ctrl-C ends it", style="dim")
+        console(stderr=True).print(
+            f"watching {counted(len(files), 'file')}; Ctrl-C ends it", style="dim"
+        )
 
     def wait() -> bool:
         time.sleep(POLL)

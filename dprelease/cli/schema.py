@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
+from dprelease.numeric import counted
 
 Kind = Literal["schema", "pipeline", "manifest"]
 
@@ -51,7 +52,7 @@ def check(
         out.print(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}", markup=False)
     if planned:
         out.print(
-            f"default release: {len(planned.statistics)} statistics, {planned.guarantee}",
+            f"default release: {counted(len(planned.statistics), 'statistic')}, {planned.guarantee}",
             markup=False,
         )
         if weak := weak_promise(planned.epsilon):
@@ -147,4 +148,6 @@ def _write(text: str, out: Path | None) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     open_lines = text.count("# ANSWER ")
-    console().print(f"{out}: drafted, {open_lines} lines to answer", style="green", markup=False)
+    console().print(
+        f"{out}: drafted, {counted(open_lines, 'line')} to answer", style="green", markup=False
+    )

@@ -26,7 +26,7 @@ from dprelease.formats.format import several_tables
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.words import mechanism_words, period_words
 from dprelease.noised import Noised
-from dprelease.numeric import plain
+from dprelease.numeric import counted, plain
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, timeline_of
 from dprelease.release_plan.weak import weak_sentence
@@ -97,7 +97,7 @@ def _slug(*parts: str) -> str:
 def _description(plan: ReleasePlan, words: PublicWords) -> str:
     listed = ", ".join(dict.fromkeys(words.heading(s) for s in plan.statistics))
     by = ", ".join(words.column(name) for name in plan.by)
-    groups = f" for {len(plan.keys):,} groups by {by}" if plan.by else ""
+    groups = f" for {counted(len(plan.keys), 'group')} by {by}" if plan.by else ""
     taken = (words.condition(plan.where) or plan.where) if plan.where else None
     where = f", of {words.counted} with {taken}" if taken else ""
     own = f"{words.about.description} " if words.about.description else ""

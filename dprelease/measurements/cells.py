@@ -31,7 +31,7 @@ from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
-from dprelease.numeric import shown
+from dprelease.numeric import counted, shown
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["CellDraw", "Cells", "Moments", "cells_text"]
@@ -216,4 +216,4 @@ def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
     column, weight = member.statistic.column, member.statistic.weight
     unit = f" {column.measure}" if column and column.measure else ""
     heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"
-    return f"{rows} row{'s' if rows > 1 else ''}{heavy} in {member.context.hull}{unit}"
+    return f"{counted(rows, 'row')}{heavy} in {member.context.hull}{unit}"

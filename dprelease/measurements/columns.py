@@ -10,6 +10,7 @@ from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.members import Member
 from dprelease.measurements.pair_price import pair_error, simulated_columns
 from dprelease.measurements.spread import spreads
+from dprelease.numeric import counted
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Columns", "moved_text"]
@@ -43,7 +44,7 @@ class Columns(Cells):
             low, high = float(axis.offset), float(axis.offset + axis.width)
             spans.append(f"[{low:g}, {high:g}]" + (f" {measure}" if measure else ""))
         shown = spans if len(spans) <= 3 else [*spans[:2], "…"]
-        return f"{rows} row{'s' if rows > 1 else ''} in {' × '.join(shown)}"
+        return f"{counted(rows, 'row')} in {' × '.join(shown)}"
 
 
 def moved_text(best: Candidate, s: Sensitivity, member: Member, where: str) -> str:

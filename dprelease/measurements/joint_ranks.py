@@ -47,7 +47,7 @@ from dprelease.measurements.ranks import (
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential, work
 from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
-from dprelease.numeric import shown
+from dprelease.numeric import counted, shown
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
@@ -263,12 +263,11 @@ def joint_notes(draw: JointExponentialDraw, aimed: Measurement) -> tuple[str, ..
     """Return the report's sentences: as of a single choice, but for what rows of one value do to its error."""
     b = aimed.weights[0][1]
     choice, error, *rest = exponential_notes(draw, aimed)
-    most = draw.most_sharing(b, _LEVEL)
-    if most:
-        rows = draw.rank_error(b, _LEVEL)
+    most, rows = draw.most_sharing(b, _LEVEL), draw.rank_error(b, _LEVEL)
+    if most and rows is not None:
         more = shown(Fraction(draw.many, PARTS))
         error = (
-            f"with 95 % probability its rank is at most {rows:,} row{'s' if rows != 1 else ''} from that aim if no two rows share "
+            f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows share "
             f"a value; {more} rows further per row of the commonest value, which may have {most:,} of them: where one "
             "has more, nothing is known of its rank"
         )

@@ -45,7 +45,7 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.numeric import shown
+from dprelease.numeric import counted, shown
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
@@ -276,7 +276,7 @@ def aim(measurement: Measurement) -> str:
         return f"the {end} row's value or any value beyond"
     if abs(offset) == 1:
         return f"the {end} row's value"
-    return f"the value with {_rows(_beyond(offset))} {beyond} it"
+    return f"the value with {counted(_beyond(offset), 'row')} {beyond} it"
 
 
 def moved_text(moved: Fraction) -> str:
@@ -291,22 +291,22 @@ def rank_error_text(draw: ExponentialDraw, measurement: Measurement) -> str:
     if error is None:
         return "any rank"
     if a not in (0, b):
-        return f"±{_rows(error)} in rank (95 %)"
+        return f"±{counted(error, 'row')} in rank (95 %)"
     if not offset:
-        return f"0 to {_rows(error)} from the end (95 %), or beyond the data"
-    return f"{_beyond(offset):,} ±{_rows(error)} from the end (95 %)"
+        return f"0 to {counted(error, 'row')} from the end (95 %), or beyond the data"
+    return f"{_beyond(offset):,} ±{counted(error, 'row')} from the end (95 %)"
 
 
 def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
-    data = f"any data of at least {_rows(_beyond(offset) + 1)}" if offset else "any data"
+    data = f"any data of at least {counted(_beyond(offset) + 1, 'row')}" if offset else "any data"
     notes = [
         f"chosen by rank among {len(draw.allowed):,} allowed values; it aims at {aim(measurement)}",
         "nothing is known of its rank at this epsilon"
         if error is None
-        else f"with 95 % probability its rank is at most {_rows(error)} from that aim, for {data}",
+        else f"with 95 % probability its rank is at most {counted(error, 'row')} from that aim, for {data}",
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]
@@ -327,7 +327,3 @@ def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[
 def _beyond(offset: int) -> int:
     """Return the rows beyond the one that is aimed at; see `aggregates.ranks.aimed`."""
     return abs(offset) // 2
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" if count == 1 else f"{count:,} rows"

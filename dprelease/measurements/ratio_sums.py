@@ -27,6 +27,7 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import of_a_row
 from dprelease.measurements.price import cell_error
 from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.numeric import counted
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import Sensitivity
 
@@ -93,7 +94,7 @@ class RatioSums(Cells):
             f"{c.name} in {c.domain or '[0, 1]'}{f' {c.measure}' if c.measure else ''}"
             for c in member.context.columns
         ]
-        return f"{rows} row{'s' if rows > 1 else ''} with {' and '.join(spans)}"
+        return f"{counted(rows, 'row')} with {' and '.join(spans)}"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         del narrow

@@ -56,7 +56,7 @@ from dprelease.measurements.ranks import ExponentialDraw, Ranks, exponential_not
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.numeric import shown
+from dprelease.numeric import counted, shown
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import GridSet
@@ -292,7 +292,7 @@ def _notes(draw: RecursiveDraw, aimed: Measurement) -> tuple[str, ...]:
     if rows is not None:
         more = shown(draw.per_row_shared)
         error = (
-            f"with 95 % probability its rank is at most {rows:,} row{'s' if rows != 1 else ''} from that aim if no two rows "
+            f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows "
             f"share a value; {more} rows further per row of the commonest value, for any data"
         )
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)

@@ -22,6 +22,7 @@ from pathlib import Path
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.noised import Noised, Receipt
+from dprelease.numeric import counted
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.closing import instant_text
@@ -83,7 +84,10 @@ class Flow:
     def draw(self, source: Source, receipt: Receipt) -> Noised:
         """Draw once, or read what was drawn; see `stages.draw`."""
         plan = self.plan
-        self.report("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+        self.report(
+            "draw",
+            f"{counted(len(plan.keys), 'group')}, {counted(len(plan.statistics), 'statistic')}",
+        )
         with paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
 

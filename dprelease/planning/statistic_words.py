@@ -14,7 +14,7 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
-from dprelease.numeric import figure, shown
+from dprelease.numeric import counted, figure, shown
 from dprelease.query.spec import Query
 from dprelease.schema.unit import UserUnit
 
@@ -65,7 +65,7 @@ def statistic_notes(query: Query, member: Member, measurement: Measurement) -> t
     if isinstance(unit, UserUnit):
         m = member.max_rows or unit.max_rows_per_group
         notes.append(
-            f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
-            f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
+            f"over at most {counted(m, 'row')} per {unit.column} and group, "
+            f"and at most {counted(unit.max_groups, 'group')} per {unit.column}"
         )
     return (*notes, *member.aggregate.notes(member, measurement))

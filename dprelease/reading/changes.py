@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dprelease.errors import ArgumentError
 from dprelease.formats.word_breaks import isolated_text
+from dprelease.numeric import counted
 from dprelease.reading.called import TABLE, called, named_release
 from dprelease.reading.derive import finished
 from dprelease.reading.derived import Derived, keyed
@@ -80,7 +81,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
             many_tables=keys[0] == TABLE and list(second) != [ONE_TABLE],
             read=_both(first, second),
         ),
-        notes=(f"{len(found):,} comparisons, {how}", *left_out),
+        notes=(f"{counted(len(found), 'comparison')}, {how}", *left_out),
     )
 
 

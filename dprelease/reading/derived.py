@@ -16,6 +16,7 @@ from dprelease.formats.chart import Point
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.picture import Picture, below, dots
 from dprelease.noised import WEAK
+from dprelease.numeric import counted
 from dprelease.reading.called import Called
 from dprelease.strict_json import json_text
 
@@ -110,7 +111,7 @@ class Derived:
         }
 
     def __repr__(self) -> str:
-        return f"<Derived {self.expression}: {self.table.num_rows:,} rows with {self.level:.0%} intervals>"
+        return f"<Derived {self.expression}: {counted(self.table.num_rows, 'row')} with {self.level:.0%} intervals>"
 
     def _repr_html_(self) -> str:
         shown = self.to_pandas().to_html(index=False, max_rows=40, escape=True, border=0)

@@ -12,6 +12,7 @@ from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.noised import Noised
+from dprelease.numeric import counted
 from dprelease.publish import period_order
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
@@ -62,11 +63,10 @@ class Publication(DrawnTables):
         return f"{self.folder.parent.name}/{self.folder.name}"
 
     def __repr__(self) -> str:
-        count = len(self.plan.statistics)
-        groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
         if self.plan.tables is not None:
-            groups = f"{len(self.tables)} tables that add up"
-        said = f"{count} statistic{'' if count == 1 else 's'} over {groups}"
+            groups = f"{counted(len(self.tables), 'table')} that add up"
+        said = f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
         return f"<Publication {self._source()}: {said}>"
 
     def _repr_html_(self) -> str:
@@ -224,7 +224,7 @@ class Series(Mapping[str, Publication]):
     def __repr__(self) -> str:
         names = list(self._found)
         span = f", {names[0]} to {names[-1]}" if names else ""
-        return f"<Series {self.name}: {len(names)} periods{span}>"
+        return f"<Series {self.name}: {counted(len(names), 'period')}{span}>"
 
 
 def read_series(folder: str | Path, *, verify: bool = True) -> Series:

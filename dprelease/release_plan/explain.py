@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dprelease.budget.composition import WORDS
-from dprelease.numeric import plain
+from dprelease.numeric import counted, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -86,10 +86,16 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     weak = weak_promise(plan.epsilon)
     if weak:
         yield weak
-    groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
+    groups = (
+        f"{counted(len(plan.keys), 'public group')} by {', '.join(plan.by)}"
+        if plan.by
+        else "one group"
+    )
     if plan.tables is not None:
         each = ", ".join(f"{t.name} {len(t.keys):,}" for t in plan.tables.tables)
-        groups = f"{len(plan.tables.tables)} tables that add up, of so many groups: {each}"
+        groups = (
+            f"{counted(len(plan.tables.tables), 'table')} that add up, of so many groups: {each}"
+        )
     where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
     yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"
     for statistic in plan.statistics:

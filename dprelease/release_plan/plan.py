@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from dprelease.codec import Always, Stored, Unstored
-from dprelease.numeric import plain
+from dprelease.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
 from dprelease.release_plan.block import Composition, PlannedMeasurement
@@ -76,10 +76,14 @@ class ReleasePlan(Stored):
         return next(b for b in self.blocks if b.name == name)
 
     def __repr__(self) -> str:
-        groups = f"{len(self.keys):,} groups by {', '.join(self.by)}" if self.by else "one group"
-        groups = groups if self.tables is None else f"{len(self.tables.tables)} tables"
-        count = len(self.statistics)
-        said = f"{count} statistic{'s' if count > 1 else ''} in {groups}, epsilon {plain(self.epsilon)}"
+        groups = (
+            f"{counted(len(self.keys), 'group')} by {', '.join(self.by)}"
+            if self.by
+            else "one group"
+        )
+        groups = groups if self.tables is None else counted(len(self.tables.tables), "table")
+        count = counted(len(self.statistics), "statistic")
+        said = f"{count} in {groups}, epsilon {plain(self.epsilon)}"
         return f"<ReleasePlan {self.schema}: {said}; print() shows it>"
 
     @property

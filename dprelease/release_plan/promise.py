@@ -14,7 +14,7 @@ from fractions import Fraction
 from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
 from dprelease.budget.record import OPEN
 from dprelease.budget.timeline import Timeline, timeline, window_text
-from dprelease.numeric import plain
+from dprelease.numeric import counted, plain
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
@@ -89,7 +89,7 @@ def _person_words(
         return f"{one}; one {unit.column} over all {unit.per}s: no bound, as this release reads them all"
     most, probability = group_rule(epsilon, delta, intervals)
     apart = f", apart from delta {float(probability):.3g}" if probability else ""
-    spans = f"{intervals} {unit.per}{'s' if intervals > 1 else ''}"
+    spans = counted(intervals, str(unit.per))
     return f"{one}; one {unit.column} over all of this release, which meets {spans}: at most {plain(most)}{apart}"
 
 
@@ -110,7 +110,7 @@ def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows
     count = _YEAR[calendar.every]
     pair = 2 if rows and adjacency is Adjacency.substitution and count > 1 else 1
     return (
-        f"losses of all releases add up: {count} {calendar.every}{'s' if count > 1 else ''} of them, a"
+        f"losses of all releases add up: {counted(count, calendar.every)} of them, a"
         f" year, cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
         f" true}}` in the schema, if it is true, would make that {plain(pair * epsilon)}"
     )

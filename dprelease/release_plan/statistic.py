@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from dprelease.codec import Always, As, Key, Stored
 from dprelease.measurements.candidate import Option
-from dprelease.numeric import plain
+from dprelease.numeric import counted, plain
 from dprelease.schema.domain import WrittenDomain
 
 __all__ = ["TIDY_NAMES", "WIDE_PARTS", "PlannedStatistic", "Uninformative"]
@@ -54,7 +54,9 @@ class Uninformative(Stored):
     rows: int | None
 
     def __str__(self) -> str:
-        where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
+        where = (
+            f" in {self.groups:,} of {counted(self.of, 'group')}" if self.groups < self.of else ""
+        )
         rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
         said = f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
         ways = []
@@ -62,7 +64,7 @@ class Uninformative(Stored):
             there = " (for the largest of these groups)" if self.groups > 1 else ""
             ways.append(f"epsilon {plain(self.epsilon)} in all{there}")
         if self.rows is not None:
-            ways.append(f"groups so coarse that each has about {self.rows:,} rows")
+            ways.append(f"groups so coarse that each has about {counted(self.rows, 'row')}")
         return f"{said}; {', or '.join(ways)} would change that" if ways else said
 
 

@@ -15,6 +15,7 @@ from dprelease.corrections import Correction
 from dprelease.errors import ArgumentError, VerificationError
 from dprelease.formats.json_ import FILE as MANIFEST
 from dprelease.formats.manifest_file import read_manifest
+from dprelease.numeric import counted
 from dprelease.publish import update_beside
 from dprelease.published_folder import read_folder, record_at
 from dprelease.series.collect import collect
@@ -81,7 +82,7 @@ def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> t
     entries = corrections.parse(record_at(beside))
     entry = corrections.current(entries).get(str(manifest["period"]))
     if entry is None:
-        return True, f"stands; {len(entries)} corrections of other periods"
+        return True, f"stands; {counted(len(entries), 'correction')} of other periods"
     if entry.release != release:
         return False, f"{entry.says()} (the record names another release of this period)"
     return False, entry.says()

@@ -31,7 +31,7 @@ from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.report_sections import WEAK
 from dprelease.formats.word_breaks import isolated
 from dprelease.formats.words import inside, name_words, period_words, short
-from dprelease.numeric import fraction_from_json
+from dprelease.numeric import counted, fraction_from_json
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.schema.about import About
@@ -222,7 +222,7 @@ def _group(
         value, period = current[-1]
         shown = _numbers(value, period, decimals)
         newest = "newest says nothing" if value.weak else f"newest {shown.value}"
-        summary = f"{len(current)} values; the newest, {shown.period}: {shown.value}"
+        summary = f"{counted(len(current), 'value')}; the newest, {shown.period}: {shown.value}"
         if value.lower is not None:
             summary += f", 95 % interval {shown.lower} to {shown.upper}"
     return Group(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dprelease.codec import AtLeast, Key, Stored
+from dprelease.numeric import counted
 
 __all__ = ["RuleResult", "Verdict"]
 
@@ -50,6 +51,6 @@ class Verdict(Stored):
 
     def __str__(self) -> str:
         if self.ok:
-            return f"valid: {len(self.rules)} rules held ({self.engine})"
+            return f"valid: {counted(len(self.rules), 'rule')} held ({self.engine})"
         broken = ", ".join(f"{r.name} of {r.statistic}" for r in self.failures)
         return f"not valid: {broken} ({self.engine})"
