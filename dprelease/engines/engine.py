@@ -4,19 +4,23 @@ An engine is made by its registered class, `make(**options)`. Options are keywor
 own; of `memory_limit`, `threads`, `temp_directory`, `max_temp` and `timeout` it takes those that it
 honours (`engines.limits`), and a limit that it does not take is refused by name.
 `dprelease.testing.check_engine` holds an engine against this contract and the reference engine.
+
+A class that reads some kinds of sources only lists them in `reads`, as a pipeline file calls them:
+`reads = ("parquet", "arrow")`. Without it an engine reads everything but tables of Spark.
 """
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from dprelease import registry
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import Source
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
 
-__all__ = ["Engine", "Metered"]
+__all__ = ["Engine", "Metered", "reads"]
 
 
 @runtime_checkable
@@ -59,3 +63,9 @@ class Metered(Protocol):
     """An engine that knows how far its scan is."""
 
     meter: Meter | None
+
+
+def reads(engine: str, kind: str) -> bool:
+    """Return whether the registered engine reads sources of this kind."""
+    listed: tuple[str, ...] | None = getattr(registry.load("engines", engine), "reads", None)
+    return kind != "spark" if listed is None else kind in listed

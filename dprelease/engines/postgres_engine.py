@@ -65,6 +65,7 @@ class PostgresEngine:
     """
 
     name = "postgres"
+    reads = ("postgres",)
 
     def __init__(self, *, timeout: int | None = None) -> None:
         self.timeout = timeout

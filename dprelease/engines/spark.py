@@ -69,6 +69,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    reads = ("spark", "parquet", "csv")
     timeout = None
 
     def __init__(

@@ -52,7 +52,7 @@ def tables_of(write: object) -> Tables:
 
 
 def unfit(name: str, *, many_tables: bool) -> str | None:
-    """Load a package's format; return why it cannot write such a release, or None.
+    """Load a format; return why it cannot write such a release, or None.
 
     Args:
         many_tables: the release has several tables.
@@ -60,9 +60,9 @@ def unfit(name: str, *, many_tables: bool) -> str | None:
     try:
         write = registry.load("formats", name)
     except Exception as error:  # noqa: BLE001 - foreign code, before the charge
-        return f"the package that offers it cannot be loaded: {type(error).__name__}"
+        return f"what offers it cannot be loaded: {type(error).__name__}"
     if not callable(write):
-        return "what the package offers is not a function"
+        return "what is offered is not a function"
     if many_tables and tables_of(write) == "one":
         return 'it writes one table; one for several says so: `write.tables = "each"` or "all"'
     return None

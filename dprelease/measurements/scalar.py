@@ -50,6 +50,7 @@ from dprelease.mechanisms.law import (
     GridLaw,
     GridRequest,
     WrittenLaw,
+    covers_splits,
     family_laws,
     grid_laws,
 )
@@ -106,8 +107,7 @@ class ScalarDraw(Draw):
         ):
             raise underclaimed("sensitivity")
         # A law made for one group may cap its sensitivity at its hull; an L1 total may not.
-        spread = self.law.family in _LINEAR and getattr(self.law, "splits", False)
-        if self.linear and sensitivity.changed_groups > 1 and not spread:
+        if self.linear and sensitivity.changed_groups > 1 and not covers_splits(self.law):
             raise underclaimed("loss")
         times = 1 if self.linear else self.changed_groups
         return times * self.law.certify().epsilon_upper
@@ -165,10 +165,11 @@ class ScalarDraw(Draw):
 
     @property
     def added(self) -> AddedNoise | None:
-        """The noise of an additive law; a law truncated to its domain adds none."""
-        noise = getattr(self.law, "noise", None)
+        """The noise of an additive law; None for others: what truncation or reflection adds depends on the answer."""
+        if not isinstance(self.law, AdditiveLaw):
+            return None
         half = Fraction(1, 2) if self.rounded else Fraction(0)
-        return None if noise is None else AddedNoise(noise, self.step, self.origin, half)
+        return AddedNoise(self.law.noise, self.step, self.origin, half)
 
     @property
     def rounded(self) -> float:
@@ -229,10 +230,6 @@ def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: 
         return each
     moving = min(s.changed_groups, s.l1_over_groups)
     return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)
-
-
-_LINEAR = ("discrete_laplace", "rectified_laplace")
-"""Families whose loss is linear in the sensitivity, the only ones that may cover a move spread over groups."""
 
 
 class Scalar(Normal):

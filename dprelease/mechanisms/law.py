@@ -68,8 +68,8 @@ class GridRequest:
         epsilon: the loss to spend, in nats, above 0.
         loss: what "best" means.
         point_masses: False admits only laws without point masses at borders and gap edges.
-        splits: one unit may change several coordinates with L1 total `sensitivity`: only laws whose
-            loss is linear in the sensitivity are admissible, and the hull caps nothing.
+        splits: one unit may change several coordinates with L1 total `sensitivity`: only laws that
+            cover that (`covers_splits`) are admissible, and the hull caps nothing.
         criterion: judge a law by its error averaged over answers, or by its worst answer.
     """
 
@@ -194,7 +194,7 @@ def grid_laws(request: GridRequest) -> list[GridLaw]:
     for name in registry.names("mechanisms"):
         family = cast("_Family", registry.load("mechanisms", name))
         try:
-            laws.extend(family.grid_laws(request))
+            laws.extend(_admissible(family.grid_laws(request), request))
         except ArgumentError as refusal:
             refusals.append(refusal)
     if refusals and not laws:
@@ -210,7 +210,7 @@ def family_laws(request: GridRequest, name: str) -> list[GridLaw]:
             another name, which nobody could rebuild (DPR617).
     """
     family = cast("_Family", registry.load("mechanisms", name))
-    laws = family.grid_laws(request)
+    laws = _admissible(family.grid_laws(request), request)
     if any(law.family != name for law in laws):
         raise ArgumentError(
             f"the mechanism `{name}` makes laws of another name",
@@ -219,6 +219,20 @@ def family_laws(request: GridRequest, name: str) -> list[GridLaw]:
             code="DPR617",
         )
     return laws
+
+
+def covers_splits(law: GridLaw) -> bool:
+    """Return whether a law's certificate is for a unit whose changes are spread over several coordinates.
+
+    It says so by an attribute `splits`: the loss of several draws together, for changes of at most
+    `sensitivity` steps in total, is then at most `certificate.epsilon_upper`. A law without the attribute
+    is proved for one coordinate.
+    """
+    return bool(getattr(law, "splits", False))
+
+
+def _admissible(laws: list[GridLaw], request: GridRequest) -> list[GridLaw]:
+    return [law for law in laws if covers_splits(law)] if request.splits else laws
 
 
 def law_from_json(value: dict[str, Any]) -> GridLaw:

@@ -177,7 +177,8 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
             fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
-        why = None if name in ours else _unfit(name, many_tables=many_tables)
+        plain = name in ours and not many_tables  # every format of ours writes one table
+        why = None if plain else _unfit(name, many_tables=many_tables)
         if why is not None:
             file.fail(
                 f"the format `{name}` cannot write this release",
@@ -185,7 +186,7 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
                 "formats",
                 i,
                 why=why,
-                fix="take it out of `publish.formats`, or mend its package",
+                fix="take it out of `publish.formats`, or mend the format",
                 code="DPR146",
             )
     return PublishConfig(file.path(publish.to, "publish", "to"), tuple(publish.formats))

@@ -121,21 +121,22 @@ def _written(
     """Return the files of one format.
 
     Raises:
-        WithheldError: someone else's format fails, or writes what is not its own (DPR715): the
+        WithheldError: someone else's format fails, or one writes what is not its own (DPR715): the
             values stay in the ledger, and the run can be repeated without it for nothing.
     """
-    if name in registry.names("formats"):
-        return _made(name, noised, manifest)
+    ours = name in registry.names("formats")
     problem = "it failed"
     try:
         made = _made(name, noised, manifest)
-        if _plain_files(made, files, noised.parts):
+        if not files.keys() & made.keys() and (ours or _plain_files(made, noised.parts)):
             return made
-        problem = "it writes a file of ours, or one that is not bytes under a plain name"
-    except Exception as error:  # noqa: BLE001 - foreign code after the charge
+        problem = "it writes a file of another format, or one that is not bytes under a plain name"
+    except Exception as error:  # foreign code after the charge
+        if ours:
+            raise
         problem = f"it failed with {type(error).__name__}"
     raise WithheldError(
-        f"the format `{name}` of an installed package cannot be written",
+        f"the format `{name}` cannot be written",
         why=problem,
         fix="mend it or take it out of `publish.formats`, then run again: the draw is kept",
         code="DPR715",
@@ -157,11 +158,8 @@ def _made(name: str, noised: Noised, manifest: Mapping[str, Any]) -> dict[str, b
     }
 
 
-def _plain_files(
-    made: Mapping[str, object], files: Mapping[str, bytes], tables: Iterable[str]
-) -> bool:
-    own = [table_file(file, table) for table in tables for file in OWN_FILES]
-    taken = {*files, *OWN_FILES, *own}
+def _plain_files(made: Mapping[str, object], tables: Iterable[str]) -> bool:
+    taken = {*OWN_FILES, *(table_file(file, table) for table in tables for file in OWN_FILES)}
     return all(
         isinstance(name, str) and name not in taken and isinstance(data, bytes)
         and PLAIN_NAME.fullmatch(name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dprelease.engines.engine import reads
 from dprelease.engines.object_store import is_address, parsed
 from dprelease.errors import SourceError
 from dprelease.pipeline.models import SOURCES, SourceModel, TableModel
@@ -20,9 +21,6 @@ from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined_glob
 
 __all__ = ["SourceConfig", "read_source"]
-
-_READ_BY = {"spark": ("spark", "parquet", "csv"), "postgres": ("postgres",)}
-"""Engine -> the sources that it reads, where these are not all but Spark's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +132,10 @@ def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -
             code="DPR140",
         )
     kind = given[0]
-    reads = _READ_BY.get(engine)
-    if kind == "spark" if reads is None else kind not in reads:
+    if not reads(engine, kind):
         file.fail(
             f"the source `{kind}` does not fit the engine `{engine}`",
-            *(place if reads is None else ("engine",)),
+            *(place if kind == "spark" else ("engine",)),
             fix="`engine: spark` reads spark, parquet and csv, and `engine: postgres` reads postgres; "
             "the others are for `engine: duckdb`",
             code="DPR140",

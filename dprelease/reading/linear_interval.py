@@ -80,5 +80,10 @@ def linear_chance(form: Linear) -> float:
 @lru_cache(maxsize=8192)
 def quantile_of_many(terms: tuple[Term, ...], level: float) -> float:
     """Return q with P(|S| <= q) >= level."""
-    found = [FitTerm(fit_noise(noise), count, Fraction(w)) for noise, count, w in terms]
+    found = []
+    for noise, count, weight in terms:
+        known = fit_noise(noise)
+        if known is None:  # convolved one by one, however many they are
+            return sum_law(terms, size=_FINE).quantile(level)
+        found.append(FitTerm(known, count, Fraction(weight)))
     return float(half_width(found, level)) * (1 + 1e-12)

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.fitting.feasible import Feasible, feasible
-from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import Draw
-from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
 
@@ -46,11 +45,12 @@ def noise_of(draw: Draw) -> Noise:
     """Return the noise that a draw adds to every cell, as fitting knows it."""
     added = draw.added
     assert added is not None
-    return fit_noise(added.noise)
+    found = fit_noise(added.noise)
+    assert found is not None
+    return found
 
 
-def fit_noise(noise: Any) -> Noise:
-    """Return added noise as fitting knows it."""
-    return (
-        Laplace(noise.rate) if isinstance(noise, DiscreteLaplaceNoise) else Gaussian(noise.square)
-    )
+def fit_noise(noise: Any) -> Noise | None:
+    """Return added noise as fitting knows it: what the noise says it is, None where it says nothing."""
+    found: Noise | None = getattr(noise, "fitted", None)
+    return found

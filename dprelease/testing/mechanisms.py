@@ -5,6 +5,8 @@ For every request the family takes, and every law it makes:
     certificate   at most the epsilon asked for, the same when recomputed and when read back
     privacy       P(y | q) <= ratio P(y | q') for all hull answers at most `distance` apart, gaps
                   included, and all outputs y, from the law's own `pmf`
+    splits        for a law that covers them: the losses of several draws, whose answers are together at
+                  most the sensitivity apart, add up to at most the certificate, however they are apart
     outputs       allowed points only; probabilities sum to 1
     interval      inside the hull, and at least its level over the law, from every answer
     draws         fit the pmf (chi-square, p > 1e-6, repeatable bits), and a shifted one does not
@@ -26,7 +28,13 @@ from scipy.stats import chi2
 from dprelease import registry
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.law import GridLaw, GridRequest, family_laws, law_from_json
+from dprelease.mechanisms.law import (
+    GridLaw,
+    GridRequest,
+    covers_splits,
+    family_laws,
+    law_from_json,
+)
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from dprelease.strict_json import json_text, read_json
@@ -39,13 +47,14 @@ _ROUNDING = 1e-9
 _SETS = ([(0, 6)], [(-5, 12)], [(0, 3), (8, 11)], [(0, 0), (5, 9)], [(-4, -2), (3, 3), (7, 12)])
 
 REQUESTS: tuple[GridRequest, ...] = tuple(
-    GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, loss, point_masses)  # type: ignore[arg-type]
+    GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, loss, point_masses, splits)  # type: ignore[arg-type]
     for runs in _SETS
     for sensitivity in (1, 3, 40)
-    for epsilon, loss, point_masses in (
-        (Fraction(1, 4), "absolute", True),
-        (Fraction(1), "squared", True),
-        (Fraction(3), "absolute", False),
+    for epsilon, loss, point_masses, splits in (
+        (Fraction(1, 4), "absolute", True, False),
+        (Fraction(1), "squared", True, False),
+        (Fraction(3), "absolute", False, False),
+        (Fraction(1, 2), "absolute", True, True),
     )
 )
 """Small grids with and without gaps, sensitivities below and above the hull."""
@@ -96,6 +105,8 @@ def check_law(law: GridLaw, request: GridRequest) -> None:
     table = {q: law.pmf(q) for q in range(request.allowed.lower, request.allowed.upper + 1)}
     _outputs(table, request, said)
     _privacy(table, request, certificate.epsilon_upper, said)
+    if covers_splits(law):
+        _splits(table, law.sensitivity, certificate.epsilon_upper, said)
     _intervals(law, table, request, said)
     _draws(law, table, said)
 
@@ -120,6 +131,27 @@ def _privacy(
                 assert p <= bound or (not exact and float(p) <= float(bound) * (1 + _ROUNDING)), (
                     f"{said}: P({y} | {q}) is more than e^{float(epsilon):.6g} P({y} | {other})"
                 )
+
+
+def _splits(
+    table: dict[int, dict[int, Any]], sensitivity: int, epsilon: Fraction, said: str
+) -> None:
+    """Add the worst losses of single draws up, over every way to split the sensitivity."""
+    points = sorted({y for chances in table.values() for y in chances})
+    chances = np.array([[float(table[q].get(y, 0)) for y in points] for q in sorted(table)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(chances)
+        apart = [  # by how far the answers are apart; an output of neither is no loss
+            float(np.nanmax(np.abs(logs[d:] - logs[:-d])))
+            for d in range(1, min(sensitivity, len(table) - 1) + 1)
+        ]
+    together = [0.0]
+    for total in range(1, sensitivity + 1):
+        ways = [together[total - d] + loss for d, loss in enumerate(apart[:total], start=1)]
+        together.append(max(ways, default=0.0))
+    assert max(together) <= float(epsilon) * (1 + _ROUNDING), (
+        f"{said}: over several coordinates it loses {max(together):.6g}, not {float(epsilon):.6g}"
+    )
 
 
 def _intervals(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -35,23 +36,24 @@ def project(tmp_path):
     return tmp_path / "pipelines" / f"{config.name}.yaml"
 
 
-def no_spark(load, kind, name):
-    assert name != "spark"
-    return load(kind, name)
-
-
-def test_the_evidence_as_json_no_row_is_read_and_no_spark_session_started(project, monkeypatch):
+@pytest.mark.parametrize(
+    ("engine", "source"),
+    [("spark", None), ("postgres", '{postgres: {dsn: "${env:NOWHERE}", table: visits}}')],
+)
+def test_the_evidence_as_json_no_row_is_read_and_no_server_asked(
+    project, monkeypatch, engine, source
+):
+    """Rows made up in memory are nothing that these engines read, so a whole plan is not called broken."""
     (project.parent.parent / "data" / "visits.parquet").unlink()  # there is nothing to read
-    project.write_text(project.read_text() + "engine: spark\n")
-    monkeypatch.setattr(
-        registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name)
-    )
+    text = project.read_text() + f"engine: {engine}\n"
+    project.write_text(text if source is None else re.sub("source: .*", f"source: {source}", text))
+    monkeypatch.setattr(registry.load("engines", engine), "__init__", None)  # none is made
     ledger = (project.parent.parent / ".dprelease" / "ledger.db").read_bytes()
     said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200", "--json"])
     assert said.exit_code == 0, said.output
     found = json.loads(said.stdout)
     assert found["ok"]
-    assert found["engine"] == "duckdb (no Spark session is started)"
+    assert found["engine"] == f"duckdb ({engine} reads no rows in memory)"
     assert found["seconds"] > 0
     layers = {f["layer"] for f in found["findings"]}
     assert layers == {"A exact laws", "A exact pairs", "B draws", "C black box"}

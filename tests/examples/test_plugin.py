@@ -200,6 +200,22 @@ def test_a_broken_format_withholds_and_the_run_can_be_repeated(body, project, mo
     assert verify(result.folder).ok
 
 
+def test_two_formats_of_one_file_name_do_not_overwrite_each_other(project, monkeypatch):
+    """A format in this library is held to it as one of a package is."""
+    use(monkeypatch)
+    monkeypatch.setitem(registry._BUILT_IN["formats"], "jsonl", "nowhere:write")
+    load = registry.load
+    monkeypatch.setattr(
+        registry,
+        "load",
+        lambda k, n: (lambda *_: {"data.csv": b""}) if n == "jsonl" else load(k, n),
+    )
+    with pytest.raises(WithheldError) as withheld:
+        released(project)
+    assert withheld.value.code == "DPR715"
+    assert "another format" in withheld.value.why
+
+
 TABLES = """
 release:
   epsilon: 4
@@ -249,9 +265,14 @@ UNFIT = {
 }
 
 
+@pytest.mark.parametrize("in_tree", [False, True])
 @pytest.mark.parametrize("offered", UNFIT.values(), ids=UNFIT)
-def test_a_format_of_one_table_is_refused_before_the_charge(offered, of_tables, monkeypatch):
+def test_a_format_of_one_table_is_refused_before_the_charge(
+    offered, in_tree, of_tables, monkeypatch
+):
     before, load = _spent(of_tables), registry.load
+    if in_tree:
+        monkeypatch.setitem(registry._BUILT_IN["formats"], "jsonl", "nowhere:write")
     monkeypatch.setattr(registry, "load", lambda k, n: offered if n == "jsonl" else load(k, n))
     for more in ((), ("--rehearse", "--to", of_tables / "try")):
         status, said = _said("run", of_tables / "pipeline.yaml", *more)

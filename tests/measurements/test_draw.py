@@ -45,6 +45,30 @@ def rounded_changes(per_group: int, total: int, changed_groups: int, factor: int
     )
 
 
+@pytest.mark.parametrize("runs", [((0, 6),), ((0, 2), (5, 9))])
+def test_noise_that_is_said_to_be_added_is_the_same_for_every_answer(
+    runs: tuple[tuple[int, int], ...],
+) -> None:
+    """Readers add such noises up. What reflection or truncation adds depends on the answer, so it is no such noise."""
+    allowed = GridSet(runs)
+    seen = {True: set(), False: set()}  # type: ignore[var-annotated]
+    for point_masses in (True, False):
+        request = GridRequest(allowed, 2, Fraction(1), point_masses=point_masses)
+        for law in grid_laws(request):
+            draw = ScalarDraw(law, False, 1, 2, *(Fraction(n) for n in (1, 0, 1, 0)))  # type: ignore[arg-type]
+            answers = np.arange(allowed.lower, allowed.upper + 1)
+            drawn = [
+                draw.draw(np.full((200, 1), q, dtype=object), ReplayBits("the same bits"))[:, 0] - q
+                for q in answers
+            ]
+            alike = all((noise == drawn[0]).all() for noise in drawn)
+            assert alike is (draw.added is not None), law.describe()
+            seen[alike].add(law.family)
+    assert {"discrete_laplace", "rectified_laplace", "staircase"} <= seen[True]
+    reflected = {"reflected_laplace"} if len(runs) == 1 else set()
+    assert {"bounded_laplace"} | reflected <= seen[False]
+
+
 class TestDrawable:
     """What a law cannot draw, whatever the answer, is told from what it can."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 
 import pyarrow as pa
 import pytest
 
 import dprelease as dp
+from dprelease.measurements.draw import draw_from_json
 from dprelease.reading.derive import derive
-from tests.reading.drawn import REGIONS, periods, release
+from tests.reading.drawn import REGIONS, periods, release, schema, table
 
 PAIR = periods()
 ONE = PAIR.current
@@ -236,3 +238,33 @@ def test_gaussian_and_truncated_laws_are_read_too():
     both = flat.derive("count[half='first'] - count[half='second']").to_pandas()
     assert (both["method"] == "conservative").all()
     assert (both["lower"] <= both["value"]).all()
+
+
+@pytest.mark.parametrize("mechanism", ["discrete_laplace", "staircase"])
+def test_a_sum_with_more_weights_than_are_convolved_one_by_one(mechanism):
+    many = [f"r{i:02}" for i in range(14)]
+    asked = schema([{"statistic": "count", "mechanism": mechanism}])
+    asked["columns"] = {"region": {"kind": "category", "values": many}}
+    asked["release"]["by"] = ["region"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        held = dp.release(pa.table({"region": many * 40}), asked)
+    text = " + ".join(f"{i} * count[region='{r}']" for i, r in enumerate(many, start=1))
+    (row,) = held.derive(text).table.to_pylist()
+    (draw,) = (draw_from_json(block.law) for block in held.plan.blocks)
+    scale = math.sqrt(draw.added.noise.variance() * sum(i * i for i in range(1, 15)))
+    assert row["lower"] < row["value"] < row["upper"]
+    assert 1.9 < (row["upper"] - row["lower"]) / 2 / scale < 2.3  # of nearly normal noise: 1.96
+
+
+def test_counts_near_an_end_that_reflects_are_not_added_up_as_independent_noise():
+    """Every error at an empty group points away from the end: their sum grows with their number."""
+    asked = schema([{"statistic": "count", "mechanism": "reflected_laplace"}])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        empty = dp.release(table().slice(0, 0), asked)
+    with pytest.raises(dp.errors.ArgumentError) as refused:
+        empty.derive("count", by=[])
+    assert refused.value.code == "DPR663"
+    both = empty.derive("count[region='north'] + count[region='west']").table.to_pylist()
+    assert {row["method"] for row in both} == {"conservative"}

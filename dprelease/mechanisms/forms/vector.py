@@ -28,6 +28,7 @@ import numpy as np
 from dprelease.codec import Always, Digits, Stored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.fitting.noise import Gaussian
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
@@ -102,6 +103,11 @@ class GaussianCells(Stored):
         if self.square <= SQUARE_LIMIT:
             return DiscreteGaussianNoise(self.square).sample(count, bits)
         return wide_draws(self.square, count, bits)
+
+    @property
+    def fitted(self) -> Gaussian:
+        """What it is for a fit of several tables."""
+        return Gaussian(self.square)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from dprelease.codec import Stored
 from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
+from dprelease.fitting.noise import Laplace
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
@@ -187,6 +188,11 @@ class DiscreteLaplaceNoise(Stored):
         inner = self.weights(count).tolist()
         rest = -math.expm1(-float(self.rate))
         return inner, [w / rest for w in inner]
+
+    @property
+    def fitted(self) -> Laplace:
+        """What it is for a fit of several tables."""
+        return Laplace(self.rate)
 
     def describe(self) -> str:
         return f"scale {float(self.scale):.6g} steps"

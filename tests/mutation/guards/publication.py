@@ -109,6 +109,13 @@ GUARDS = (
         ("tests/examples/test_plugin.py",),
     ),
     Guard(
+        "a format overwrites the file of another one",
+        "pipeline/files.py",
+        "if not files.keys() & made.keys() and (ours or _plain_files(made, noised.parts)):",
+        "if ours or _plain_files(made, noised.parts):",
+        ("tests/examples/test_plugin.py",),
+    ),
+    Guard(
         "a format of one table is not refused before the charge",
         "formats/format.py",
         '    if many_tables and tables_of(write) == "one":\n',

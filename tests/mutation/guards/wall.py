@@ -136,8 +136,13 @@ GUARDS = (
     ),
     _cells(
         "a truncated law covers moves that are split over groups",
-        old="if self.linear and sensitivity.changed_groups > 1 and not spread:",
+        old="if self.linear and sensitivity.changed_groups > 1 and not covers_splits(self.law):",
         new="if False:",
+    ),
+    _cells(
+        "reflected noise is taken for noise that is added",
+        old="if not isinstance(self.law, AdditiveLaw):",
+        new='if not hasattr(self.law, "noise"):',
     ),
     _cells(
         "rounding is counted once over all groups",
