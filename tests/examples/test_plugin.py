@@ -174,7 +174,7 @@ def test_each_kind_keeps_the_contract_of_its_sort(plugin):
 
 BAD_FORMATS = {
     "fails": "raise ValueError('a released value')",
-    "takes a file of ours": "return {'data.csv': b''}",
+    "takes a file of ours": "return {'release.json': b''}",
     "leaves the folder": "return {'../x': b''}",
     "is not bytes": "return {'x.txt': 'text'}",
 }
