@@ -113,16 +113,18 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use; any other name is an ordinary AttributeError."""
-    target = _LAZY.get(name)
-    if target is None:
-        raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
-    module, _, attribute = target.partition(":")
-    loaded = import_module(module)
-    value = getattr(loaded, attribute) if attribute else loaded
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to a type checker it would make every misspelled name an Any
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name on first use; any other name is an ordinary AttributeError."""
+        target = _LAZY.get(name)
+        if target is None:
+            raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
+        module, _, attribute = target.partition(":")
+        loaded = import_module(module)
+        value = getattr(loaded, attribute) if attribute else loaded
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

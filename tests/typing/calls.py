@@ -16,9 +16,14 @@ import polars as pl
 import pyarrow as pa
 
 import dprelease as dp
+from dprelease import BudgetErorr  # refused: attr-defined
 
 frame = pd.DataFrame({"age": [1, 2]})
 schema = dp.Schema.load("schema.yaml")
+
+# --- names of the package
+dp.relaese(frame, schema)  # refused: attr-defined
+wrong_domain: dp.Domian  # refused: name-defined
 
 # --- plan
 plan: dp.ReleasePlan = dp.plan(schema)
@@ -185,3 +190,10 @@ except (dp.ConfigError, dp.PlanError, dp.BudgetError, dp.LedgerError) as refused
 except dp.DpreleaseError as error:
     fix: str | None = error.fix
     cost: str = error.fixes  # refused: attr-defined
+
+try:
+    dp.plan(schema)
+except dp.BudgetErorr:  # refused: attr-defined
+    pass
+except BudgetErorr:
+    pass
