@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import TableLike, as_source
 from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
+from dprelease.given import plain_values
 from dprelease.numeric import Number
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
@@ -37,9 +38,9 @@ Tables = Sequence[Mapping[str, Any]]
 
 
 def _overrides(given: Mapping[str, object]) -> dict[str, object]:
-    listed = {name: value for name, value in given.items() if value is not None}
+    listed = {name: plain_values(value) for name, value in given.items() if value is not None}
     if isinstance(listed.get("tables"), tuple):
-        listed["tables"] = list(listed["tables"])  # type: ignore[call-overload]
+        listed["tables"] = list(listed["tables"])
     return listed
 
 

@@ -13,6 +13,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Protocol
 
 from dprelease.errors import ArgumentError
 
@@ -36,7 +37,19 @@ __all__ = [
     "whole_from_json",
 ]
 
-Number = int | float | str | Decimal | Fraction
+
+class NumpyNumber(Protocol):
+    """One of numpy's integers or floats, by its shape: numpy need not be installed to check a call."""
+
+    @property
+    def shape(self) -> tuple[()]: ...
+
+    def is_integer(self) -> bool: ...
+
+    def __float__(self) -> float: ...
+
+
+Number = int | float | str | Decimal | Fraction | NumpyNumber
 """What may be given for a number: a float by its shortest decimal form, text as a decimal or "p/q"."""
 
 Exact = Fraction | float
@@ -61,7 +74,9 @@ def exact(value: object, name: str = "value") -> Exact:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool):
-        raise ArgumentError(f"{name} is {value}, not a number", code="DPR605")
+        raise ArgumentError(
+            f"{name} is {value}, not a number", fix="write a decimal", code="DPR605"
+        )
     if isinstance(value, int):
         return Fraction(_bounded(value, name))
     text = str(value).strip() if not isinstance(value, str) or len(value) <= 2 * MOST_DIGITS else ""

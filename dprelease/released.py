@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import ArgumentError
+from dprelease.given import given_path
 from dprelease.noised import Noised
 from dprelease.numeric import counted
 from dprelease.pipeline import stages
@@ -46,7 +47,7 @@ class Release(DrawnTables):
         """Publish to `<folder>/<pipeline>/<period>/` and return that path; repeatable.
 
         Raises:
-            ArgumentError: the release has no ledger (DPR631).
+            ArgumentError: the release has no ledger (DPR631), or `folder` is no path (DPR642).
             WithheldError: a value failed validation (DPR701), or the folder holds other bytes.
         """
         flow, request = self._flow, self._flow.request
@@ -57,9 +58,10 @@ class Release(DrawnTables):
                 fix='release with `ledger="ledger.db", dataset=..., period=...`',
                 code="DPR631",
             )
+        to = given_path(folder, "the public folder", "public")
         if request.ledger.files(request.key) is None:
             flow.commit(self._noised, self.receipt)
-        return flow.publish(folder, self.receipt)[0]
+        return flow.publish(to, self.receipt)[0]
 
     def __repr__(self) -> str:
         groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"

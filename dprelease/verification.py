@@ -50,6 +50,7 @@ from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
+from dprelease.given import given_path
 from dprelease.numeric import counted
 from dprelease.patience import within
 from dprelease.query.calendar import zone_tables
@@ -153,6 +154,7 @@ def verify(
     Raises:
         VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
             (DPR802), or one of a format that is revoked (DPR803).
+        ArgumentError: `folder` is no path (DPR642).
     """
     return examined(folder, ledger=ledger, patience=patience)[0]
 
@@ -161,7 +163,7 @@ def examined(
     folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
 ) -> tuple[Verification, Derivation]:
     """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
-    path = Path(folder)
+    path = given_path(folder, "a publication", "public/clinic_weekly/latest")
     found = listing(path)
     data = _manifest_bytes(path, found)
     manifest = read_manifest(data, path)

@@ -13,6 +13,7 @@ from dprelease.budget import location
 from dprelease.budget.connection import Place
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.errors import ConfigError, SourceError
+from dprelease.given import given_path
 from dprelease.secret_text import parse_reference, read_secret
 
 __all__ = ["named_place"]
@@ -28,12 +29,14 @@ def named_place(name: Place | str) -> Place:
 
     Raises:
         ConfigError: a faulty reference, or a connection string (DPR142).
+        ArgumentError: it is no path (DPR642).
     """
     if isinstance(name, PostgresPlace):
         return name
+    path = given_path(name, "a ledger", "ledger.db")
     text = str(name)
     if not text.startswith("${") and not _STRING.match(text):
-        return location.absolute(Path(name))
+        return location.absolute(path)
     found = parse_reference(text)
     if found is None:
         raise ConfigError(

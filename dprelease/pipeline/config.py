@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dprelease import registry
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
+from dprelease.given import given_path
 from dprelease.pipeline.budget_config import BudgetConfig, read_budget
 from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel
 from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
@@ -97,9 +98,11 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     Raises:
         ConfigError: as `load_schema`, or source (DPR140), period (DPR141), secret (DPR142),
             schedule (DPR143), budget (DPR145), format (DPR146); `where` is `file:line`.
+        ArgumentError: it is no path (DPR642).
     """
+    named = given_path(path, "a pipeline", "pipelines/clinic_weekly.yaml")
     document = load_yaml(path)
-    folder = Path(path).resolve().parent
+    folder = named.resolve().parent
     file = DeclarationFile(document.marks, folder, project_root(folder))
     refuse_references(file, document.data)
     model = checked(PipelineModel, document.data, document.marks)

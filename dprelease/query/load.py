@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dprelease.errors import ArgumentError, ConfigError
+from dprelease.given import given_path, plain_values
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
@@ -83,9 +84,11 @@ def load_schema(path: str | Path) -> Schema:
             value, DPR113 not a number, DPR114 domain or step, DPR115 unit, DPR116 path out of the
             project, DPR117 key file, DPR118 rows, DPR152 time, and for the release block DPR12x, DPR13x,
             DPR119; `where` is `file:line`.
+        ArgumentError: it is no path (DPR642).
     """
+    file = given_path(path, "a schema", "schemas/clinic.yaml")
     document = load_yaml(path)
-    folder = Path(path).resolve().parent
+    folder = file.resolve().parent
     return _build(document, folder, project_root(folder))
 
 
@@ -95,7 +98,7 @@ def schema_from_dict(
     """Check a mapping of the same shape as a schema file.
 
     Args:
-        data: the declaration; numbers may be int, float, Decimal, Fraction or decimal text.
+        data: the declaration; numbers may be int, float, Decimal, Fraction, decimal text, or numpy's.
         origin: names the mapping in messages.
         base: the folder that `values_from` and `keys_from` are relative to; default: the current.
 
@@ -105,7 +108,7 @@ def schema_from_dict(
     folder = (base or Path.cwd()).resolve()
     if not isinstance(data, Mapping):
         raise ConfigError("a schema is a mapping", where=origin, code="DPR109")
-    return _build(Document(dict(data), Marks(origin)), folder, project_root(folder))
+    return _build(Document(plain_values(data), Marks(origin)), folder, project_root(folder))
 
 
 def _build(document: Document, folder: Path, root: Path) -> Schema:

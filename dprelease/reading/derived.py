@@ -15,6 +15,7 @@ from dprelease.errors import ArgumentError
 from dprelease.formats.chart import Point
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.picture import Picture, below, dots
+from dprelease.given import given_path
 from dprelease.noised import WEAK
 from dprelease.numeric import counted
 from dprelease.reading.called import Called
@@ -79,9 +80,9 @@ class Derived:
         """Write the table: .csv, .parquet, .json or .html by the name; return the path.
 
         Raises:
-            ArgumentError: another ending, or the file cannot be written (DPR668).
+            ArgumentError: another ending, or the file cannot be written (DPR668); no path (DPR642).
         """
-        target = Path(path)
+        target = given_path(path, "a file to write", "growth.csv")
         make = _WRITERS.get(target.suffix.lower())
         try:
             if make is None:

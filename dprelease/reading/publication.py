@@ -10,6 +10,7 @@ from dprelease.comparison import read_file
 from dprelease.errors import ConfigError, DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
+from dprelease.given import given_path
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.noised import Noised
 from dprelease.numeric import counted
@@ -88,8 +89,9 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
 
     Raises:
         VerificationError: it does not verify (DPR806), or is not a publication (DPR801, DPR802, DPR810).
+        ArgumentError: `folder` is no path (DPR642).
     """
-    path = Path(folder).resolve()
+    path = given_path(folder, "a publication", "public/clinic_weekly/latest").resolve()
     if not verify:
         return _unchecked(path)
     result, made = examined(path)
@@ -234,8 +236,9 @@ def read_series(folder: str | Path, *, verify: bool = True) -> Series:
 
     Raises:
         VerificationError: `folder` holds no period that can be read (DPR807).
+        ArgumentError: `folder` is no path (DPR642).
     """
-    path = Path(folder).resolve()
+    path = given_path(folder, "a pipeline's folder", "public/clinic_weekly").resolve()
     found: dict[str, Publication] = {}
     left_out: dict[str, str] = {}
     try:

@@ -59,7 +59,8 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
     if kind.startswith("DPR"):
         prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
         what = str(ctx.get("what") or detail["msg"])
-        return ConfigError(prefix + what, where=where, fix=ctx.get("fix") or None, code=kind)
+        fix = _NUMBERS.get(str(loc[-1])) if loc and ctx.get("of_field") else None
+        return ConfigError(prefix + what, where=where, fix=fix or ctx.get("fix") or None, code=kind)
     if kind == "missing":
         key = str(loc[-1])
         return ConfigError(
@@ -105,6 +106,10 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
 _SHAPES = {
     "dict_type": ("a mapping of names is needed here", "write a line `NAME: …` for each, indented"),
     "list_type": ("a list is needed here", "write a line `- …` for each, indented"),
+}
+_NUMBERS = {
+    "epsilon": "write a number above 0, e.g. 1.0",
+    "delta": "write a number from 0 to below 1, e.g. 0.000001",
 }
 _TAGS = frozenset({"row", "word", "all", "keys"})
 _EXAMPLES = {

@@ -131,7 +131,8 @@ def _number(value: object) -> Exact:
         why = f"`{value.text}` is {value.reading} in YAML, a number is needed here"
         raise fault("DPR113", why, "write a decimal number, without leading zeros or underscores")
     if not isinstance(value, int | float | Decimal | Fraction | str) or isinstance(value, bool):
-        raise fault("DPR113", f"a number is needed here, not {_kind(value)}", "e.g. 0.5")
+        what = f"a number is needed here, not {_kind(value)}"
+        raise fault("DPR113", what, "e.g. 0.5", of_field=True)
     try:
         number = exact(value)
     except ArgumentError as error:

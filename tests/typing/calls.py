@@ -30,7 +30,12 @@ plan: dp.ReleasePlan = dp.plan(schema)
 dp.plan("schema.yaml", epsilon=1, delta="1e-9", statistics=["count", {"statistic": "mean(age)"}])
 dp.plan(Path("schema.yaml"), epsilon=Decimal("0.5"), by=("region",), where="age > 3")
 dp.plan({"name": "x"}, epsilon=Fraction(1, 2), statistics=("count",), by=[])
+dp.plan(schema, epsilon=np.int64(1), delta=np.float32(1e-6))
+frame.dp.plan(schema, epsilon=np.float64(0.5), delta=np.float16(0))
 dp.plan(1)  # refused: arg-type
+dp.plan(schema, epsilon=np.bool_(True))  # refused: arg-type
+dp.plan(schema, epsilon=np.arange(2.0))  # refused: arg-type
+dp.plan(schema, epsilon=np.complex64(1))  # refused: arg-type
 dp.plan(schema, 1)  # refused: call-arg
 dp.plan(schema, epsilon=[1])  # refused: arg-type
 dp.plan(schema, statistics=1)  # refused: arg-type
@@ -65,11 +70,14 @@ released.to_pandas(True)  # refused: arg-type
 # --- SQL, ledgers, pipelines
 dp.sql("SELECT COUNT(*) FROM visits", schema, epsilon="1/2", visits=frame)
 dp.sql("SELECT COUNT(*) FROM visits", schema, visits=3)  # refused: arg-type
+dp.sql("SELECT COUNT(*) FROM visits", schema, epsilon=np.uint8(1), visits=frame)
 dp.create_ledger("ledger.db", schema, epsilon=10, composition="zcdp", delta=1e-9)
+dp.create_ledger("ledger.db", schema, epsilon=np.int32(10), delta=np.float32(1e-9))
 dp.create_ledger("ledger.db", schema)  # refused: call-arg
 dp.create_ledger("ledger.db", schema, epsilon=1, composition="advanced")  # refused: arg-type
 dp.open_ledger("ledger.db").add("clinic", epsilon=1)
 dp.open_ledger("ledger.db").add("clinic", epsilon=None)  # refused: arg-type
+dp.open_ledger(3)  # refused: arg-type
 folder: Path = dp.run("pipeline.yaml", period="2026-W46").folder
 dp.run("pipeline.yaml", early="yes")  # refused: arg-type
 
