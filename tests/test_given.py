@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import dprelease as dp
-from dprelease.errors import ArgumentError, ConfigError, DpreleaseError
+from dprelease.errors import ArgumentError, ConfigError, DpreleaseError, SourceError
 from dprelease.given import given_path, plain_values
 from tests.end_to_end.projects import ROOT
 
@@ -186,6 +187,29 @@ class TestPaths:
 
         assert given_path(Named(), "a folder", "x") == tmp_path == given_path(tmp_path, "it", "x")
         assert given_path("x", "a folder", "x") == Path("x")
+
+
+class TestSeries:
+    @pytest.mark.parametrize("column", [FRAME["age"], pl.Series([1])], ids=["pandas", "polars"])
+    def test_a_series_is_refused_and_the_frame_named(self, column):
+        doors = (
+            lambda: dp.release(column, schema()),
+            lambda: dp.sql("SELECT COUNT(*) FROM t", schema(), t=column),
+            lambda: dp.draft_schema(column),
+        )
+        for door in doors:
+            with pytest.raises(SourceError, match="a Series is one column") as caught:
+                door()
+            assert caught.value.code == "DPR500"
+            assert "DataFrame" in caught.value.fix
+
+    @pytest.mark.filterwarnings("ignore::dprelease.UnledgeredWarning")
+    @pytest.mark.parametrize("column", [FRAME["age"], pl.Series([1])], ids=["pandas", "polars"])
+    def test_so_as_a_public_table(self, column):
+        held = dp.release(FRAME.assign(ward=1), schema())
+        with pytest.raises(ArgumentError, match="a Series is one column") as caught:
+            held.derive("count / age", public=column)
+        assert caught.value.code == "DPR667"
 
 
 def test_the_command_needs_no_numpy_for_it():

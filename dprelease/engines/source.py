@@ -104,6 +104,9 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+    @property
+    def shape(self) -> tuple[int, int]: ...  # a column's, a Series', is (int,)
+
 
 class LazyTable(Protocol):
     """A polars `LazyFrame`."""
@@ -173,6 +176,13 @@ def as_source(data: TableLike) -> Source:
             return as_source(data.to_spark())  # type: ignore[union-attr, arg-type]
         if kind_and_name is not None:
             return Source(kind_and_name[0], data, kind_and_name[1])
+    if type(data).__name__ == "Series":
+        raise SourceError(
+            "a Series is one column, not a table",
+            why="a release reads rows: columns by their names, and whose row it is",
+            fix="pass the DataFrame that it comes from, or `series.to_frame()`",
+            code="DPR500",
+        )
     raise SourceError(
         f"cannot read rows from an object of type {type(data).__qualname__}",
         why="tables are pandas, polars, pyarrow, DuckDB relations, Spark DataFrames, or Parquet and "

@@ -23,6 +23,9 @@ class Columns(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+    @property
+    def shape(self) -> tuple[int, int]: ...  # a column's, a Series', is (int,)
+
 
 PublicLike = Columns | str | Path
 """What a public table may be given as."""
@@ -84,6 +87,13 @@ def _arrow(data: PublicLike) -> pa.Table:
         return data
     if isinstance(data, str | Path):
         return _file(Path(data))
+    if type(data).__name__ == "Series":
+        raise ArgumentError(
+            "a Series is one column, not a table",
+            where="public",
+            fix="pass a data frame that has the keys as columns, e.g. `series.reset_index()`",
+            code="DPR667",
+        )
     if type(data).__module__.split(".")[0] == "pandas":
         return pa.Table.from_pandas(data, preserve_index=False)
     if hasattr(data, "__arrow_c_stream__"):

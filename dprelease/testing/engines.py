@@ -197,7 +197,9 @@ def source_of(kind: str, rows: Rows, folder: Path) -> Source:
         case "polars":
             import polars as pl  # an optional input format
 
-            return as_source(pl.from_arrow(table))
+            frame = pl.from_arrow(table)
+            assert isinstance(frame, pl.DataFrame)  # of a table; of an array it is a Series
+            return as_source(frame)
         case "parquet":
             pq.write_table(table.slice(0, len(table) // 2), folder / "a.parquet")
             pq.write_table(table.slice(len(table) // 2), folder / "b.parquet")

@@ -54,6 +54,8 @@ dp.release(duckdb.connect("visits.duckdb").table("visits"), schema)
 dp.release(Path("visits.parquet"), schema, dataset="clinic", ledger=Path("ledger.db"))
 dp.release([1, 2], schema)  # refused: arg-type
 dp.release({"age": [1, 2]}, schema)  # refused: arg-type
+dp.release(pd.Series([1, 2]), schema)  # refused: arg-type
+dp.release(pl.Series([1, 2]), schema)  # refused: arg-type
 dp.release(frame["age"].sum, schema)  # refused: arg-type
 dp.release(frame)  # refused: call-arg
 dp.release(frame, schema, seed=1)  # refused: call-arg
@@ -90,6 +92,7 @@ share: dp.Derived = published.derive("count / people", by=["region"], public=peo
 published.derive("count / people", public=pd.DataFrame({"people": [7]}))
 released.derive("count / people", public=Path("people.csv"))
 published.derive("count / people", public=7)  # refused: arg-type
+published.derive("count / people", public=pd.Series([7]))  # refused: arg-type
 published.derive("count / people", public={"people": [7]})  # refused: arg-type
 published.derive(count=1)  # refused: call-arg
 dp.read_series("public").derive("growth(count)", public=pl.DataFrame({"people": [7]}))
