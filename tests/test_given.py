@@ -127,6 +127,15 @@ class TestNumbers:
         assert caught.value.code == "DPR605"
         assert caught.value.fix
 
+    @pytest.mark.filterwarnings("ignore::dprelease.UnledgeredWarning")
+    @pytest.mark.parametrize("level", [np.float32(0.9), Decimal("0.9")], ids=["numpy", "Decimal"])
+    def test_a_level_of_a_derived_value_is_one_that_can_be_written(self, level, tmp_path):
+        held = dp.release(FRAME.assign(ward="1"), schema())
+        made = held.derive("mean_age * 2", level=level)
+        assert type(made.level) is float
+        assert made.level == 0.9
+        assert made.write(tmp_path / "twice.json").is_file()
+
     def test_only_numpys_scalars_are_changed(self):
         kept = {"a": [1, 2.5, "x", None, Fraction(1, 3), Decimal("0.10")], "b": ({"c": True},)}
         assert repr(plain_values(kept)) == repr(kept)

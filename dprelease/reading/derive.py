@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from dprelease.given import plain_values
 from dprelease.mechanisms.arguments import check_level
 from dprelease.query.nodes import Node
 from dprelease.reading.called import called
@@ -43,7 +44,9 @@ def derive(
         ConfigError: the expression does not parse (DPR120 to DPR126).
         ArgumentError: it cannot be computed (DPR660 to DPR667), or `level` is none (DPR625).
     """
+    level = plain_values(level)
     check_level(level)
+    level = float(level)  # a Decimal, too
     current = periods.current
     table = None if public is None else PublicTable(public, current.by)
     own, names = current.names, () if table is None else table.names
