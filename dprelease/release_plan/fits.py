@@ -7,17 +7,18 @@ Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dprelease.fitting.feasible import Feasible, feasible
+from dprelease.errors import PlanError
+from dprelease.fitting.feasible import Feasible, check_pair, feasible
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import Draw
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import PlannedFit
+from dprelease.release_plan.tables import PlannedFit, PlannedTables
 
-__all__ = ["Runs", "feasible_values", "fit_noise", "noise_of", "runs_of"]
+__all__ = ["Runs", "check_valid", "feasible_values", "fit_noise", "noise_of", "runs_of"]
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -39,6 +40,26 @@ def feasible_values(
     """
     domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
     return domains, feasible(structure, domains, fit.totals)
+
+
+def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:
+    """Refuse tables that no values can fill; PlanError as `feasible_values`, or of a pair (DPR284)."""
+    known = {(s.table or "", s.name): s for s in statistics}
+    found: dict[str, Feasible] = {}
+    try:
+        for fit in tables.fits:
+            structure = tables.structure([t.table for t in fit.tables])
+            _, found[fit.name] = feasible_values(fit, known, structure)
+        for fit in tables.fits:
+            if fit.counts is not None:
+                structure = tables.structure([t.table for t in fit.tables])
+                check_pair(structure, found[fit.counts], found[fit.name], fit.low, fit.high)
+    except PlanError as refused:
+        if refused.where is not None:
+            raise
+        raise PlanError(
+            refused.what, where=origin, why=refused.why, fix=refused.fix, code=refused.code
+        ) from None
 
 
 def noise_of(draw: Draw) -> Noise:

@@ -35,13 +35,19 @@ from dprelease.planning.tables.families import (
     measured,
     not_added_up,
 )
-from dprelease.planning.tables.fitting import Fitting, alone_variance, fits_of_family, fitting_of
+from dprelease.planning.tables.fitting import (
+    Fitting,
+    alone_variance,
+    fits_of_family,
+    fitting_of,
+    paired,
+)
 from dprelease.planning.tables.quotients import Quotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
 from dprelease.planning.tables.shares import family_parts, goal_missed, missed, shares_of
-from dprelease.planning.tables.valid import check_valid, paired
 from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
+from dprelease.release_plan.fits import check_valid
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import (

@@ -16,7 +16,7 @@ from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
 from dprelease.numeric import plain
 from dprelease.planning.tables.families import Family
-from dprelease.planning.tables.valid import stated
+from dprelease.planning.tables.fitting import stated
 from dprelease.query.spec import Query
 from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
