@@ -45,7 +45,7 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 	tests/mechanisms/test_bounded_gaussian.py tests/query/test_expression.py tests/aggregates/test_tree_fit.py tests/aggregates/test_pair_pivot.py \
 	tests/test_fitted.py tests/test_fitted_detail.py tests/test_fitted_ratios.py tests/budget/test_loss_lattice.py tests/test_inspection.py \
 	tests/schema/importers tests/planning/test_linear_work.py tests/query/test_cleaning.py tests/test_during.py tests/budget/test_timed_ledger.py \
-	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/planning/test_informative.py \
+	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/measurements/test_informative.py \
 	tests/aggregates/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py \
 	tests/meta/test_distribution.py tests/planning/test_recursive_quantiles.py tests/measurements/test_winsorised.py \
 	tests/formats/test_html_browser.py tests/formats/test_keyboard.py tests/meta/test_types.py tests/schema/test_domain.py \

@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from dprelease.errors import VerificationError
+from dprelease.measurements.informative import least_factor
 from dprelease.patience import tick, within
-from dprelease.planning.informative import least_factor
 from dprelease.planning.what_if import what_if
 from tests.folders import CASES
 

@@ -1,6 +1,6 @@
 """How one statistic reads its block's noisy integers: cells, bounds, and its own view of them.
 
-The same for a release (`noised`) and for what a plan expects of one (`planning.informative`).
+The same for a release (`noised`) and for what a plan expects of one (`measurements.informative`).
 """
 
 from __future__ import annotations

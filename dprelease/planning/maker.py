@@ -17,11 +17,11 @@ from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, cost, ways
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.measurements.steps import check_step, publish_step
 from dprelease.patience import tick
-from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.block import PlannedMeasurement

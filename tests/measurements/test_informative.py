@@ -16,8 +16,8 @@ from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements import scalar
+from dprelease.measurements.informative import two_digits
 from dprelease.planning import maker
-from dprelease.planning.informative import two_digits
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
 from tests.planning.requests import USER, planned
