@@ -38,7 +38,7 @@ from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
-from dprelease.planning.what_if import what_if
+from dprelease.planning.make import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan

@@ -12,7 +12,7 @@ import pytest
 from dprelease.errors import VerificationError
 from dprelease.measurements.informative import least_factor
 from dprelease.patience import tick, within
-from dprelease.planning.what_if import what_if
+from dprelease.planning.make import what_if
 from tests.folders import CASES
 
 

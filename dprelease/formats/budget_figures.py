@@ -6,7 +6,7 @@ markup.
     burn-down   one bar per debit, as high as what it left of the dataset's budget; then, hollow,
                 the bars of further releases at this one's price, where losses simply add up
     price list  per statistic, the error the plan expected at this epsilon and at others, read off
-                the manifest's `what_if` (`planning.what_if`)
+                the manifest's `what_if` (`planning.make.what_if`)
 
 Limits  the burn-down holds the last debits only, and 8 hollow bars at most.
 """

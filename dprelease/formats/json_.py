@@ -87,7 +87,7 @@ def build_manifest(
             the clock, so that a late run gives the same bytes.
         published: the day of publication, `2013-02-07` (UTC): noted before any row was read, and
             committed with the other bytes, so that a repeat gives the same ones.
-        what_if: expected errors at other budgets (`planning.what_if`).
+        what_if: expected errors at other budgets (`planning.make.what_if`).
     """
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()

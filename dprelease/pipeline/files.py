@@ -17,7 +17,7 @@ from dprelease.errors import ConfigError, WithheldError
 from dprelease.formats.format import tables_of
 from dprelease.formats.table_files import table_file
 from dprelease.noised import Noised
-from dprelease.planning.what_if import what_if
+from dprelease.planning.make import what_if
 from dprelease.validate.rules import check
 
 __all__ = ["FORMATS", "OWN_FILES", "PLAIN_NAME", "bundle", "software", "write_files"]

@@ -30,7 +30,7 @@ from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import period_name
-from dprelease.planning.what_if import what_if
+from dprelease.planning.make import what_if
 from dprelease.publish import folder_for, publish_files
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.strict_json import read_json

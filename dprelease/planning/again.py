@@ -33,10 +33,11 @@ from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import fraction_from_json
+from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Figures, Maker
 from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables
 from dprelease.planning.tables.ratios import Critical
-from dprelease.planning.write import laid_out, write_plan
+from dprelease.planning.write import write_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
 

@@ -2,13 +2,15 @@
 
 The mean, variance and standard deviation of one column come from one set of Bernstein cells; a
 mean alone prefers two sums. Covariance and correlation of two columns come from one tensor, and so
-do the moments of either column if no null leaves a row out: only then are they over the same rows. Declared and induced output domains are intersected here, pins and
-`spikes: forbid` filter the measurements, and what has no proved form is refused with the nearest
-forms that have one.
+do the moments of either column if no null leaves a row out: only then are they over the same rows.
+Declared and induced output domains are intersected here, pins and `spikes: forbid` filter the measurements,
+and what has no proved form is refused with the nearest forms that have one. So are columns of one published
+table that would share a name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate, aggregate_named
@@ -19,8 +21,63 @@ from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.patience import tick
 from dprelease.query.spec import Query, Statistic
+from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
 
-__all__ = ["layout", "member_of"]
+__all__ = ["check_names", "laid_out", "layout", "member_of"]
+
+
+def laid_out(query: Query) -> tuple[BlockLayout, ...]:
+    """Return the blocks of a request that asks for something, under names that can stand together.
+
+    Raises:
+        PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
+    """
+    if not query.statistics:
+        raise PlanError(
+            "nothing to release: no statistics are asked for",
+            where=query.spec.origin,
+            fix="list at least one, e.g. `statistics: [count]`",
+            code="DPR201",
+        )
+    by, origin = query.spec.by, query.spec.origin
+    check_names(by, [s.spec.name for s in query.statistics], (), origin)
+    blocks = layout(query)
+    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
+    check_names(by, (), columns, origin)
+    return blocks
+
+
+def check_names(
+    by: Sequence[str], names: Sequence[str], columns: Sequence[str], origin: str
+) -> None:
+    """Refuse columns of one published table that would share a name.
+
+    Args:
+        names: of the statistics; columns: that they publish.
+
+    Raises:
+        PlanError: they meet (DPR207).
+    """
+    taken = {*TIDY_NAMES, *names}
+    for name in by:
+        if name in taken:
+            raise PlanError(
+                f"the grouping column `{name}` has the name of a published column",
+                where=origin,
+                why="two columns of one table cannot share a name",
+                fix="rename the statistic with `as`, or the column in the schema and a view",
+                code="DPR207",
+            )
+    beside = {f"{c}_{part}": c for c in columns for part in WIDE_PARTS}
+    for name in (*by, *columns):
+        if name in beside:
+            raise PlanError(
+                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
+                where=origin,
+                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
+                fix="rename one of the two with `as`",
+                code="DPR207",
+            )
 
 
 def layout(query: Query) -> tuple[BlockLayout, ...]:

@@ -1,4 +1,6 @@
-"""Price the blocks of one request, and say in a plan what was priced. Reads no row.
+"""Price the blocks of one request: what may draw each, with which errors, and what would make it say something.
+
+Reads no row, and writes no plan: that is `planning.write`.
 
 Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 """
@@ -6,51 +8,32 @@ Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.choose import option
-from dprelease.allocation.share import Priced, Share, cost, ways
+from dprelease.allocation.share import Priced, Share, ways
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.informative import least_factor, least_size, says_nothing, two_digits
+from dprelease.measurements.informative import (
+    least_factor,
+    least_size,
+    says_nothing,
+    two_digits,
+)
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
-from dprelease.measurements.steps import check_step, publish_step
 from dprelease.patience import tick
-from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
 from dprelease.query.spec import Query
-from dprelease.release_plan.block import PlannedMeasurement
-from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
-from dprelease.sensitivity import Bounds, Places, Sensitivity, merged, unit_bounds
+from dprelease.release_plan.statistic import Uninformative
+from dprelease.sensitivity import Bounds, Sensitivity, merged, unit_bounds
 
 __all__ = ["Figures", "Maker"]
 
 _WAYS_SEARCHED = 3
-
-
-def _data(member: Member) -> dict[str, Any]:
-    """Return public facts of the measured columns that consistency between statistics needs.
-
-    complete: no null leaves a row out; partition: every row falls into one of the bins;
-    forbidden: the column's gaps, exact.
-    """
-    context = member.context
-    columns = context.columns if context.column is None else (context.column,)
-    columns += () if context.weight is None else (context.weight.column,)
-    complete = context.condition is None and all(c.null_default is not None for c in columns)
-    out: dict[str, Any] = {"complete": complete}
-    if context.column is not None and context.column.domain is not None:
-        domain = context.column.domain
-        out["forbidden"] = [[str(a), str(b)] for a, b in domain.exact_gaps]
-        if context.edges:
-            inside = context.edges[0] <= domain.lower and domain.upper <= context.edges[-1]
-            out["partition"] = complete and inside
-    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ _Found = tuple[BlockLayout, Candidate | None, list[Candidate]]
 
 
 class Maker:
-    """Prices blocks for one query, and says what was priced.
+    """Prices blocks for one query.
 
     `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then,
     and compared elsewhere (`planning.again`), as floating point differs between machines. With `brief`,
@@ -106,7 +89,7 @@ class Maker:
             return bounds, groups
         return merged(bounds, len(table.keys)), len(table.keys)
 
-    def _rows(self, block: BlockLayout) -> int:
+    def rows(self, block: BlockLayout) -> int:
         groups = len(self.query.groups.keys)
         return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
 
@@ -154,81 +137,6 @@ class Maker:
         ranked = self._candidates(block, share, self.size, like)
         return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].measurement, block))
 
-    def block(self, priced: Priced, places: Places) -> PlannedMeasurement:
-        best = priced.best
-        s = priced.sensitivity
-        spent = cost(priced, self.query.spec.delta)
-        return PlannedMeasurement(
-            name=priced.block.name,
-            family=best.measurement.family,
-            cells=best.measurement.cells,
-            epsilon=spent.epsilon,
-            rho=spent.rho,
-            table=priced.block.table,
-            share=priced.share.to_json(),
-            mechanism=best.draw.mechanism,
-            measurement={
-                **best.measurement.to_json(),
-                "max_rows": priced.block.max_rows,
-                "data": _data(priced.block.members[0]),
-                "primitives": list(places.of(best.measurement, self._rows(priced.block))),
-                "sensitivity": {
-                    "l1_per_group": str(s.l1_per_group),
-                    "l1_over_groups": str(s.l1_over_groups),
-                    "changed_groups": s.changed_groups,
-                    "chain_length": s.chain_length,
-                },
-            },
-            law=best.draw.to_json(),
-            certificate={"epsilon_upper": str(spent.epsilon_upper), **best.draw.evidence()},
-        )
-
-    def statistics(self, priced: Priced, total: Fraction) -> list[PlannedStatistic]:
-        """Return the block's statistics; `total` is the epsilon of the whole release."""
-        return [self._statistic(priced, i, total) for i in range(len(priced.block.members))]
-
-    def _statistic(self, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
-        member = priced.block.members[index]
-        spec, best = member.statistic.spec, priced.best
-        figures = (
-            self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
-        )
-        error = best.errors[index]
-        kind = family_of(best.measurement)
-        depends = kind.sized
-        stated = best.stated[index] if best.stated else (error,)
-        roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
-        root = max(roots)
-        step = spec.step or publish_step(best.draw, member, root)
-        check_step(member, step, public=kind.free)
-        known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
-        text = kind.error_text(best.draw, best.measurement, member.view) or error_text(
-            roots, member, self.size if depends else None, public=kind.free
-        )
-        notes = statistic_notes(self.query, member, best.measurement)
-        notes += kind.notes(best.draw, best.measurement, member.view)
-        return PlannedStatistic(
-            name=spec.name,
-            text=spec.text,
-            function=member.statistic.function,
-            block=priced.block.name,
-            columns=member.aggregate.columns(member.context),
-            domain=member.domain,
-            step=step,
-            measure=member.measure,
-            mechanism=best.draw.mechanism,
-            chosen=figures.options,
-            planned_error=known if self.guess or not depends else None,
-            error_text=text,
-            sensitivity=sensitivity_text(priced, member),
-            spikes=spec.spikes,
-            notes=notes,
-            remark=spec.note,
-            view=member.view,
-            uninformative=None if self.brief else self._uninformative(priced, index, total),
-            group_errors=figures.group_errors if depends else None,
-        )
-
     def figures(self, priced: Priced, index: int) -> Figures:
         """Return the figures of one member of a block."""
         if self.brief:
@@ -253,7 +161,7 @@ class Maker:
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)
         return options + family_of(best.measurement).beside(member, best, asked, moved)
 
-    def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
+    def uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""
         member, best = priced.block.members[index], priced.best
         sizes = self._sizes
@@ -328,7 +236,7 @@ class Maker:
         return tuple(out)
 
 
-def _distinct(options: Any) -> list[Option]:
+def _distinct(options: Iterable[Option]) -> list[Option]:
     seen: set[tuple[str, str]] = set()
     out = []
     for each in options:

@@ -1,94 +1,57 @@
-"""Write a plan: what a request asks for, laid out under names that can stand together, and what was chosen.
+"""Write a plan: what was chosen for a request, what the engine is asked, and the sentences for readers.
 
-The passes run in this order, each a function of public metadata only:
+    plan         its statistics and blocks, the engine's task, and what is spent and promised
+    blocks       which law draws which integers, what that costs, and the proof of it
+    statistics   the error at the guessed size, the step, the laws that were compared, which rows count
 
-    layout      statistics -> blocks, measurements, domains
-    allocation  a share of the budget per block; every admissible law priced, the best kept
-    write       errors and words (`maker`), and the engine's task, from the measurements that were chosen
+Nothing is chosen here: the `Maker` has priced everything. Of several tables the plan is written here, too; its
+statistics are written in `planning.tables`. Sentences are made of public numbers, and nothing is computed from
+them again.
+
+Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
 
 from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.measurement import Measurement
+from dprelease.allocation.share import Priced, cost
 from dprelease.allocation.spend import Spending
-from dprelease.errors import PlanError
-from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import plain
-from dprelease.planning.layout import layout
+from dprelease.measurements.base import family_of
+from dprelease.measurements.members import Member
+from dprelease.measurements.price import NARROW
+from dprelease.measurements.spread import SAME, guessed
+from dprelease.measurements.steps import check_step, publish_step
+from dprelease.numeric import counted, figure, plain, shown
 from dprelease.planning.maker import Maker
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import time_notes
-from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS, PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
+from dprelease.schema.unit import UserUnit
 from dprelease.sensitivity import Places, bound
 
-__all__ = ["check_names", "laid_out", "write_plan", "written"]
-
-
-def laid_out(query: Query) -> tuple[BlockLayout, ...]:
-    """Return the blocks of a request that asks for something, under names that can stand together.
-
-    Raises:
-        PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
-    """
-    if not query.statistics:
-        raise PlanError(
-            "nothing to release: no statistics are asked for",
-            where=query.spec.origin,
-            fix="list at least one, e.g. `statistics: [count]`",
-            code="DPR201",
-        )
-    by, origin = query.spec.by, query.spec.origin
-    check_names(by, [s.spec.name for s in query.statistics], (), origin)
-    blocks = layout(query)
-    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
-    check_names(by, (), columns, origin)
-    return blocks
-
-
-def check_names(
-    by: Sequence[str], names: Sequence[str], columns: Sequence[str], origin: str
-) -> None:
-    """Refuse columns of one published table that would share a name.
-
-    Args:
-        names: of the statistics; columns: that they publish.
-
-    Raises:
-        PlanError: they meet (DPR207).
-    """
-    taken = {*TIDY_NAMES, *names}
-    for name in by:
-        if name in taken:
-            raise PlanError(
-                f"the grouping column `{name}` has the name of a published column",
-                where=origin,
-                why="two columns of one table cannot share a name",
-                fix="rename the statistic with `as`, or the column in the schema and a view",
-                code="DPR207",
-            )
-    beside = {f"{c}_{part}": c for c in columns for part in WIDE_PARTS}
-    for name in (*by, *columns):
-        if name in beside:
-            raise PlanError(
-                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
-                where=origin,
-                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
-                fix="rename one of the two with `as`",
-                code="DPR207",
-            )
+__all__ = ["statistic_notes", "write_plan", "written"]
 
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
     """Return the plan that says what was chosen: the same for equal requests and equal choices."""
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
-        (s for p in spending.priced for s in maker.statistics(p, spending.epsilon)),
+        (
+            _statistic(maker, p, i, spending.epsilon)
+            for p in spending.priced
+            for i in range(len(p.block.members))
+        ),
         key=lambda s: order[s.name],
     )
     return written(query, spending, maker, query.spec.by, statistics)
@@ -123,19 +86,19 @@ def written(
         keys=query.groups.keys,
         where=query.where.canonical if query.where else None,
         statistics=tuple(statistics),
-        blocks=tuple(maker.block(p, places) for p in priced),
+        blocks=tuple(_block(maker, p, places) for p in priced),
         query=task,
         window=None if window is None else (window.start, window.end),
         allow=query.spec.allow,
         time=schema.time,
-        notes=(*notes, *plan_notes(query, spending)),
+        notes=(*notes, *_notes(query, spending)),
         composition=spending.composition,
         tables=tables,
         asked=query,
     )
 
 
-def plan_notes(query: Query, spending: Spending) -> tuple[str, ...]:
+def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     """Return the plan's sentences on what is spent, and on what is promised."""
     notes = []
     if not query.epsilon:
@@ -162,3 +125,147 @@ def _said(query: Query) -> list[str]:
     """Return what the plan must say because of the statistics that are asked for."""
     said = (aggregate_named(s.function).plan_note(s) for s in query.statistics)
     return [note for note in said if note is not None]
+
+
+# --- a block ----------------------------------------------------------------------------------
+
+
+def _block(maker: Maker, priced: Priced, places: Places) -> PlannedMeasurement:
+    best = priced.best
+    s = priced.sensitivity
+    spent = cost(priced, maker.query.spec.delta)
+    return PlannedMeasurement(
+        name=priced.block.name,
+        family=best.measurement.family,
+        cells=best.measurement.cells,
+        epsilon=spent.epsilon,
+        rho=spent.rho,
+        table=priced.block.table,
+        share=priced.share.to_json(),
+        mechanism=best.draw.mechanism,
+        measurement={
+            **best.measurement.to_json(),
+            "max_rows": priced.block.max_rows,
+            "data": _data(priced.block.members[0]),
+            "primitives": list(places.of(best.measurement, maker.rows(priced.block))),
+            "sensitivity": {
+                "l1_per_group": str(s.l1_per_group),
+                "l1_over_groups": str(s.l1_over_groups),
+                "changed_groups": s.changed_groups,
+                "chain_length": s.chain_length,
+            },
+        },
+        law=best.draw.to_json(),
+        certificate={"epsilon_upper": str(spent.epsilon_upper), **best.draw.evidence()},
+    )
+
+
+def _data(member: Member) -> dict[str, Any]:
+    """Return public facts of the measured columns that consistency between statistics needs.
+
+    complete: no null leaves a row out; partition: every row falls into one of the bins;
+    forbidden: the column's gaps, exact.
+    """
+    context = member.context
+    columns = context.columns if context.column is None else (context.column,)
+    columns += () if context.weight is None else (context.weight.column,)
+    complete = context.condition is None and all(c.null_default is not None for c in columns)
+    out: dict[str, Any] = {"complete": complete}
+    if context.column is not None and context.column.domain is not None:
+        domain = context.column.domain
+        out["forbidden"] = [[str(a), str(b)] for a, b in domain.exact_gaps]
+        if context.edges:
+            inside = context.edges[0] <= domain.lower and domain.upper <= context.edges[-1]
+            out["partition"] = complete and inside
+    return out
+
+
+# --- a statistic ------------------------------------------------------------------------------
+
+
+def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
+    """Return one statistic of a block; `total` is the epsilon of the whole release."""
+    member = priced.block.members[index]
+    spec, best = member.statistic.spec, priced.best
+    figures = (
+        maker.recorded[spec.name] if maker.recorded is not None else maker.figures(priced, index)
+    )
+    error = best.errors[index]
+    kind = family_of(best.measurement)
+    depends = kind.sized
+    stated = best.stated[index] if best.stated else (error,)
+    roots = stated if maker.query.loss == "absolute" else tuple(map(math.sqrt, stated))
+    root = max(roots)
+    step = spec.step or publish_step(best.draw, member, root)
+    check_step(member, step, public=kind.free)
+    known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
+    text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
+        roots, member, maker.size if depends else None, public=kind.free
+    )
+    notes = statistic_notes(maker.query, member, best.measurement)
+    notes += kind.notes(best.draw, best.measurement, member.view)
+    return PlannedStatistic(
+        name=spec.name,
+        text=spec.text,
+        function=member.statistic.function,
+        block=priced.block.name,
+        columns=member.aggregate.columns(member.context),
+        domain=member.domain,
+        step=step,
+        measure=member.measure,
+        mechanism=best.draw.mechanism,
+        chosen=figures.options,
+        planned_error=known if maker.guess or not depends else None,
+        error_text=text,
+        sensitivity=kind.sensitivity_text(best, priced.sensitivity, member),
+        spikes=spec.spikes,
+        notes=notes,
+        remark=spec.note,
+        view=member.view,
+        uninformative=None if maker.brief else maker.uninformative(priced, index, total),
+        group_errors=figures.group_errors if depends else None,
+    )
+
+
+def _error_text(errors: Sequence[float], member: Member, size: int | None, *, public: bool) -> str:
+    """Return "±2.5 years at n=1,000", as a function of the rows' spread where that matters.
+
+    Args:
+        errors: in the statistic's unit, one per spread (`measurements.spread.spreads`).
+        size: rows per group; None: the error does not depend on it.
+        public: nothing is drawn. An error of 0 is not proof of it: with a large epsilon the error is less than the least double.
+    """
+    if public:
+        return "exact (public)"
+    unit = f" {member.measure}" if member.measure else ""
+    at = "" if size is None else f" at n={size:,}"
+    known, multivariate = guessed(member), len(member.context.columns) > 1
+    if max(errors) > SAME * min(errors):
+        fills, narrow = (f"±{figure(e)}{unit}" for e in errors)
+        part = f"{100 * NARROW:g} %"
+        placed = (
+            f"{fills} if values fill their ranges, {narrow} if each sd is {part} of its range"
+            if multivariate
+            else f"{fills} if values fill the range, {narrow} if sd is {part} of it"
+        )
+    else:
+        placed = f"±{figure(max(errors))}{unit}"
+        if known and member.aggregate.by_spread:
+            guess = shown(known[0].expected_sd or Fraction(0))
+            placed += " if the sds are as guessed" if multivariate else f" if sd is {guess}"
+    known_for = member.aggregate.stated_for(member)
+    if known_for:
+        placed += f", {known_for}" if " if " in placed else f" {known_for}"
+    return f"{placed},{at}" if at and (known_for or " if " in placed) else f"{placed}{at}"
+
+
+def statistic_notes(query: Query, member: Member, measurement: Measurement) -> tuple[str, ...]:
+    """Return which rows enter a statistic, and in which form."""
+    unit, notes = query.schema.unit, []
+    if isinstance(unit, UserUnit):
+        m = member.max_rows or unit.max_rows_per_group
+        notes.append(
+            f"over at most {counted(m, 'row')} per {unit.column} and group, "
+            f"and at most {counted(unit.max_groups, 'group')} per {unit.column}"
+        )
+    return (*notes, *member.aggregate.notes(member, measurement))

@@ -42,7 +42,7 @@ class ReleasePlan(Stored):
     `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
     `keys` are the engine's groups, of which every table's are sums, and `statistics` those of all.
 
-    `asked` is the request it was made of, for planning it at other budgets (`planning.what_if`).
+    `asked` is the request it was made of, for planning it at other budgets (`planning.make.what_if`).
     """
 
     schema: str

@@ -17,7 +17,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.pipeline import planned
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.pipeline.starter import create_starter
-from dprelease.planning import what_if
+from dprelease.planning import make as other_budgets
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
@@ -33,7 +33,7 @@ def one_other_budget() -> Iterator[None]:
     For tests whose subject is something else; `tests/planning/test_what_if.py` has them all.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(what_if, "FACTORS", (Fraction(2),))
+        patch.setattr(other_budgets, "FACTORS", (Fraction(2),))
         yield
 
 
@@ -115,4 +115,4 @@ def plans_once(monkeypatch) -> None:
         return found
 
     monkeypatch.setattr(planned, "make_plan", once)
-    monkeypatch.setattr(what_if, "make_plan", once)
+    monkeypatch.setattr(other_budgets, "make_plan", once)

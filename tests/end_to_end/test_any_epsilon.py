@@ -12,7 +12,7 @@ import pytest
 import dprelease as dp
 from dprelease import execute
 from dprelease.errors import BudgetError, ConfigError, InternalError, PlanError
-from dprelease.planning import what_if as other_budgets
+from dprelease.planning import make as other_budgets
 from dprelease.query.merge import MAX_EPSILON
 from tests.sizes import FULL, some
 

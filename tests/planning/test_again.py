@@ -13,8 +13,9 @@ from dprelease.allocation.spend import added_up
 from dprelease.errors import VerificationError
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import near, plan_again
+from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
-from dprelease.planning.write import laid_out, write_plan
+from dprelease.planning.write import write_plan
 from dprelease.query.request import request_from_json, request_to_json
 from dprelease.strict_json import canonical_json
 from tests.folders import CASES

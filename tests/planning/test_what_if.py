@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning.make import make_plan
-from dprelease.planning.what_if import FACTORS, what_if
+from dprelease.planning.make import FACTORS, make_plan, what_if
 from dprelease.query.load import Schema
 from dprelease.release_plan.curve import expected
 from dprelease.release_plan.plan import ReleasePlan

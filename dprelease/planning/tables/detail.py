@@ -22,9 +22,9 @@ from dprelease.allocation.share import Priced
 from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import figure, plain
+from dprelease.planning.layout import check_names
 from dprelease.planning.tables.families import Family, above, deviation
 from dprelease.planning.tables.fitting import Fitting
-from dprelease.planning.write import check_names
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.release_plan.detail import (

@@ -25,8 +25,8 @@ from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import figure, shown
+from dprelease.planning.layout import check_names
 from dprelease.planning.maker import Maker
-from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.tables.detail import Detail, detail_of, in_detail
 from dprelease.planning.tables.families import (
     Family,
@@ -45,7 +45,7 @@ from dprelease.planning.tables.fitting import (
 from dprelease.planning.tables.quotients import Quotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
 from dprelease.planning.tables.shares import family_parts, goal_missed, missed, shares_of
-from dprelease.planning.write import check_names, written
+from dprelease.planning.write import statistic_notes, written
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import check_valid
 from dprelease.release_plan.plan import ReleasePlan

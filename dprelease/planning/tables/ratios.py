@@ -18,11 +18,11 @@ from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
 from dprelease.numeric import figure
-from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
 from dprelease.planning.tables.quotients import Quotient, Size, Span, size_of, span_of
 from dprelease.planning.tables.shares import goal_missed, missed
+from dprelease.planning.write import statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
