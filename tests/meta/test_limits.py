@@ -1,4 +1,4 @@
-"""Limits of size: a file of 400 lines, a function of 60, and nothing private in `__all__`.
+"""Limits of size: a file of 400 lines, a function of 60, a planner of a dozen files, and nothing private in `__all__`.
 
 None is longer, and there is no list of exceptions.
 """
@@ -6,13 +6,14 @@ None is longer, and there is no list of exceptions.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 import pytest
 
 from tests.meta.lines import code_lines, functions, sources
 from tests.meta.trees import library, walked
 
-FILE, FUNCTION = 400, 60
+FILE, FUNCTION, PLANNER = 400, 60, 12
 SOURCES = dict(sources())
 
 
@@ -29,6 +30,12 @@ def private_exports(tree: ast.Module) -> list[str]:
     ]
 
 
+def modules(paths: Iterable[str], package: str) -> set[str]:
+    """Return the modules of a package and of those below it; an `__init__` says nothing by itself."""
+    inside = (p for p in paths if p.startswith(f"dprelease/{package}/"))
+    return {p for p in inside if not p.endswith("/__init__.py")}
+
+
 def long_functions(path: str, tree: ast.Module) -> set[str]:
     return {f"{path}:{name}" for name, lines in functions(walked(tree)) if lines > FUNCTION}
 
@@ -41,6 +48,11 @@ def test_no_file_is_longer_than_one_reads_at_once():
 def test_no_function_is_longer_than_a_screen():
     found = set().union(*(long_functions(path, tree) for path, tree in library().items()))
     assert found == set(), f"split what is longer than {FUNCTION} lines"
+
+
+def test_the_planner_is_a_dozen_files():
+    found = modules(SOURCES, "planning")
+    assert 0 < len(found) <= PLANNER, f"join what is one idea: {sorted(found)}"
 
 
 def test_no_module_exports_a_private_name():
@@ -62,6 +74,8 @@ def test_code_lines_are_counted_as_the_docstring_says(text, count):
 
 
 def test_what_is_too_long_or_private_would_be_found():
+    paths = ["dprelease/a/b.py", "dprelease/a/c/d.py", "dprelease/a/__init__.py", "dprelease/ab.py"]
+    assert modules(paths, "a") == {"dprelease/a/b.py", "dprelease/a/c/d.py"}
     body = "\n".join("    x = 1" for _ in range(FUNCTION))
     assert long_functions("a.py", ast.parse(f"class A:\n  async def f(self):\n{body}\n")) == {
         "a.py:f"
