@@ -78,11 +78,16 @@ def candidates(
             fix=refusals[0].fix,
             code="DPR213",
         )
+    said = [f"`mechanism: {spec.mechanism}`"] if spec.mechanism is not None else []
+    said += [] if spec.spikes else ["`spikes: forbid`"]
+    why = "no mechanism has a proved law on this grid at this epsilon"
+    if said:
+        why = f"with {' and '.join(said)} there is no proved law on this grid at this epsilon"
     raise PlanError(
         f"no admissible mechanism for {spec.text}",
         where=spec.origin,
-        why="pins and `spikes: forbid` leave no law with a proof",
-        fix="remove `spikes: forbid`, or remove the `mechanism` pin"
+        why=why,
+        fix=f"remove {' or '.join(said) or 'what limits its values'}"
         if spec.mechanism != NORMAL
         else "normal noise has no pure loss: declare e.g. `delta: 0.000001`, or remove the pin",
         code="DPR212",

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from dprelease import registry
 from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.errors import PlanError
@@ -22,6 +23,8 @@ from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.patience import tick
 from dprelease.query.spec import Query, Statistic
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import StatisticSpec
 
 __all__ = ["check_names", "laid_out", "layout", "member_of"]
 
@@ -206,6 +209,20 @@ def _declared_cap(statistic: Statistic) -> int | None:
     return aggregate_named(statistic.function).cap(low, high, column)
 
 
+def _check_known(spec: StatisticSpec) -> None:
+    """Refuse a pin to a mechanism that does not exist."""
+    known = registry.names("mechanisms") + registry.third_party_names("mechanisms")
+    name = spec.mechanism or ""
+    if name not in known:
+        near = nearest(name, known)
+        raise PlanError(
+            f"there is no mechanism `{name}`",
+            where=spec.origin,
+            fix=f"did you mean `{near}`?" if near else "`dprelease kinds` lists them",
+            code="DPR211",
+        )
+
+
 def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
     spec = statistic.spec
     kept = options
@@ -225,6 +242,7 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
         kept = tuple(o for o in kept if family_of(o).takes(spec.mechanism))
         if not kept:
             families = sorted({f for o in options for f in family_of(o).pins()})
+            _check_known(spec)
             raise PlanError(
                 f"`{spec.mechanism}` cannot draw {spec.text} here",
                 where=spec.origin,

@@ -181,6 +181,28 @@ class TestRefusals:
         assert pin in problem.what and offer in (problem.fix or "")
 
     @pytest.mark.parametrize(
+        ("text", "pin", "fix"),
+        [
+            ("mean(x)", "bounded_laplac", "`bounded_laplace`"),
+            ("count", "stair_case", "`staircase`"),
+            ("count", "unlike_all_of_them", "dprelease kinds"),
+        ],
+    )
+    def test_a_pin_to_no_mechanism(self, text: str, pin: str, fix: str) -> None:
+        problem = self.refused("DPR211", [{"statistic": text, "mechanism": pin}])
+        assert problem.what == f"there is no mechanism `{pin}`"
+        assert fix in (problem.fix or "")
+
+    def test_a_pin_that_has_no_law_here_is_told_to_go_and_nothing_else_is(self) -> None:
+        for pin in ("exponential", "permute_and_flip"):
+            problem = self.refused("DPR212", [{"statistic": "count", "mechanism": pin}])
+            assert problem.fix == f"remove `mechanism: {pin}`"
+            assert "spikes" not in f"{problem.why}"
+        both = {"statistic": "count", "mechanism": "staircase", "spikes": "forbid"}
+        fix = self.refused("DPR212", [both]).fix
+        assert fix == "remove `mechanism: staircase` or `spikes: forbid`"
+
+    @pytest.mark.parametrize(
         "statistic",
         [
             {"statistic": "count", "domain": {"range": [0.2, 0.8]}},
