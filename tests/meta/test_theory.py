@@ -20,17 +20,18 @@ THEORY = ROOT / "docs" / "theory"
 HERE = "tests/meta/test_theory.py"
 FOLDERS = ("dprelease", "tests", "benchmarks", "examples", "docs", "schemas", "pipelines")
 CITATION = re.compile(r"docs/theory/([\w-]+)\.md(?:#([\w-]+))?|`#([a-z][\w-]*)`")
-NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
 KINDS = "Theorem|Lemma|Claim|Erratum|Corollary|Proposition|Counterexample"
 THEOREM = re.compile(rf"^\*\*(?:{KINDS})\b.*", re.MULTILINE)
 BLOCK = re.compile(rf"^(?=\*\*(?:{KINDS})\b|#|Checked by)", re.MULTILINE)
 SHOWN = re.compile(
     r"\*(?:Proof|Argument)\b"  # on the page
-    r"|arXiv:\d{4}\.\d{4,5}"  # or of a paper, by its number,
-    r"|\([^()]*[A-Z][^()]*\b(?:19|20)\d\d\)"  # its year, with the title among the sources,
-    r"|(?<!\*)\*[A-Z][^*\n]{14,}\*(?!\*)"  # or its title
+    r"|arXiv:\d{4}\.\d{4,5}"  # or of a paper, by its number
+    r"|(?<!\*)\*[A-Z][^*\n]{6,}\*, [^()\n]*\b(?:1[89]|20)\d\d\b"  # or by its title and year
 )
 """What follows a theorem. An erratum is shown by the tests that its section must name."""
+BY_YEAR = re.compile(r"[( ]([A-Z][^()*:]* (?:1[89]|20)\d\d)\)")
+"""A paper by its authors and year: a source if the list of sources has it."""
 OUTSIDE = (
     r"\b(semantics|reliability|mechanisms|architecture|interface|stack|style|house) \d",
     r"\b(of|in) the design\b",
@@ -93,20 +94,38 @@ def outside(text):
 
 @cache
 def defined_in(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
+    """Return what a file defines as pytest names it: `::test_a`, `::TestB`, `::TestB::test_c`."""
+
+    def named(body, outer):
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield f"{outer}::{node.name}"
+                if isinstance(node, ast.ClassDef):
+                    yield from named(node.body, f"{outer}::{node.name}")
+
+    return set(named(ast.parse(path.read_text(encoding="utf-8")).body, ""))
 
 
 def missing_tests(text):
-    """Return the tests that `text` names and that do not exist."""
+    """Return the tests that `text` names and that `pytest NAME` does not find."""
     return [
         found.group()
         for found in NAMED_TEST.finditer(text)
         if not (ROOT / found[1]).is_file()
         or (found[2] and found[2] not in defined_in(ROOT / found[1]))
     ]
+
+
+@cache
+def sources():
+    """Return the names by which chapters may cite a paper: the first column of the list of sources."""
+    listed = (THEORY / "index.md").read_text(encoding="utf-8").partition("\n## Sources\n")[2]
+    return set(re.findall(r"^\| ([^|]+) \|", listed, re.MULTILINE))
+
+
+def shown(block):
+    """Tell whether a theorem has a proof or a source that a reader can find."""
+    return bool(SHOWN.search(block)) or any(name in sources() for name in BY_YEAR.findall(block))
 
 
 def unchecked(text):
@@ -124,7 +143,7 @@ def unproved(text):
     return [
         THEOREM.match(block).group()
         for block in BLOCK.split(text)
-        if THEOREM.match(block) and not block.startswith("**Erratum") and not SHOWN.search(block)
+        if THEOREM.match(block) and not block.startswith("**Erratum") and not shown(block)
     ]
 
 
@@ -156,6 +175,23 @@ def test_every_chapter_is_in_the_navigation():
     assert [name for name in CHAPTERS if f"theory/{name}" not in navigation] == []
 
 
+SOURCES = (
+    "*Proof.* It is. ∎",
+    "*Argument.* It is.",
+    "(Peano, arXiv:1889.00001)",
+    "(Irving & Jerrum 1994)",
+    "(as all peaked laws are: Birnbaum 1948)",
+    "Peano, *Arithmetices principia*, Bocca 1889",
+)
+NO_SOURCES = (
+    "*This is an italic sentence.*",
+    "Peano, *Arithmetices principia*",
+    "(Peano 1989)",  # not in the list of sources
+    "(Something that was known in 1948)",
+    "**All of this was known in 1948**, as it is.",
+)
+
+
 def test_what_is_broken_is_found():
     """The broken twins: each search misses nothing of its kind."""
     assert unresolved("see `docs/theory/certificates.md#wide-laplace`, `#wide-gaussian`") == []
@@ -168,6 +204,11 @@ def test_what_is_broken_is_found():
     assert missing_tests(f"`{HERE}::test_what_is_broken_is_found`") == []
     assert missing_tests(f"`{HERE}::test_that_is_gone`") != []
     assert missing_tests("`tests/meta/test_that_is_gone.py`") != []
+    in_class = "tests/mechanisms/calibration/test_gaussian_scale.py"
+    erratum = "test_the_normaliser_is_subtracted_not_added"
+    assert missing_tests(f"`{in_class}::TestErrata::{erratum}`") == []
+    for lost in (erratum, "TestErrata::test_gone", f"TestGone::{erratum}", "TestGone"):
+        assert missing_tests(f"`{in_class}::{lost}`") == [f"`{in_class}::{lost}`"]
     assert unchecked("## A\n\n**Theorem.** One is one.\n") == ["A"]
     assert unchecked(f"## A\n\n**Theorem.** One is one.\n\n`{HERE}::slug`\n") == []
     made_up = (
@@ -178,9 +219,10 @@ def test_what_is_broken_is_found():
         assert unproved(made_up.format(kind, "")) == (
             [f"**{kind}.** One is one."] * (kind != "Erratum")
         )
-    shown = ("*Proof.* It is. ∎", "*Argument.* It is.", "(Peano, arXiv:1889.00001)", "(Peano 1989)")
-    for said in (*shown, "Peano, *Arithmetices principia*"):
+    for said in SOURCES:
         assert unproved(made_up.format("Theorem", said)) == []
+    for said in NO_SOURCES:
+        assert unproved(made_up.format("Theorem", said)) == ["**Theorem.** One is one."]
     assert unproved("**Theorem (a).** One.\n\n**Lemma.** Two. *Proof.* It is. ∎\n") != []
     assert slug("The (ε, δ) of a box: 2 sides") == "the-ε-δ-of-a-box-2-sides"
     assert Path(HERE).name in {path.name for path in (ROOT / "tests" / "meta").iterdir()}
