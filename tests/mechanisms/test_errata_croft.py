@@ -133,6 +133,29 @@ def test_lemma_9_is_redundant() -> None:
     assert closest > 0.5  # control: the pairs are not vacuous
 
 
+def test_inside_a_constraint_lemma_7_is_strictest_at_the_edges() -> None:
+    """The step of the proof: the slope of log C rises from the left edge to the right one."""
+
+    def slope(gaps: Gaps, q: float) -> float:
+        """Return sigma (log C)' for sigma = 1, from the masses that are left."""
+        walls = [-INF, *(wall for gap in gaps for wall in gap), INF]
+        spans = [(min(a, q), min(b, q)) for a, b in zip(walls[::2], walls[1::2], strict=True)]
+        spans += [(max(a, q), max(b, q)) for a, b in zip(walls[::2], walls[1::2], strict=True)]
+        below, above = removed([(a, b) for a, b in spans if a < b], q, 1.0)
+        return (above - below) / (above + below)
+
+    pick = random.Random("inside a constraint")
+    for _ in range(50):
+        walls = sorted(pick.uniform(0, 10 ** pick.uniform(-1, 2)) for _ in range(6))
+        gaps = list(zip(walls[::2], walls[1::2], strict=True))
+        for a, b in gaps:
+            slopes = [slope(gaps, q) for q in np.linspace(a, b, 9).tolist()]
+            assert (np.diff(slopes) >= -1e-12).all()
+            assert max(map(abs, slopes)) <= 1
+    outside = [slope(GAPS, q) for q in np.linspace(1, 3, 9).tolist()]
+    assert np.diff(outside).max() < 0  # control: where answers are allowed it falls here
+
+
 @pytest.mark.parametrize(
     "domain",
     [

@@ -57,8 +57,16 @@ def test_with_delta_zero_the_fixed_point_is_the_smallest_scale(
 
 def test_halving_epsilon_doubles_the_scale_and_quadruples_the_variance() -> None:
     """Section 5 calls it "a doubling of the noise variance"."""
-    wide = Domain(-1000, 1000)
-    one, two = (BoundedLaplace(wide, scale=s) for s in (1.0, 2.0))
+    wide, small = Domain(-(10**5), 10**5), 0.01
+    one, two = (
+        BoundedLaplace.calibrate(wide, sensitivity=1, epsilon=e) for e in (small, small / 2)
+    )
+    assert two.scale / one.scale == pytest.approx(2, rel=small)
     ratio = float(two.variance(0.0)) / float(one.variance(0.0))
-    assert ratio == pytest.approx(4, rel=1e-9)
+    assert ratio == pytest.approx(4, rel=2 * small)
     assert ratio != pytest.approx(2, rel=0.5)
+    line = [
+        BoundedLaplace.calibrate(Domain(-np.inf, np.inf), sensitivity=1, epsilon=e).scale
+        for e in (1, 0.5)
+    ]
+    assert line == pytest.approx([1, 2])

@@ -152,6 +152,22 @@ def test_chen_hale_reproduces_table_1(epsilon: float) -> None:
     assert m.loss(sensitivity=20**0.5) < epsilon
 
 
+def test_chen_hale_needs_up_to_three_and_a_quarter_times_the_variance() -> None:
+    """On one interval: above 1, at most 2 + c + 2 m / c, and close to both ends of that range."""
+    unit, found = Domain(0, 1), {}
+    for c in (1e-4, 0.01, 0.3, 0.5, 0.7, 1.0):
+        m = (c - c * c) / 2 if c <= 0.5 else 1 / 8
+        for epsilon in (1e-3, 0.1, 1.0, 10.0 if c > 1e-4 else 1000.0):
+            theirs, ours = (
+                BoundedGaussian.calibrate(unit, sensitivity=c, epsilon=epsilon, rule=rule).scale
+                for rule in ("chen_hale", "exact")
+            )
+            found[c, epsilon] = (theirs / ours) ** 2
+            assert 1 < found[c, epsilon] <= 2 + c + 2 * m / c + 1e-8
+    assert found[1e-4, 1000.0] == min(found.values()) == pytest.approx(1.0005, abs=1e-4)
+    assert found[1.0, 1e-3] == max(found.values()) == pytest.approx(3.25, abs=1e-4)
+
+
 @pytest.mark.parametrize("epsilon", some(EPSILONS, 6))
 def test_the_exact_rule_needs_a_third_of_that_variance(epsilon: float) -> None:
     wanted = dict(zip(EPSILONS, [290.9, 61.40, 32.34, 22.46, 17.41, 14.32, 12.21], strict=False))
@@ -308,20 +324,22 @@ class TestErrata:
         islands = Domain.from_pieces([(0, "0.001"), (1, "1.001")])
         pieces, s, c = islands.pieces, 0.1, 0.05
         with mp.workdps(30):
-            best = 0.0
-            for q in (0.4, 0.45, 0.4755, 0.5):
-                for alpha in (1.001, 1.1, 2.0):
-                    # D_alpha in closed form: the family is exponential in q / s^2
-                    shifted = alpha * q + (1 - alpha) * (q + c)
-                    lead = alpha * c * c / (2 * s * s)
-                    terms = (
-                        mp.log(reference.mass(pieces, shifted, s))
-                        - alpha * mp.log(reference.mass(pieces, q, s))
-                        - (1 - alpha) * mp.log(reference.mass(pieces, q + c, s))
-                    ) / (alpha - 1)
-                    best = max(best, float((lead + terms) / alpha))
+            found = {}
+            pairs = [(q, q + step) for q in (0.4, 0.4755, 0.5, 0.515) for step in (c, -c)]
+            for (q, other), alpha in itertools.product(pairs, (1.00001, 1.1, 2.0)):
+                # D_alpha in closed form: the family is exponential in q / s^2
+                shifted = alpha * q + (1 - alpha) * other
+                lead = alpha * c * c / (2 * s * s)
+                terms = (
+                    mp.log(reference.mass(pieces, shifted, s))
+                    - alpha * mp.log(reference.mass(pieces, q, s))
+                    - (1 - alpha) * mp.log(reference.mass(pieces, other, s))
+                ) / (alpha - 1)
+                found[q, other, alpha] = float((lead + terms) / alpha)
+        best = max(found.values())
         m = BoundedGaussian(islands, scale=s)
-        assert best > 0.9
+        assert best == found[0.515, 0.515 - c, 1.00001] == pytest.approx(2.4176, abs=1e-4)
+        assert m.zcdp(c) == pytest.approx(3.1313, abs=1e-4)
         assert c**2 / (2 * s**2) == pytest.approx(0.125)  # the interval's value: false here
         assert best <= m.zcdp(c)
         assert m.zcdp(c) == pytest.approx(c**2 * 1.001**2 / (8 * s**4), rel=1e-12)
