@@ -166,6 +166,30 @@ def test_the_hockey_stick_matches_the_definition(pair: tuple[float, float]) -> N
     assert m.delta(epsilon=0.3, sensitivity=0.3) >= max(both) * (1 - 1e-5)
 
 
+@pytest.mark.parametrize("pieces", [[(0, 3)], [(0, 1.5), (2.5, 3)]])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 0.9, 1.5])
+def test_the_formula_of_the_hockey_stick_and_where_it_ends(
+    pieces: list[tuple[float, float]], epsilon: float
+) -> None:
+    q, other, b = 1.0, 2.0, 1.0
+    masses = [float(reference.normaliser(pieces, v, b)) for v in (q, other)]
+    most = (other - q) / b + math.log(masses[1] / masses[0])
+    cut, formula = q + b * (most - epsilon) / 2, 0.0
+    for low, high in pieces:
+        step = (min(high, cut) - low) / 4000
+        x = low + (np.arange(4000) + 0.5) * step if step > 0 else np.empty(0)
+        loss = np.clip(most - 2 * (x - q) / b, most - 2 * (other - q) / b, most)
+        parts = np.exp(-np.abs(x - q) / b) / masses[0] * -np.expm1(epsilon - loss)
+        formula += float(parts.sum()) * step
+    truth = reference.hockey_stick(pieces, q, other, b, epsilon)
+    if epsilon <= most:
+        assert formula == pytest.approx(truth, abs=1e-6)
+        assert truth > 0
+    else:
+        assert truth == 0
+        assert formula < -0.1  # the broken twin: the integral for an epsilon above the loss
+
+
 def test_delta_vanishes_at_the_pure_loss_and_calibrates() -> None:
     for domain in (Domain(0, 1), Domain(0, 1, forbidden=[("0.4", "0.7")])):
         m = BoundedLaplace.calibrate(domain, sensitivity=0.3, epsilon=1)
