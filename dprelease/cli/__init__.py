@@ -34,8 +34,8 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="dprelease",
-    help="Publish statistics of private tables: every number valid, proven private, and as "
-    "accurate as mathematics allows.",
+    help="Publish statistics of private tables: every number is valid and states its error, and "
+    "the privacy loss is proven.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
