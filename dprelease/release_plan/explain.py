@@ -26,8 +26,8 @@ __all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
 HEADERS = ("statistic", "domain", "sensitivity", "mechanism", "runner-up", "ε", "expected error")
 
 INTERVALS = (
-    "95 % intervals are for the statistic of these bounded, clamped data: the noise is in them, "
-    "sampling error and the bias of bounding and clamping are not"
+    "95 % intervals cover the statistic of the bounded, clamped data. They account for the noise, "
+    "not for sampling error or the bias of bounding and clamping"
 )
 """What the published intervals cover, in one line."""
 

@@ -27,8 +27,7 @@ def why_this_split(plan: ReleasePlan) -> str | None:
     rest = []
     if free:
         what = "squared errors" if plan.loss == "squared" else "errors"
-        rule = (
-            f"where it lowers the sum of expected {what} most, each a share of its domain's width"
-        )
-        rest = [f"{'the rest goes' if fixed or goals else 'it goes'} {rule}", *weights]
+        part = "the rest of ε" if fixed or goals else "each part of ε"
+        rule = f"{part} goes where it lowers the sum of expected {what} most"
+        rest = [f"{rule}, measured as shares of their domains' widths", *weights]
     return f"why this split: {'; '.join([*fixed, *goals, *rest])}"

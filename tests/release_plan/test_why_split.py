@@ -18,18 +18,19 @@ def said(*statistics, **release):
 
 def test_each_declared_part_and_the_rule_for_the_rest():
     assert said("count") is None  # nothing is split
-    rule = "where it lowers the sum of expected errors most, each a share of its domain's width"
-    assert said("count", "sum(age)") == f"why this split: it goes {rule}"
+    rule = "goes where it lowers the sum of expected errors most"
+    rule += ", measured as shares of their domains' widths"
+    assert said("count", "sum(age)") == f"why this split: each part of ε {rule}"
     assert said(
         {"statistic": "count", "share": 0.25}, "sum(age)", {"statistic": "sum(x)", "weight": 2}
     ) == (
-        f"why this split: count has its share of 0.25; the rest goes {rule}; sum_x counts 2 times"
+        f"why this split: count has its share of 0.25; the rest of ε {rule}; sum_x counts 2 times"
     )
     goal = said({"statistic": "count", "max_error": 8}, "sum(age)")
-    assert goal == f"why this split: count what its max_error needs; the rest goes {rule}"
+    assert goal == f"why this split: count what its max_error needs; the rest of ε {rule}"
 
 
 def test_the_plan_says_it():
     plan = dp.plan(SCHEMA, epsilon=1, statistics=["count", "sum(age)"])
-    assert "why this split: it goes where it lowers" in " ".join(str(plan).split())
+    assert "why this split: each part of ε goes where it lowers" in " ".join(str(plan).split())
     assert "why this split" in plan._repr_html_()
