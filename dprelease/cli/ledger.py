@@ -155,7 +155,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
                     _shown(row.entry.epsilon),
                     state,
                     row.entry.plan_hash[:12],
-                    *([f"event {row.approval or '–'}"] if known else []),
+                    *([f"event {row.approval}" if row.approval else "–"] if known else []),
                 )
         out.print(table)
 

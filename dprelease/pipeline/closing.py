@@ -19,7 +19,7 @@ from dprelease.periods import parse_period
 from dprelease.query.calendar import delay_text
 
 if TYPE_CHECKING:
-    from dprelease.pipeline.config import PipelineConfig
+    from dprelease.pipeline.config import PeriodConfig, PipelineConfig
 
 __all__ = [
     "closes_at",
@@ -27,6 +27,7 @@ __all__ = [
     "instant_text",
     "is_held",
     "must_be_held",
+    "span_held",
     "still_open",
 ]
 
@@ -70,6 +71,12 @@ def is_held(config: PipelineConfig, period: str) -> bool:
     )
 
 
+def span_held(rule: PeriodConfig) -> str:
+    """Return `from FIRST to LAST` as the pipeline names them; "" if it names none."""
+    named = (("from", rule.first), ("to", rule.last))
+    return " ".join(f"{word} {name}" for word, name in named if name)
+
+
 def must_be_held(config: PipelineConfig, period: str) -> None:
     """Refuse a period outside `first` to `last`.
 
@@ -80,13 +87,10 @@ def must_be_held(config: PipelineConfig, period: str) -> None:
         return
     rule = config.period
     assert rule is not None
-    span = " ".join(
-        f"{word} {name}" for word, name in (("from", rule.first), ("to", rule.last)) if name
-    )
     raise SourceError(
         f"{config.name} does not release {period}",
         where=f"{config.origin}: period",
-        why=f"its source holds periods {span}, as `first` and `last` say; another one would spend"
+        why=f"its source holds periods {span_held(rule)}, as `first` and `last` say; another one would spend"
         " the budget on no rows",
         fix="name a period that it holds, or move `first` and `last` when the source grows",
         code="DPR522",

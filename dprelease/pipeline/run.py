@@ -40,6 +40,7 @@ from dprelease.pipeline.closing import (
     instant_from_text,
     instant_text,
     must_be_held,
+    span_held,
     still_open,
 )
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
@@ -190,12 +191,14 @@ def period_name(config: PipelineConfig, period: str | None) -> str:
     Raises:
         ConfigError: the pipeline has periods and none is named (DPR144).
     """
-    if config.period is not None and period is None:
+    rule = config.period
+    if rule is not None and period is None:
+        span, example = span_held(rule), rule.last or rule.first or EXAMPLES[rule.every]
         raise ConfigError(
-            f"which {config.period.every}?",
+            f"which {rule.every}?",
             where=config.origin,
             why="this pipeline releases one period per run, and the period is its budget key",
-            fix=f"say it, e.g. `--period {EXAMPLES[config.period.every]}`",
+            fix=f"name it, e.g. `--period {example}`{span and f'; the source holds periods {span}'}",
             code="DPR144",
         )
     return check_period_name(period or "once")

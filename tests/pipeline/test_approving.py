@@ -96,6 +96,19 @@ def test_approved_once_it_runs_for_every_period_and_says_who(file, tmp_path):
     assert verify(folder, ledger=tmp_path / ".dprelease" / "ledger.db").ok
 
 
+def test_a_debit_from_before_approvals_shows_a_dash(tmp_path):
+    path = project(tmp_path)
+    init_ledger(load_pipeline(path))
+    invoke("run", path, "--period", "2025-W49", "--quiet")
+    required(path)
+    allowed(path, tmp_path)
+    invoke("run", path, "--period", "2025-W50", "--quiet")
+    rows = [line for line in invoke("ledger", "show", path).splitlines() if "2025-W" in line]
+    assert "event" not in rows[0]
+    assert rows[0].rstrip(" │").endswith("–")
+    assert "event" in rows[1]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
