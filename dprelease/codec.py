@@ -143,7 +143,7 @@ def decode(kind: Any, value: object, name: str = "") -> Any:
         f"a stored {what} does not parse",
         where=": ".join(part for part in (name, place) if part) or None,
         why=why,
-        fix="use the file as it was written",
+        fix="use the file unchanged",
         code="DPR180",
     )
 

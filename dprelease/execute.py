@@ -70,7 +70,7 @@ def _proofs(plan: ReleasePlan) -> list[Proof]:
 
 
 def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement, law: Draw) -> Sensitivity:
-    """Recompute what one unit can move, from what the engine sums and the declared unit alone."""
+    """Recompute the sensitivity to one unit, from what the engine sums and the declared unit alone."""
     measurement = PlacedMeasurement.from_json(block.measurement)
     why = family_of(measurement).refusal(measurement, law, plan.query, measurement.primitives)
     if why:

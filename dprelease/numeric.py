@@ -1,7 +1,7 @@
 """Exact numbers, and the one place where exactness is left.
 
 Declared numbers become `Fraction`s through their decimal form. Losses leave exactness only
-through the bounds below, which round against us: a lower bound of e^x, an upper bound of a
+through the bounds below, which never understate a loss: a lower bound of e^x, an upper bound of a
 loss, nano-units rounded up.
 
 Units: epsilon in nats; one nano-unit is 1e-9 of epsilon (or of rho).

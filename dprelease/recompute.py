@@ -2,7 +2,7 @@
 
 `sensitivity` prices a measurement by what the measurement says of itself; here the same number is made
 again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
-claim less than its query moves. What has no proved bound is refused.
+claim a smaller sensitivity than its query has. What has no proved bound is refused.
 
 Units: integer grid steps.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
@@ -209,7 +209,7 @@ def recompute(
     per: Intervals | None,
     merge: Merge | None = None,
 ) -> Sensitivity:
-    """Return what one unit can move, from what the engine sums and the declared unit alone.
+    """Return the sensitivity to one unit, from what the engine sums and the declared unit alone.
 
     Args:
         max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away;

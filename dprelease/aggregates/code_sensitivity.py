@@ -1,11 +1,11 @@
-"""How far one row moves cells that are polynomials of one code: what the wall believes.
+"""The sensitivity of sums of polynomials of one code, as the wall computes it.
 
-A cell is c0 + c1 k + c2 k^2 summed over rows, with a whole code k in a public range. The L1 norm of several
-cells is the largest of the sums S s_i cell_i over all choices of signs s, and each of those is such a
+A component is c0 + c1 k + c2 k^2 summed over rows, with a whole code k in a public range. The L1 norm of several
+components is the largest of the sums S s_i component_i over all choices of signs s, and each of those is such a
 polynomial p_s again. So
 
-    a row adds at most             max over s of max |p_s|  = max over s of max p_s
-    a replaced row moves at most   max over s of (max p_s - min p_s),
+    a row adds at most                       max over s of max |p_s|  = max over s of max p_s
+    a replaced row changes them by at most   max over s of (max p_s - min p_s),
 
 both attained. A polynomial of degree 2 has its extremes over whole k at the ends and beside its vertex.
 

@@ -1,4 +1,4 @@
-"""Several quantiles of one column by one choice: what the rows between neighbouring ones should be.
+"""Several quantiles of one column, drawn together; scored by the numbers of rows between neighbouring ones.
 
 Each point of the column's grid has `LEVELS` candidates, in order; of c rows at a point the l-th candidate has
 the share (2 l + 1) / (2 LEVELS) below it. So a heap of rows can hold several quantiles and still have the right
@@ -9,7 +9,7 @@ candidate y, shares of rows included, and targets q_1 <= .. <= q_m of the rows, 
 
 R(y_0) = 0, R(y_{m+1}) = n, q_0 = 0, q_{m+1} = 1. One row adds a mass of 1, split over the gaps that it lies in,
 and (q_j - q_{j-1}) to the target of each, so with D the least q_j - q_{j-1} all errors rise by at most
-2 (1 - D) together, and fall by at most as much: spread 4 (1 - D). A replaced row moves two masses: 4.
+2 (1 - D) together, and fall by at most as much: spread 4 (1 - D). A replaced row changes two masses: 4.
 
 Units: ranks in rows / (b PARTS), b the common denominator of the targets. Both spreads add up over
 rows and groups as L1 sensitivities do (`mechanisms.forms.joint_scores` needs sums of errors only).

@@ -1,4 +1,4 @@
-"""How far one row moves cells that are polynomials of two codes: what the wall believes.
+"""The sensitivity of sums of polynomials of two codes, as the wall computes it.
 
 A cell is S_pq w_pq a^p b^q summed over rows, with p, q <= 2 and codes a in [0, A], b in [0, B]. In
 the tensor Bernstein basis of the box, with s = a / A and t = b / B,
@@ -10,7 +10,7 @@ and since the B_i(s) B_j(t) are not negative and sum to 1, the cell lies between
 greatest beta_ij. If no beta of any cell is negative, the L1 norm of a row is the sum of its cells,
 which lies below the greatest coefficient of the summed polynomial; otherwise the cells' bounds add
 up. Both are proved for every polynomial, and exact for soft tables and tensors, whose sum is
-constant. A replaced row moves twice as far at most; a single cell, by the width of its range.
+constant. A replaced row changes the cells by at most twice as much, and a single cell by the width of its range.
 
 Without squares (p, q <= 1) cells are linear in either code while the other stays. So is what a row, or the
 difference of two rows, adds to them, and an L1 norm of it is convex in each code by itself: it is largest with

@@ -1,4 +1,4 @@
-"""Add up what a dataset has spent: basic composition, in integers, rounded against us.
+"""Add up what a dataset has spent: basic composition, in integers, costs rounded up and budgets down.
 
 Law      k adaptively chosen releases with losses (epsilon_i, delta_i) under one adjacency and
          unit are together (sum epsilon_i, sum delta_i): true for adaptive choice, any order, any
@@ -65,7 +65,7 @@ class Cost:
         _check(epsilon, delta)
         if epsilon < Fraction(1, NANO):
             raise ArgumentError(
-                "a budget below 1e-9 holds no release",
+                "a budget below 1e-9 is too small for any release",
                 fix="declare an epsilon such as 1",
                 code="DPR650",
             )

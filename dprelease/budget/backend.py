@@ -1,4 +1,4 @@
-"""Where a ledger is kept, a file or a server, behind three questions: make, stand, transact.
+"""Where a ledger is kept, a file or a server: make one, check that it is there, run a transaction.
 
 The protocol, the chain and the rows are the same; SQLite's side is in `storage` and `location`,
 PostgreSQL's in `postgres`.

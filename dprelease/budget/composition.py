@@ -6,7 +6,7 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
     basic/1       the sum of the pure losses; delta 0. Always valid, always what a ledger records.
     kov/1         optimal composition of pure losses ([KOV]; different losses: [MV]): randomised
                   response dominates every pure mechanism, so the composed curve is the exact one
-                  of the product of randomised responses, here on a lattice, rounded against us.
+                  of the product of randomised responses, here on a lattice, rounded up.
     zcdp/1        sum of rho, that of a pure loss as `exact_rho` or its law has it, then the tight conversion.
     basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
     kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.

@@ -1,4 +1,4 @@
-"""Distributions of a privacy loss on a lattice, composed exactly and rounded against us.
+"""Distributions of a privacy loss on a lattice, composed exactly, with losses and probabilities rounded up.
 
 Law      For a pair (P, Q) the loss is L = log(P(y) / Q(y)) with y drawn from P, and
 

@@ -234,7 +234,7 @@ def check_columns(
             raise SourceError(
                 f"column {name!r} is stored as {stored[name]}, and none of its declared values can be one",
                 where=where,
-                why="no row could ever have a declared value, and the release would say so at full price",
+                why="no row could ever have a declared value, and the release would still be charged",
                 fix="declare the values as they are stored, or convert the column in the source",
                 code="DPR504",
             )

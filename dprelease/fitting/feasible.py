@@ -216,8 +216,8 @@ def check_pair(structure: Structure, count: Feasible, sums: Feasible, low: int, 
                 and holds(allowed, max(ends))
             ):
                 raise PlanError(
-                    f"sums of the table `{table.name}` cannot fit every count of their rows",
-                    why="a sum between low and high times its count must be allowed for each count",
+                    f"the domain of a sum in the table `{table.name}` does not fit the domain of its count",
+                    why="for each allowed count k, every sum from k times low to k times high must be allowed",
                     fix="let the sum's domain be whole and as wide as the counts make it",
                     code="DPR284",
                 )

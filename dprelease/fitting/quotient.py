@@ -97,9 +97,9 @@ def critical_values(
     _, first = np.unique(classes_of(top, bottom, table), return_index=True)
     if first.size > MOST:
         raise PlanError(
-            f"table `{table}` has {first.size:,} kinds of cells, too many for quotients of them",
-            why="each kind has errors of a law of its own: its hierarchy has branches of as many sizes;"
-            f" at most {MOST:,} are supported",
+            f"quotients in table `{table}` need {first.size:,} different error laws",
+            why="cells in branches of different sizes have errors of different laws; "
+            f"at most {MOST:,} laws are supported",
             fix="publish the two sums, or a coarser table",
             code="DPR286",
         )

@@ -108,7 +108,7 @@ class IntervalDraw(ExponentialDraw):
         if error is None:
             raise ArgumentError(
                 "no interval of a quantile can be found at this epsilon",
-                why="its law does not tell so many values apart",
+                why="the column has so many values that, at this epsilon, any of them may be chosen",
                 fix="use a larger epsilon, a coarser step, or leave out `interval`",
                 code="DPR683",
             )

@@ -249,7 +249,7 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         raise ConfigError(
             "a stored law does not parse",
             why=f"{type(problem).__name__} in law `{value.get('family')}`",
-            fix="use the file as it was written",
+            fix="use the file unchanged",
             code="DPR180",
         ) from None
 

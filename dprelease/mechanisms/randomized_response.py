@@ -85,7 +85,7 @@ class RandomizedResponse:
         if bins is not None and not 2 <= bins <= BIN_LIMIT:
             raise ArgumentError(
                 f"bins lies between 2 and {BIN_LIMIT}",
-                fix="leave it out: the price decides",
+                fix="leave it out: the planner chooses it",
                 code="DPR681",
             )
         if epsilon is None:

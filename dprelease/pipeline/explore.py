@@ -169,7 +169,7 @@ def wish(text: str) -> tuple[str, Fraction]:
         value = Fraction(0)
     if not name.strip() or not equal or not isinstance(value, Fraction) or value <= 0:
         raise ArgumentError(
-            f"`{text[:60]}` is not a wish for an error",
+            f"`{text[:60]}` is not an accuracy goal",
             where="--max-error",
             fix="a statistic's name and an error above 0 in its unit, e.g. `--max-error count=2`",
             code="DPR612",

@@ -232,7 +232,7 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
             raise PlanError(
                 f"no proved form of {spec.text} without point masses",
                 where=spec.origin,
-                why="it is post-processed from noisy cells, which puts mass on the ends of its domain",
+                why="it is post-processed from noisy components, which puts mass on the ends of its domain",
                 fix=aggregate_named(statistic.function).without_point_masses(),
                 code="DPR210",
             )

@@ -335,7 +335,7 @@ def no_range(spec: StatisticSpec, column: Column) -> PlanError:
     return PlanError(
         f"cannot bound {spec.text}: `{column.name}` has no finite range",
         where=spec.origin,
-        why="one row could move the statistic by any amount, so no finite noise would hide it",
+        why="one row could change the statistic by any amount, so no finite noise would hide it",
         fix=f"give `{column.name}` a range in the schema, e.g. `range: [0, 100]`; rows are clamped to it",
         code="DPR202",
     )

@@ -213,7 +213,7 @@ def _keys(schema: TableSchema, by: tuple[str, ...], value: object) -> tuple[tupl
         raise ConfigError(
             "the listed groups are not declared values, each group once",
             where="request.release.keys",
-            fix="use the file as it was written",
+            fix="use the file unchanged",
             code="DPR117",
         )
     return tuple(keys)

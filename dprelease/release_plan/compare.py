@@ -99,7 +99,7 @@ def _one(
         ("domain", str(old.domain), str(new.domain)),
         ("step", str(plain(old.step)), str(plain(new.step))),
         ("columns", ", ".join(old.columns), ", ".join(new.columns)),
-        ("one unit moves", old.sensitivity, new.sensitivity),
+        ("sensitivity", old.sensitivity, new.sensitivity),
         ("spikes", _point_masses(old), _point_masses(new)),
     ):
         if a != b:

@@ -1,4 +1,4 @@
-"""The contract of a statistic: no neighbour moves its cells further than its measurement says.
+"""The contract of a statistic: no neighbour changes its components by more than its measurement says.
 
 Every table of a few rows over a few values is enumerated (ends, middle, out of range, null), every
 unit's contribution is added to it, taken away or replaced, primitives are made by the reference
@@ -80,7 +80,7 @@ def check_aggregate(
             only some columns, of values above 0 say; at least two, as one range may hide a mistake.
 
     Raises:
-        AssertionError: fewer than two columns, a neighbour moves the cells further than stated, or `finish` is not total.
+        AssertionError: fewer than two columns, a neighbour changes the components by more than stated, or `finish` is not total.
     """
     assert len(columns) > 1, "one column may hide a mistake: give two ranges"
     aggregate, count = aggregate_named(name), 0
@@ -93,8 +93,10 @@ def check_aggregate(
         kind = family_of(measurement)
         stated = kind.sensitivity(measurement, bounds, query.schema.adjacency, len(case.groups))
         said = f"{name}, {measurement.family}, {query.schema.adjacency.value}, {query.schema.unit}"
-        assert found[0] <= stated.l1_per_group, f"{said}: one group moves by {found[0]}"
-        assert found[1] <= stated.l1_over_groups, f"{said}: all groups move by {found[1]} together"
+        assert found[0] <= stated.l1_per_group, f"{said}: one group changes by {found[0]}"
+        assert found[1] <= stated.l1_over_groups, (
+            f"{said}: all groups change by {found[1]} together"
+        )
         if (
             kind.counted(measurement) == measurement.weights
         ):  # else its cells are made by a draw of its own

@@ -157,7 +157,7 @@ def test_many_kinds_of_cells_are_bounded_apart_or_refused(monkeypatch):
     assert coverage(found, truth) >= 0.95
     top, bottom = estimator(nested(UNEVEN), NOISES), estimator(nested(UNEVEN), NOISES)
     monkeypatch.setattr(quotient, "MOST", 2)
-    with pytest.raises(PlanError, match="3 kinds of cells") as caught:
+    with pytest.raises(PlanError, match="need 3 different error laws") as caught:
         critical_values(top, bottom, "leaf", 0, 1)
     assert caught.value.code == "DPR286"
 

@@ -30,7 +30,7 @@ def test_twin_one_step_too_few(lost, monkeypatch):
             yield replace(case, measurement=replace(case.measurement, **{lost: less}))
 
     monkeypatch.setattr(aggregates, "cases", lying)
-    with pytest.raises(AssertionError, match=r"moves? by"):
+    with pytest.raises(AssertionError, match=r"changes? by"):
         check_aggregate("sum")
 
 

@@ -70,8 +70,8 @@ class BalancedNoise(CellNoise):
     def __post_init__(self) -> None:
         if not 2 <= self.cells <= MOST_CELLS:
             raise ArgumentError(
-                "this noise keeps the sum of 2 to 32 cells",
-                fix="use the file as it was written",
+                "this noise keeps the sum of 2 to 32 components",
+                fix="use the file unchanged",
                 code="DPR624",
             )
 

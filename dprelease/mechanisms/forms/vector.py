@@ -69,7 +69,7 @@ class GaussianCells(Stored):
             raise ArgumentError(
                 "this is not a scale of discrete Gaussian noise",
                 why="its square is a whole number of at least 1 grid step",
-                fix="use the file as it was written",
+                fix="use the file unchanged",
                 code="DPR624",
             )
 

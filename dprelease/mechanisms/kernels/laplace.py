@@ -59,7 +59,7 @@ class DiscreteLaplaceNoise(Stored):
             raise ArgumentError(
                 "this is not a rate of discrete Laplace noise",
                 why=f"rates are p/q with 0 < p/q <= {_RATE_LIMIT}",
-                fix="use the file as it was written",
+                fix="use the file unchanged",
                 code="DPR624",
             )
 
