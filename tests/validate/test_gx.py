@@ -169,9 +169,8 @@ def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch)
     from dprelease.errors import ConfigError
     from dprelease.validate.gx import require_great_expectations
 
-    monkeypatch.setattr(
-        gx_beside, "is_ready", lambda: False
-    )  # no process of an earlier test answers
+    # no process of an earlier test answers
+    monkeypatch.setattr(gx_beside, "is_ready", lambda: False)
     require_great_expectations()  # the control: it is installed
     real = builtins.__import__
 
