@@ -20,7 +20,7 @@ describes a run and is not a guarantee in advance.
 Units    location, sensitivity: the domain's unit; result in nats at order alpha.
 Sources  `docs/theory/per-instance.md#the-worst-neighbour`, `docs/theory/errata.md#hu-et-al`;
          [BS] Definition 2.3, Lemma 4.8. Its Algorithm 1 and Proposition 5.1 take +c and one
-         direction only, which understates the loss by up to a factor of four.
+         direction only, which understates the loss, in cases more than a hundredfold.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ most c = min(sensitivity, w) apart, the loss is exactly
     (2 w c - c^2) / (2 scale^2) - ln(C(a + c) / C(a)),
 
 falling in the scale; unions and boxes are in `calibration/gaussian_loss.py` and `..._scale.py`. Note
-the minus: Theorem 2.4 of [BG] adds a normaliser term, and needs 1.05 to 3.2 times the variance.
+the minus: Theorem 2.4 of [BG] adds a normaliser term, and needs up to 3.25 times the variance on an interval.
 
 Composition. On intervals the continuous law is (sensitivity / scale)-GDP, and its zCDP cost is
 min(D^2 / 2 scale^2, D^2 w^2 / 8 scale^4): the log-partition's second derivative is a variance, at
 most scale^2 for a log-concave law and w^2 / 4 for any. On unions only the second holds (two islands
-at scale .1: rho 1.11 where the first gives .125).
+at scale .1: rho 2.4 where the first gives .125).
 
 Rules    `exact`: the smallest verified scale. `chen_hale`: Theorems 2.4 and 3.4 of [BG] with their
          missing condition; intervals, one scale, an l2 sensitivity.

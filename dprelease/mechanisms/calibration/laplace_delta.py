@@ -1,8 +1,8 @@
 """The hockey-stick divergence of bounded Laplace noise, rounded outward, free of cancellation.
 
 For q < q' = q + z the log ratio of p_q to p_q' is z/b + r left of q, r = log C(q') / C(q), falls by
-2 / b per unit between the two and is r - z/b right of q'. So p_q exceeds e^epsilon p_q' left of
-cut = q + b (z/b + r - epsilon) / 2, and with L the log ratio the divergence is
+2 / b per unit between the two and is r - z/b right of q'. For epsilon above z/b + r the divergence is 0.
+Else p_q exceeds e^epsilon p_q' left of cut = q + b (z/b + r - epsilon) / 2, and with L the log ratio the divergence is
 
     integral over x < cut of p_q(x) (1 - e^(epsilon - L(x))):
 
