@@ -7,7 +7,7 @@ columns, so that a wrong name is found with its line before anything is planned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -55,6 +55,8 @@ def merge_release(
             (DPR112, DPR113), epsilon, delta or shares out of range (DPR119), unknown column
             (DPR122), faulty expression (DPR12x) or statistic (DPR13x), unusable key (DPR136).
     """
+    if not override and schema.release is not None:
+        return schema.release
     return _Merge(schema, override or {}, origin, lines or {}, table or schema.name).spec()
 
 
@@ -82,6 +84,7 @@ class _Merge:
         gone = self._replaced(override, lines)
         kept = {k: v for k, v in below.items() if k not in override and k not in gone}
         given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
+        self.inherited = frozenset(kept) if schema.release is not None else frozenset()
         merged = {**kept, **given}
         self.raw = {k: v for k, v in merged.items() if v is not None}
         self.lines = {
@@ -141,9 +144,7 @@ class _Merge:
                 fix="add e.g. `statistics: [count]`",
                 code="DPR111",
             )
-        below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
-        origin = self.at("statistics")
-        statistics = parse_statistics(model.statistics, origin=origin, lines=below)
+        statistics = self._statistics(model.statistics)
         epsilon = self._epsilon(statistics)
         self._keys(model.by, statistics)
         statistics = tuple(map(self._statistic, statistics))
@@ -161,9 +162,18 @@ class _Merge:
             origin=self.at(),
         )
 
+    def _statistics(self, items: Sequence[object]) -> tuple[StatisticSpec, ...]:
+        """Return the statistics; those of the schema as they were read with it."""
+        if self.schema.release is not None and "statistics" in self.inherited:
+            return self.schema.release.statistics
+        below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
+        return parse_statistics(items, origin=self.at("statistics"), lines=below)
+
     def _where(self, model: ReleaseModel) -> Expression | None:
         if model.where is None:
             return None
+        if self.schema.release is not None and "where" in self.inherited:
+            return self.schema.release.where
         return condition_of(model.where, self.schema, origin=self.at("where"))
 
     def _several(self, model: ReleaseModel) -> ReleaseSpec:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
+from dprelease.query import statistic
 from dprelease.query.expression import parse_expression
 from dprelease.query.tokens import TokenReader
 from dprelease.schema.column import Column
@@ -66,6 +67,25 @@ def test_a_block_that_leaves_its_epsilon_to_the_caller_is_parsed_once(read):
     assert read == {FROM: 1, WHERE: 1, CONDITION: 1}
 
 
+def test_a_statistic_of_the_schema_is_parsed_with_it_and_not_for_a_plan(monkeypatch):
+    texts: Counter[str] = Counter()
+    honest = statistic.parse_statistic
+
+    def counting(item, **places):
+        texts[str(item)] += 1
+        return honest(item, **places)
+
+    monkeypatch.setattr(statistic, "parse_statistic", counting)
+    once = dict.fromkeys(SCHEMA["release"]["statistics"], 1)
+    schema = dp.Schema.from_dict(SCHEMA)
+    assert texts == once
+    dp.plan(schema)
+    dp.plan(schema, epsilon=2, by=["region"], where="age > 3")
+    assert texts == once
+    dp.plan(schema, statistics=["count"])  # the control: other ones are parsed
+    assert texts == once | {"count": 2}
+
+
 def test_a_filter_of_a_call_is_parsed_once(read):
     plan = dp.plan(dp.Schema.from_dict(SCHEMA), where="age between 3 and 9")
     assert read["age between 3 and 9"] == 1
@@ -90,7 +110,7 @@ def test_the_counter_sees_a_second_parse(read):
     parse_expression(FROM, schema.columns, origin="test")
     assert read[FROM] == 2
     blind = {name: replace(column, made=None) for name, column in schema.columns.items()}
-    dp.plan(replace(schema, columns=blind, conditions=()))
+    dp.plan(replace(schema, columns=blind, conditions=(), release=None))
     assert read[FROM] > 2
     assert read[WHERE] == read[CONDITION] == 2
 
