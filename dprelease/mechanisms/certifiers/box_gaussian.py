@@ -1,4 +1,4 @@
-"""The grid law of bounded Gaussian noise on a box: one certified table per side, one joint proof.
+"""The proof of bounded Gaussian noise on a box: one certified table per side, one joint certificate.
 
 The sides are drawn independently, so for neighbours k_1, k_2, ... grid steps apart the loss is at
 most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k steps.
@@ -14,7 +14,7 @@ most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k step
   concavity of E_i, which rounded tables do not promise. With caps, k is at most ceil(cap_i / step_i).
 
 Units    the box's unit outside, grid steps inside; epsilon in nats.
-Sources  `certifiers/table.py`; `docs/theory/certificates.md#boxes`.
+Sources  `forms/box.py`, `certifiers/table.py`; `docs/theory/certificates.md#boxes`.
 Limits   curves cost hull times sensitivity operations per side: at most 2**24. The last step of rounding
          per side is paid for: a step well below sensitivity / sides keeps that small.
 """
@@ -31,14 +31,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.certificate import Certificate, log_upper
 from dprelease.mechanisms.certifiers.table import loss_curve, worst_ratio
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of
+from dprelease.mechanisms.forms.box import BoxLaw
 from dprelease.mechanisms.forms.table import check_size
-from dprelease.numeric import exact, floor_half_up
 from dprelease.schema.domain import Box, GridSet
 
 __all__ = ["BoundedGaussianBoxLaw"]
@@ -49,7 +47,7 @@ _WIDEST = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedGaussianBoxLaw(Stored):
+class BoundedGaussianBoxLaw(BoxLaw):
     """Independent certified tables, one per side, in the box's unit.
 
     Attributes:
@@ -63,11 +61,9 @@ class BoundedGaussianBoxLaw(Stored):
     """
 
     family: ClassVar[str] = "bounded_gaussian"
-    kind: ClassVar[str] = "box"
     constants: ClassVar[Mapping[str, str]] = {"family": "family", "kind": "kind"}
 
     laws: tuple[BoundedGaussianLaw, ...]
-    steps: tuple[Fraction, ...]
     l2: Fraction | None
     moved: tuple[int, ...]
     epsilon: Fraction
@@ -162,54 +158,6 @@ class BoundedGaussianBoxLaw(Stored):
         stated += [(f"per_coordinate_{i}", str(c)) for i, c in enumerate(self.per_coordinate or ())]
         return Certificate("bounded_gaussian", proved, None, method, tuple(stated))
 
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """One scale per side, in the box's unit."""
-        return tuple(law.scale * float(g) for law, g in zip(self.laws, self.steps, strict=True))
-
-    def variance(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the variance of each coordinate of one point's release, in the box's unit squared.
-
-        Of the integers that are drawn from, rounding of the answer included: beside the continuous
-        mechanism's `variance` it says what the grid costs.
-        """
-        out = []
-        sides = zip(np.asarray(answer).tolist(), self.laws, self.steps, strict=True)
-        for value, law, step in sides:
-            chances = law.pmf(_steps(value, step, law.allowed))
-            k = np.array(list(chances), dtype=np.float64)
-            weights = np.array([float(c) for c in chances.values()])
-            weights /= weights.sum()
-            mean = k @ weights
-            out.append(float(step) ** 2 * float((k - mean) ** 2 @ weights))
-        return np.array(out)
-
-    def draw(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Release points, with the operating system's randomness; shape `(..., sides)`.
-
-        Raises:
-            ArgumentError: the last axis is not the box's (DPR637), or an answer is NaN (DPR605).
-        """
-        return self.draw_with(answer, SystemBits())
-
-    def draw_with(self, answer: npt.ArrayLike, bits: RandomBits) -> npt.NDArray[np.float64]:
-        """Release points from `bits`; shape `(..., sides)`."""
-        points = np.asarray(answer)
-        if points.ndim == 0 or points.shape[-1] != len(self.laws):
-            raise ArgumentError(
-                f"a point of this box has {len(self.laws)} coordinates",
-                fix=f"give arrays of shape (..., {len(self.laws)})",
-                code="DPR637",
-            )
-        out = np.empty(points.shape, dtype=np.float64)
-        for i, (law, step) in enumerate(zip(self.laws, self.steps, strict=True)):
-            column = points[..., i].ravel().tolist()
-            steps = np.array([_steps(v, step, law.allowed) for v in column], dtype=np.int64)
-            drawn = law.draw_raw(steps, bits)
-            values = [float(int(k) * step) for k in drawn]
-            out[..., i] = np.array(values).reshape(points.shape[:-1])
-        return out
-
     def completed(self) -> BoundedGaussianBoxLaw:
         laws, steps, moved, l2 = self.laws, self.steps, self.moved, self.l2
         if not len(laws) == len(steps) == len(moved) or self.multiplier < 0:
@@ -240,14 +188,6 @@ def _moved(
         ]
         out.append(min(math.ceil(min(limits) / g), a.hull_steps))
     return tuple(out)
-
-
-def _steps(value: object, step: Fraction, allowed: GridSet) -> int:
-    """Return the answer's clamped grid point, rounded half up in exact rationals."""
-    number = exact(value, "the answer")
-    if not isinstance(number, Fraction):
-        return allowed.upper if number > 0 else allowed.lower
-    return min(max(floor_half_up(number / step), allowed.lower), allowed.upper)
 
 
 def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:

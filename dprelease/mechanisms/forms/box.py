@@ -1,0 +1,99 @@
+"""The law of a point in a box: an independent table per side, in the box's unit.
+
+A coordinate is clamped to its side's hull, rounded to the side's grid, and drawn from the side's table. What
+the draws cost together is proved elsewhere: each subclass adds its proof (`certifiers/box_gaussian.py`).
+
+Units    the box's unit outside, grid steps inside.
+Sources  `docs/theory/certificates.md#boxes`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.codec import Stored
+from dprelease.entropy import RandomBits, SystemBits
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.forms.table import TableLaw
+from dprelease.numeric import exact, floor_half_up
+from dprelease.schema.domain import GridSet
+
+__all__ = ["BoxLaw"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLaw(Stored, ABC):
+    """One point per row: its sampler, its variance and its JSON.
+
+    Attributes:
+        laws: one table per side.
+        steps: size of a grid step per side.
+    """
+
+    kind: ClassVar[str] = "box"
+
+    laws: Sequence[TableLaw]
+    steps: tuple[Fraction, ...]
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """One scale per side, in the box's unit."""
+        return tuple(law.scale * float(g) for law, g in zip(self.laws, self.steps, strict=True))
+
+    def variance(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the variance of each coordinate of one point's release, in the box's unit squared.
+
+        Of the integers that are drawn from, rounding of the answer included: beside the continuous
+        mechanism's `variance` it says what the grid costs.
+        """
+        out = []
+        sides = zip(np.asarray(answer).tolist(), self.laws, self.steps, strict=True)
+        for value, law, step in sides:
+            chances = law.pmf(_steps(value, step, law.allowed))
+            k = np.array(list(chances), dtype=np.float64)
+            weights = np.array([float(c) for c in chances.values()])
+            weights /= weights.sum()
+            mean = k @ weights
+            out.append(float(step) ** 2 * float((k - mean) ** 2 @ weights))
+        return np.array(out)
+
+    def draw(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Release points, with the operating system's randomness; shape `(..., sides)`.
+
+        Raises:
+            ArgumentError: the last axis is not the box's (DPR637), or an answer is NaN (DPR605).
+        """
+        return self.draw_with(answer, SystemBits())
+
+    def draw_with(self, answer: npt.ArrayLike, bits: RandomBits) -> npt.NDArray[np.float64]:
+        """Release points from `bits`; shape `(..., sides)`."""
+        points = np.asarray(answer)
+        if points.ndim == 0 or points.shape[-1] != len(self.laws):
+            raise ArgumentError(
+                f"a point of this box has {len(self.laws)} coordinates",
+                fix=f"give arrays of shape (..., {len(self.laws)})",
+                code="DPR637",
+            )
+        out = np.empty(points.shape, dtype=np.float64)
+        for i, (law, step) in enumerate(zip(self.laws, self.steps, strict=True)):
+            column = points[..., i].ravel().tolist()
+            steps = np.array([_steps(v, step, law.allowed) for v in column], dtype=np.int64)
+            drawn = law.draw_raw(steps, bits)
+            values = [float(int(k) * step) for k in drawn]
+            out[..., i] = np.array(values).reshape(points.shape[:-1])
+        return out
+
+
+def _steps(value: object, step: Fraction, allowed: GridSet) -> int:
+    """Return the answer's clamped grid point, rounded half up in exact rationals."""
+    number = exact(value, "the answer")
+    if not isinstance(number, Fraction):
+        return allowed.upper if number > 0 else allowed.lower
+    return min(max(floor_half_up(number / step), allowed.lower), allowed.upper)
