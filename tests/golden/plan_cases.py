@@ -3,20 +3,31 @@
 Every statistic is crossed with the unit, the adjacency, the budget, a column with and without a gap,
 and a private or public number of rows; then come pinned mechanisms, domains of a statistic's own,
 goals, a delta, joint releases, groups and graphs, and what needs more of an engine than sums of a column
-(ranges, ratios, weights, limits, intervals of a median). A name says what is asked, e.g.
-`mean(x) user substitution gap epsilon=2`.
+(ranges, ratios, weights, limits, intervals of a median). Then every statistic has a delta with each unit,
+adjacency and column, and there are units of one week, views, and releases of several tables that add up.
+A name says what is asked, e.g. `mean(x) user substitution gap epsilon=2`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["SAMPLE_STEP", "cases", "sample"]
+import yaml
+
+from tests.several_tables import TREE
+from tests.several_tables import USER as PERSON
+from tests.several_tables import schema as several
+
+__all__ = ["ALWAYS", "SAMPLE_STEP", "cases", "sample", "view_of"]
 
 Case = tuple[str, dict[str, Any]]
-SAMPLE_STEP = 29
+SAMPLE_STEP = 37
 """Every so many cases are checked with each change; a prime, so that no dimension is left out."""
+
+ALWAYS = ("tables tree row", "view share row", "count week", "mean(x) week substitution gap delta")
+"""Cases that are checked with each change as well: of each kind of source and unit one that is fast."""
 
 _STATISTICS = (
     "count",
@@ -62,6 +73,13 @@ _WORLDS: Mapping[str, dict[str, Any]] = {
     "row public": {"unit": "row", "adjacency": "substitution", "rows": {"exact": 60}},
     "user": {"unit": _USER, "adjacency": "add_remove"},
     "user substitution": {"unit": _USER, "adjacency": "substitution"},
+}
+_VIEWS: Mapping[str, str] = {
+    "share": "SELECT who, g, x, y, z / 2 AS z FROM visits",
+    "joined": "SELECT v.who, p.area AS g, v.x, v.y, v.z / p.weight AS z FROM visits v "
+    "JOIN places p ON p.code = v.g WHERE v.y > -4",
+    "looked up": "SELECT v.who, coalesce(p.area, 'c') AS g, v.x, v.y, v.z FROM visits v "
+    "LEFT JOIN places p ON p.code = v.g",
 }
 _PINS = (
     "bounded_gaussian",
@@ -219,6 +237,79 @@ def _graphs() -> Iterator[Case]:
                     yield f"graph {name} {adjacency} k={k} epsilon={epsilon}", schema
 
 
+def _deltas() -> Iterator[Case]:
+    """Yield what `_budgets` has not: a delta where rows are replaced, units are users, or columns have gaps."""
+    for text in _STATISTICS:
+        for world, told in _WORLDS.items():
+            for gap in (False, True):
+                if gap or world not in ("row", "user"):
+                    name = f"{text}, count {world}{' gap' if gap else ''} delta=1e-06"
+                    asked = [text, *{"count"} - {text}]
+                    yield name, _schema(asked, gap=gap, delta=1e-6, **told)
+
+
+def _weeks() -> Iterator[Case]:
+    """Yield units of a person's rows of one week."""
+    texts = ("count", "count(persons)", "mean(x)", "median(x)", "histogram(x, [0, 2, 5, 10])")
+    crossed = [(text, world, delta, "UTC") for text in texts for world in ("", " substitution")
+               for delta in (0, 1e-6)]  # fmt: skip
+    for text, world, delta, zone in [*crossed, ("count", " of Berlin", 0, "Europe/Berlin")]:
+        told = _schema(
+            [text],
+            unit=_USER | {"per": "week"},
+            adjacency="substitution" if world == " substitution" else "add_remove",
+            gap=bool(delta),
+            delta=delta,
+            more={"at": {"kind": "timestamp"}},
+        )
+        told["time"] = {"column": "at", "timezone": zone}
+        yield f"{text} week{world}{' gap delta' if delta else ''}", told
+
+
+def _views() -> Iterator[Case]:
+    """Yield releases through a curator's view, which `view_of` names."""
+    for name in _VIEWS:
+        for world, told in _WORLDS.items():
+            yield f"view {name} {world}", _schema(["sum(y)", "mean(z)"], epsilon=3, **told)
+        told = _schema(["sum(y)", "variance(z)"], by=["g"], delta=1e-6, **_WORLDS["user"])
+        yield f"view {name} user by g delta", told
+
+
+def _several() -> Iterator[Case]:
+    """Yield releases of several tables that add up."""
+    bins = ["histogram(income, [-20, 0, 40, 100])"]
+    asked: Mapping[str, Sequence[Mapping[str, Any]]] = {
+        "tree": TREE,
+        "means": [{**table, "statistics": ["count", "mean(income)"]} for table in TREE],
+        "margins": [
+            {"name": "everybody", "by": [], "statistics": bins},
+            {"name": "sexes", "by": ["sex"], "statistics": bins},
+            {"name": "regions", "by": ["region"], "statistics": bins},
+            {"name": "both", "by": ["region", "sex"], "statistics": bins},
+        ],
+    }
+    worlds: Mapping[str, Mapping[str, Any]] = {
+        "row": {},
+        "row substitution": {"adjacency": "substitution"},
+        "user": {"unit": PERSON},
+        "user substitution": {"unit": PERSON, "adjacency": "substitution"},
+    }
+    for name, tables in asked.items():
+        for world, told in worlds.items():
+            for delta in (0,) if world == "row" else (0, 1e-6):
+                release = {"delta": delta, "epsilon": 2}
+                made = several([dict(table) for table in tables], **told, release=release)
+                yield f"tables {name} {world}{' delta' if delta else ''}", made
+    for name in ("fair_tables", "flights_tables"):
+        path = Path(__file__).parents[2] / "schemas" / f"{name}.yaml"
+        yield f"tables of schemas/{name}.yaml", yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def view_of(name: str) -> str | None:
+    """Return the SQL of the view that the case called `name` reads its rows through."""
+    return next((sql for view, sql in _VIEWS.items() if name.startswith(f"view {view} ")), None)
+
+
 def cases() -> dict[str, dict[str, Any]]:
     """Return schema texts with a release, by name, in one fixed order."""
     out: dict[str, dict[str, Any]] = {}
@@ -230,9 +321,13 @@ def cases() -> dict[str, dict[str, Any]]:
         for epsilon in (0.3, 2):
             name = f"count(persons) {world} epsilon={epsilon}"
             out[name] = _schema(["count(persons)"], epsilon=epsilon, **_WORLDS[world])
+    for part in (_deltas, _weeks, _views, _several):
+        for name, schema in part():
+            assert name not in out, name
+            out[name] = schema
     return out
 
 
 def sample() -> list[str]:
     """Return the names that are checked with every change."""
-    return list(cases())[::SAMPLE_STEP]
+    return sorted({*list(cases())[::SAMPLE_STEP], *ALWAYS})

@@ -10,33 +10,36 @@ Formats of files are not frozen: a law's numbers are digested without their name
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from dprelease import execute
-from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.ranks import Stretches
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import as_source
+from dprelease.engines.source import Source, as_source, tables_source
 from dprelease.entropy import ReplayBits
 from dprelease.errors import DpreleaseError
+from dprelease.fitted import noised_of
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import assemble, decode, encode
+from dprelease.noised import Receipt, decode, encode
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
+from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
+from dprelease.query.view import View
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from tests.golden.plan_cases import cases
+from tests.golden.plan_cases import cases, view_of
 from tests.golden.records import digest, leaves
+from tests.golden.rows import places, rows, stored_rows
 
 __all__ = ["record", "records"]
 
@@ -55,13 +58,13 @@ def record(name: str, schema: Mapping[str, Any]) -> Record:
     """Return the record of one request, or the code under which it is refused."""
     try:
         table = Schema.from_dict(schema)
-        plan = make_plan(resolve(table, merge_release(table)))
+        plan = make_plan(resolve(table, merge_release(table), view=_view(name)))
         proved = execute.check(plan)
     except DpreleaseError as refusal:
         return {"refused": refusal.code}
-    rows = _rows(name, schema)
+    source = _source(name, schema)
     answers = [
-        engine.compute(as_source(rows), plan.query, SALT).reveal_to_mechanism()
+        engine.compute(source, plan.query, SALT).reveal_to_mechanism()
         for engine in (ReferenceEngine(), DuckDBEngine())
     ]
     cells, same = (_cells(plan, answer) for answer in answers)
@@ -77,6 +80,21 @@ def record(name: str, schema: Mapping[str, Any]) -> Record:
         "answers": digest(_numbers(answers[0])),
         **_table(name, plan, cells),
     }
+
+
+def _view(name: str) -> View | None:
+    sql = view_of(name)
+    return None if sql is None else parse_view(sql, private=["visits"], public=["places"])
+
+
+def _source(name: str, schema: Mapping[str, Any]) -> Source:
+    """Return generated rows; of a view its tables."""
+    if "tables" in schema["release"]:
+        return as_source(stored_rows(name, schema, schema["rows"].get("exact", 120)))
+    made = as_source(rows(name, schema))
+    if view_of(name) is None:
+        return made
+    return tables_source({"visits": made, "places": as_source(places())})
 
 
 def _statistics(all_of: Sequence[PlannedStatistic]) -> Record:
@@ -120,13 +138,13 @@ def _numbers(answer: Answer) -> list[Any]:
 
 
 def _cells(plan: ReleasePlan, answer: Answer) -> list[Objects]:
-    groups = len(plan.keys)
-    return [
-        exact_cells(
-            PlacedMeasurement.from_json(b.measurement), b.measurement["primitives"], answer, groups
-        )
-        for b in plan.blocks
-    ]
+    groups, out = len(plan.keys), []
+    for b in plan.blocks:
+        measurement = PlacedMeasurement.from_json(b.measurement)
+        cells = exact_cells(measurement, b.measurement["primitives"], answer, groups)
+        merge = None if plan.tables is None else plan.tables.sums(b.table)
+        out.append(cells if merge is None else summed(cells, *merge))
+    return out
 
 
 def _plain(cells: Objects) -> list[list[Any]]:
@@ -146,11 +164,18 @@ def _table(name: str, plan: ReleasePlan, cells: list[Objects]) -> Record:
     drawn = b"".join(
         encode(draw_from_json(b.law).draw(c, bits)) for b, c in zip(plan.blocks, cells, strict=True)
     )
-    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, decode(plan, drawn))
+    noised = noised_of(plan, decode(plan, drawn), Receipt("0", "0", ""))
+    tables = {n: part.table for n, part in noised.parts.items()} or {"": noised.table}
+    table = next(iter(tables.values()))
     first = {n: table.column(n)[0].as_py() for n in ("value", "lower", "upper", "status")}
+    kept = {
+        n: {c: _column(t, c) for c in t.column_names if c != "block"} for n, t in tables.items()
+    }
+    several = {} if plan.tables is None else {"fits": digest(noised.fits)}
     return {
         **{n: _rounded(v) if isinstance(v, float) else v for n, v in first.items()},
-        "table": digest({n: _column(table, n) for n in table.column_names if n != "block"}),
+        "table": digest(kept if plan.tables is not None else kept[""]),
+        **several,
     }
 
 
@@ -165,27 +190,3 @@ def _rounded(value: float | None) -> float | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:8]}…{digest(text)}"
-
-
-def _rows(name: str, schema: Mapping[str, Any]) -> pa.Table:
-    """Return a generated table: values outside the range, nulls, unknown keys, heavy users."""
-    pick = random.Random(name)
-    if "a" in schema["columns"]:
-        ends = [[pick.choice(["0", "1", "2", "3", "4", "5", "9"]) for _ in "ab"] for _ in range(12)]
-        return pa.table({"a": [a for a, _ in ends], "b": [b for _, b in ends]})
-    size = schema["rows"].get("exact", 50)
-    nulls, weighed = 0.05, "w" in schema["columns"]
-
-    def some(made: list[Any]) -> list[Any]:
-        return [None if pick.random() < nulls else v for v in made]
-
-    return pa.table(
-        {
-            "who": some([f"u{pick.randrange(12)}" for _ in range(size)]),
-            "x": some([pick.randrange(-4, 28) / 2 for _ in range(size)]),
-            "y": some([pick.randrange(-6, 10) for _ in range(size)]),
-            "z": some([pick.randrange(0, 120) / 100 for _ in range(size)]),
-            "g": some([pick.choice("aabbcd") for _ in range(size)]),
-            **({"w": some([pick.randrange(0, 6) for _ in range(size)])} if weighed else {}),
-        }
-    )
