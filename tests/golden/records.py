@@ -13,6 +13,8 @@ import hashlib
 import json
 import math
 import re
+import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from importlib import import_module
@@ -88,6 +90,30 @@ def write(part: str) -> int:
 
 def read(part: str) -> dict[str, Any]:
     return json.loads(path_of(part).read_text(encoding="utf-8"))
+
+
+def read_at(commit: str, part: str) -> dict[str, Any]:
+    """Return what a commit of this repository had stored."""
+    stored = f"{commit}:./{path_of(part).name}"
+    shown = subprocess.run(["git", "show", stored], cwd=_FOLDER, capture_output=True, check=True)
+    return json.loads(shown.stdout)
+
+
+def counted(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Return how many records changed, whatever the arithmetic, and how many of them in which field."""
+    old, new = before["records"], after["records"]
+    changed = [
+        [f for f in old[key].keys() | new[key].keys() if old[key].get(f) != new[key].get(f)]
+        for key in old.keys() & new.keys()
+    ]
+    fields = Counter(field for found in changed for field in found)
+    named = ", ".join(
+        f"{field} {n}" for field, n in sorted(fields.items(), key=lambda f: (-f[1], f))
+    )
+    return (
+        f"{len(new)} records; of {len(old)} before, {sum(map(bool, changed))} changed ({named or 'none'}), "
+        f"{len(old.keys() - new.keys())} are gone; {len(new.keys() - old.keys())} are new"
+    )
 
 
 def differences(stored: dict[str, Any], made: dict[str, Any]) -> list[str]:
