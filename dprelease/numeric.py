@@ -33,6 +33,7 @@ __all__ = [
     "nano_up",
     "plain",
     "positive",
+    "ranking",
     "shown",
     "whole_from_json",
 ]
@@ -191,6 +192,14 @@ def figure(value: float) -> str:
         return f"{value:.3g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
     return f"{float(f'{value:.3g}'):,.{decimals}f}"
+
+
+def ranking(value: float) -> float:
+    """Return a figure to rank by: of nine digits, so that the last ones do not decide.
+
+    They differ between processors. Where figures tie, the first of them is taken, on every machine.
+    """
+    return float(f"{value:.9g}")
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

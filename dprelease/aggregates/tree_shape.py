@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.numeric import ranking
 
 __all__ = ["Tree", "best_tree", "level_sums", "published", "tree_of"]
 
@@ -185,7 +186,7 @@ def best_tree(bins: int, *, known: bool, gaussian: bool, shares: bool) -> Tree:
     def price(tree: Tree) -> float:
         levels = len(tree.widths)
         found = tree.shares() if shares else tree.variances()[0]
-        return float(np.mean(found)) * (levels if gaussian else levels**2)
+        return ranking(float(np.mean(found)) * (levels if gaussian else levels**2))
 
     return min(trees, key=price)
 

@@ -22,7 +22,7 @@ from dprelease.allocation.refine import refine
 from dprelease.errors import PlanError
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import NANO, plain
+from dprelease.numeric import NANO, plain, ranking
 
 __all__ = ["allocate"]
 
@@ -126,7 +126,7 @@ def _divided(
     if min(closed) * _STARVED >= even:
         return found
     other = refine([even] * len(blocks), weights, price, power)
-    return min(found, other, key=lambda split: _cost(split, weights, price, power))
+    return min(found, other, key=lambda split: ranking(_cost(split, weights, price, power)))
 
 
 def _cost(

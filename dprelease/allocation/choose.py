@@ -5,6 +5,7 @@ Which ways there are, and what each costs, a block's measurements say (`measurem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Measurement
@@ -14,6 +15,8 @@ from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.gaussian import NAME as NORMAL
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
+from dprelease.numeric import ranking
+from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["candidates", "option"]
@@ -59,7 +62,7 @@ def candidates(
             found += family_of(measurement).priced(asked)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
-    ranked = sorted(found, key=lambda c: c.price(judge))
+    ranked = sorted(found, key=lambda c: ranking(c.price(judge)))
     while ranked:
         try:
             ranked[0].draw.check()
@@ -69,9 +72,13 @@ def candidates(
             del ranked[0]
     if ranked:
         return ranked
-    spec = block.members[0].statistic.spec
+    raise _refused(block.members[0].statistic.spec, refusals)
+
+
+def _refused(spec: StatisticSpec, refusals: Sequence[ArgumentError]) -> PlanError:
+    """Return why a block cannot be drawn: the first refusal, or what the request asks for."""
     if refusals:
-        raise PlanError(
+        return PlanError(
             f"cannot build a law for {spec.text}: {refusals[0].what}",
             where=spec.origin,
             why=refusals[0].why,
@@ -83,7 +90,7 @@ def candidates(
     why = "no mechanism has a proved law on this grid at this epsilon"
     if said:
         why = f"with {' and '.join(said)} there is no proved law on this grid at this epsilon"
-    raise PlanError(
+    return PlanError(
         f"no admissible mechanism for {spec.text}",
         where=spec.origin,
         why=why,

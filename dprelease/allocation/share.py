@@ -28,7 +28,7 @@ from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import gaussian_candidates, narrow
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
-from dprelease.numeric import NANO, nano_up
+from dprelease.numeric import NANO, nano_up, ranking
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
@@ -150,7 +150,7 @@ def ways(
         return found
     found = gaussian_candidates(block, share.rho, loss, size, sensitivities)
     if found and share.rho <= _NOISY and all(narrow(c, block) for c in found):
-        return sorted(found, key=lambda c: c.price(judge))
+        return sorted(found, key=lambda c: ranking(c.price(judge)))
 
     def priced(epsilon: Fraction, like: Candidate | None = None) -> list[Candidate]:
         return candidates(block, epsilon, loss, size, sensitivities, judge, like)
@@ -168,7 +168,7 @@ def ways(
     fits = [c for c in found if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
-    return sorted(fits, key=lambda c: c.price(judge))
+    return sorted(fits, key=lambda c: ranking(c.price(judge)))
 
 
 def _stretched(

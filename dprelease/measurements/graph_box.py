@@ -34,7 +34,7 @@ from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.numeric import shown
+from dprelease.numeric import ranking, shown
 from dprelease.schema.domain import Box, Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
@@ -204,7 +204,7 @@ class GraphBox(MeasurementFamily):
                 continue
             if not laws:
                 continue
-            law = min(laws, key=lambda law: law.expected_error().average)
+            law = min(laws, key=lambda law: ranking(law.expected_error().average))
             error = law.expected_error()
             unit = float(step_size if asked.loss == "absolute" else step_size * step_size)
             said = note if point_masses else f"{note}, without spikes"

@@ -25,6 +25,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import aimed
+from dprelease.numeric import ranking
 
 __all__ = ["exponential_error", "rows_inside"]
 
@@ -47,9 +48,11 @@ def rows_inside(
         end: (0, 1) for min, (1, 1) for max.
     """
     offers = [k for k in _ROWS_INSIDE if k <= max(1, size)]
-    return min(
-        offers, key=lambda k: exponential_error(rate, candidates, size, aimed(*end, k), loss)
-    )
+
+    def price(k: int) -> float:
+        return ranking(exponential_error(rate, candidates, size, aimed(*end, k), loss))
+
+    return min(offers, key=price)
 
 
 @lru_cache(maxsize=4096)

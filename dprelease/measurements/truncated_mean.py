@@ -31,7 +31,7 @@ from dprelease.measurements.scalar_grid import MOST_POINTS
 from dprelease.measurements.steps import best_step
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import floor_half_up, shown
+from dprelease.numeric import floor_half_up, ranking, shown
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet, LongRuns
 from dprelease.sensitivity import Sensitivity
@@ -327,7 +327,7 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
         for linear, sensitivity, each in ways
         for priced in priced_laws(allowed, sensitivity, each, "absolute", True, linear)
     ]
-    best, linear, sensitivity = min(options, key=lambda o: o[0].error.average)
+    best, linear, sensitivity = min(options, key=lambda o: ranking(o[0].error.average))
     one = Fraction(1)
     return ScalarDraw(
         best.law, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)

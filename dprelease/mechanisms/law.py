@@ -32,6 +32,7 @@ from dprelease.codec import As
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms.certificate import Certificate
+from dprelease.numeric import ranking
 from dprelease.schema.domain import GridSet
 
 __all__ = [
@@ -199,7 +200,7 @@ def grid_laws(request: GridRequest) -> list[GridLaw]:
             refusals.append(refusal)
     if refusals and not laws:
         raise refusals[0]
-    return sorted(laws, key=lambda law: law.expected_error().by(request.criterion))
+    return sorted(laws, key=lambda law: ranking(law.expected_error().by(request.criterion)))
 
 
 def family_laws(request: GridRequest, name: str) -> list[GridLaw]:

@@ -34,7 +34,7 @@ from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locat
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, exp_lower, positive
+from dprelease.numeric import Number, exp_lower, positive, ranking
 from dprelease.schema.domain import Domain, GridSet
 
 __all__ = ["BIN_LIMIT", "RandomizedResponse"]
@@ -207,7 +207,7 @@ def _best(request: GridRequest, bins: int | None) -> RowLaw:
         for count in counts or [1]
         for balance in ((0, 1, 2) if request.criterion == "worst" else (0,))
     ]
-    return min(laws, key=lambda law: law.expected_error().by(request.criterion))
+    return min(laws, key=lambda law: ranking(law.expected_error().by(request.criterion)))
 
 
 def _law(request: GridRequest, count: int, balance: int) -> RowLaw:

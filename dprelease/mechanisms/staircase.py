@@ -36,7 +36,7 @@ from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.staircase import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive
+from dprelease.numeric import Number, positive, ranking
 from dprelease.schema.domain import Domain
 
 __all__ = ["Staircase"]
@@ -169,7 +169,7 @@ class Staircase(Clamped):
             )
             for j in _first_steps(request.capped_sensitivity, float(request.epsilon))
         ]
-        return [min(laws, key=lambda law: law.expected_error().by(request.criterion))]
+        return [min(laws, key=lambda law: ranking(law.expected_error().by(request.criterion)))]
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:

@@ -28,8 +28,6 @@ PARTS = ("laws", "plans")
 TOLERANCE = 1e-6
 PRINTED = 1e-2
 """The relative difference of two numbers in texts, which have three digits and more."""
-TIED = 1e-8
-"""The relative difference up to which two ways err alike: errors of nine digits, equal but for the last."""
 PORTABLE = frozenset(
     [
         "answers",
@@ -121,51 +119,19 @@ def differences(stored: dict[str, Any], made: dict[str, Any]) -> list[str]:
 
     With another arithmetic the fields of `PORTABLE` are still compared exactly, numbers to a relative
     `TOLERANCE`, and texts by their words and numbers; only digests of what follows the last digits are not.
-    Then ways that err alike may change places, as the last digits choose among them.
     """
     exact = stored["arithmetic"] == made["arithmetic"]
     old, new = stored["records"], made["records"]
     out = [f"missing: {key}" for key in sorted(old.keys() - new.keys())]
     out += [f"new: {key}" for key in sorted(new.keys() - old.keys())]
     for key in sorted(old.keys() & new.keys()):
-        was, now = (old[key], new[key]) if exact else (_untied(old[key]), _untied(new[key]))
+        was, now = old[key], new[key]
         out += [
             f"{key}: {field}: {old[key].get(field)} became {new[key].get(field)}"
             for field in sorted(was.keys() | now.keys())
             if not _same(was.get(field), now.get(field), exact=exact or field in PORTABLE)
         ]
     return out
-
-
-def _untied(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a plan with ways that err alike ordered by name.
-
-    Where the first way of a statistic has such rivals, the mechanism of its block is all their names.
-    """
-    try:
-        runs = [_runs(ways) for ways in record["options"]]
-        chosen = {n: {w[0] for w in r[0]} for n, r in zip(record["names"], runs, strict=True) if r}
-        named = zip(record["blocks"], record["mechanisms"], strict=True)
-        mechanisms = [
-            " or ".join(sorted(chosen[block])) if name in chosen.get(block, ()) else name
-            for block, name in named
-        ]
-    except (KeyError, TypeError, ValueError):  # of a law, refused, or of another shape: no ways
-        return record
-    options = [[way for run in r for way in sorted(run, key=repr)] for r in runs]
-    return {**record, "options": options, "mechanisms": mechanisms}
-
-
-def _runs(ways: list[list[Any]]) -> list[list[list[Any]]]:
-    """Return the ways of one statistic, those that err alike together."""
-    runs: list[list[list[Any]]] = []
-    for way in ways:
-        last = runs[-1][-1][1] if runs else None
-        if way[1] is not None and last is not None and math.isclose(way[1], last, rel_tol=TIED):
-            runs[-1].append(way)
-        else:
-            runs.append([way])
-    return runs
 
 
 def _same(old: Any, new: Any, *, exact: bool) -> bool:

@@ -75,4 +75,11 @@ GUARDS = (
         new="return math.ceil(own + self.per_row_shared)",
         tests=("tests/contracts/test_recursive_rank_errors.py",),
     ),
+    Guard(
+        "the last digit of an error decides how a block is drawn",
+        "allocation/choose.py",
+        "ranked = sorted(found, key=lambda c: ranking(c.price(judge)))",
+        "ranked = sorted(found, key=lambda c: c.price(judge))",
+        ("tests/allocation/test_choose.py",),
+    ),
 )
