@@ -15,11 +15,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import pyarrow as pa
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.formats.budget_figures import budget_figure, price_list
@@ -30,7 +29,7 @@ from dprelease.formats.plain_words import group_name
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.report_sections import proved, released_rows, section
-from dprelease.formats.word_breaks import isolated
+from dprelease.formats.templates import text_of, with_parts
 from dprelease.formats.words import inside, loss_text, mechanism_words, odds, period_words, short
 from dprelease.noised import Noised
 from dprelease.numeric import fraction_from_json
@@ -67,16 +66,12 @@ def report_from_manifest(
 
 @cache
 def _template() -> Template:
-    folder = resources.files("dprelease.formats")
-    style = folder.joinpath("report.css").read_text(encoding="utf-8")
+    style = text_of("report.css")
     pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["isolated"] = isolated
+    environment = with_parts()
     # The style sheet is ours and holds no data: the only text that skips escaping.
     environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
-    return environment.from_string(folder.joinpath("report.html.j2").read_text(encoding="utf-8"))
+    return environment.from_string(text_of("report.html.j2"))
 
 
 def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table]) -> dict[str, Any]:

@@ -18,16 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
 from dprelease.formats.public_words import PublicWords, planned_words
-from dprelease.formats.word_breaks import breaks, isolated
+from dprelease.formats.templates import text_of, with_parts
 from dprelease.formats.words import mechanism_words, odds, short
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
@@ -87,24 +86,16 @@ def plan_page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, s
 
 @cache
 def _template() -> Template:
-    folder = resources.files("dprelease.formats")
-
-    def text(file: str) -> str:
-        return folder.joinpath(file).read_text(encoding="utf-8")
-
-    style, script = text("report.css") + text("plan_page.css"), text("plan_page.js")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    style, script = text_of("report.css") + text_of("plan_page.css"), text_of("plan_page.js")
+    environment = with_parts()
     # Style and script are ours and hold no data: the only texts that skip escaping.
-    environment.filters.update(breaks=breaks, isolated=isolated)
     environment.globals.update(
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
         style_pin=_pin(style),
         script_pin=_pin(script),
     )
-    return environment.from_string(text("plan_page.html.j2"))
+    return environment.from_string(text_of("plan_page.html.j2"))
 
 
 def _pin(text: str) -> str:

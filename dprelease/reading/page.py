@@ -14,13 +14,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.formats.chart import Point
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.plots import DotPlot, dot_plot
-from dprelease.formats.word_breaks import breaks, isolated
+from dprelease.formats.templates import text_of, with_parts
 from dprelease.noised import WEAK
 
 if TYPE_CHECKING:
@@ -76,10 +76,12 @@ def _picture(
     keys = derived.called.inner(derived.keys) if place[1] else derived.keys
     names = [derived.called.group(row, keys) for row in rows[:_SHOWN]]
     shown = [_row(derived, row, decimals) for row in rows[:_SHOWN]]
+    plot = _plot(rows, names)
     return {
         "name": derived.called.heading(place) if place[1] else "",
         "measure": derived.called.measures.get(place, "") if place[1] else "",
-        "plot": _plot(rows, names),
+        "plot": plot,
+        "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks),
         "rows": [{**row, "name": name} for row, name in zip(shown, names, strict=True)],
         "count": len(rows),
     }
@@ -143,13 +145,9 @@ def _point(row: dict[str, Any]) -> Point:
 
 @cache
 def _template() -> Template:
-    formats, own = resources.files("dprelease.formats"), resources.files("dprelease.reading")
-    style = formats.joinpath("report.css").read_text(encoding="utf-8")
+    own, style = resources.files("dprelease.reading"), text_of("report.css")
     pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = with_parts()
     # The style sheet is ours and holds no data: the only text that skips escaping.
-    environment.filters.update(breaks=breaks, isolated=isolated)
     environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
     return environment.from_string(own.joinpath("derived.html.j2").read_text(encoding="utf-8"))

@@ -23,13 +23,13 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.report_sections import WEAK
-from dprelease.formats.word_breaks import isolated
+from dprelease.formats.templates import text_of, with_parts
 from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import counted, fraction_from_json
 from dprelease.release_plan.detail import LEVEL_COLUMN
@@ -81,20 +81,13 @@ def write(series: Series) -> bytes:
 
 @cache
 def _template() -> Template:
-    sheets = [
-        resources.files("dprelease.formats").joinpath("report.css"),
-        resources.files("dprelease.series").joinpath("index.css"),
-    ]
-    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    own = resources.files("dprelease.series")
+    style = text_of("report.css") + own.joinpath("index.css").read_text(encoding="utf-8")
     pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["isolated"] = isolated
+    environment = with_parts()
     # The style sheets are ours and hold no data: the only text that skips escaping.
     environment.globals.update(style=Markup(style), pin=pin, box=(WIDTH, HEIGHT))  # noqa: S704
-    text = resources.files("dprelease.series").joinpath("index.html.j2")
-    return environment.from_string(text.read_text(encoding="utf-8"))
+    return environment.from_string(own.joinpath("index.html.j2").read_text(encoding="utf-8"))
 
 
 def _page(series: Series) -> dict[str, Any]:

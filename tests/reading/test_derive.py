@@ -6,6 +6,7 @@ import json
 import math
 import re
 import warnings
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -208,6 +209,21 @@ def test_ranks_are_whole_numbers_on_their_page(tmp_path):
     assert re.search(
         r">0\.\d+</td>", derive(PAIR, "share(count)").write(tmp_path / "b.html").read_text()
     )
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_bar_that_leaves_the_picture_has_arrows_and_one_that_does_not_has_none(tmp_path, wide):
+    found = derive(PAIR, "count")
+    rows = [
+        {**row, "lower": row["value"] - 5, "upper": row["value"] + 5}
+        for row in found.table.to_pylist()
+    ]
+    if wide:
+        rows[0].update(lower=-9999, upper=9999)
+    drawn = replace(found, table=pa.Table.from_pylist(rows, schema=found.table.schema))
+    text = drawn.write(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert text.count('class="cut"') == (2 if wide else 0)
+    assert ("Arrows: the interval goes on." in text) == wide
 
 
 def test_a_derived_table_is_written_in_each_format(tmp_path):
