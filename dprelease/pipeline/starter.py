@@ -7,6 +7,8 @@ nothing away, and the same project looks the same everywhere.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -66,7 +68,8 @@ def create_starter(directory: Path) -> tuple[Path, ...]:
     """Write the starter below `directory` and return its files.
 
     Raises:
-        ConfigError: one of the files exists already (DPR160); then nothing is written.
+        ConfigError: one of the files exists already (DPR160), or they cannot be written there (DPR161).
+            In both cases nothing is left behind.
     """
     files = {
         "schemas/clinic.yaml": _SCHEMA,
@@ -74,7 +77,30 @@ def create_starter(directory: Path) -> tuple[Path, ...]:
         "data/visits.csv": _visits(),
         ".gitignore": _IGNORE,
     }
-    for name in files:
+    made: list[Path] = []
+    try:
+        _refuse_existing(directory, files)
+        _make_folder(directory / ".dprelease", made, mode=0o700)
+        for name, text in files.items():
+            path = directory / name
+            _make_folder(path.parent, made)
+            with path.open("x", encoding="utf-8") as file:
+                made.append(path)
+                file.write(text)
+    except OSError as problem:
+        _remove(made)
+        raise ConfigError(
+            "the starter cannot be written there",
+            where=str(directory),
+            why=problem.strerror or "the system refused a step",
+            fix="name a folder that you can write to, not a file: dprelease init my-release",
+            code="DPR161",
+        ) from None
+    return tuple(directory / name for name in files)
+
+
+def _refuse_existing(directory: Path, names: Iterable[str]) -> None:
+    for name in names:
         if (directory / name).exists():
             raise ConfigError(
                 f"{name} exists already",
@@ -83,12 +109,21 @@ def create_starter(directory: Path) -> tuple[Path, ...]:
                 fix="choose an empty folder: dprelease init my-release",
                 code="DPR160",
             )
-    (directory / ".dprelease").mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, text in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return tuple(directory / name for name in files)
+
+
+def _make_folder(path: Path, made: list[Path], *, mode: int = 0o777) -> None:
+    """Make a folder, `mode` its own, and those above it that are missing; `made` gets each."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=mode if one == path else 0o777)
+        made.append(one)
+
+
+def _remove(made: Iterable[Path]) -> None:
+    """Take back what was made, as far as the system lets us."""
+    for path in reversed([*made]):
+        with suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 @cache
