@@ -35,7 +35,7 @@ YEAR     := pipelines/flights_year.yaml
 SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 
 # No Spark, browser, server or whole job: see tests/README.md.
-FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/formats \
+FAST := tests/meta tests/schema tests/query tests/aggregates tests/benchmarks/test_best_forms.py tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/formats \
 	tests/series $(wildcard tests/test_*.py)
 
 # These take half of the time of those folders: they use a server, a browser, copies of the tree, many whole plans, quadrature.

@@ -26,6 +26,7 @@ where a better form is known it is called a loss, and says why the planner does 
     python benchmarks/best_forms.py                        # every row of results/best_forms.md: 6 minutes
     python benchmarks/best_forms.py --only "variance(x)"   # that statistic's rows; the others stay, with their day
     python benchmarks/best_forms.py --quick                # two statistics, nothing is written
+    python benchmarks/best_forms.py --page                 # measures nothing: the page's words anew, after a line in `ELSEWHERE`
 """
 
 from __future__ import annotations
@@ -269,10 +270,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--quick", action="store_true", help="two statistics of a public size")
+    parser.add_argument("--page", action="store_true", help="write the words anew, measure nothing")
     parser.add_argument("--only", nargs="*", default=[], help="statistics to measure anew")
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), help="neighbours to look at")
     chosen = parser.parse_args()
     page = chosen.to / "best_forms.md"
+    if chosen.page:
+        page.write_text(merged(page.read_text(encoding="utf-8"), []), encoding="utf-8")
+        return
     day = datetime.now(UTC).date().isoformat()
     for name in chosen.worlds:
         declared = WORLDS[name]
