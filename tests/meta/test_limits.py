@@ -1,4 +1,4 @@
-"""Limits of size: a file of 400 lines, a function of 60, a planner of a dozen files, and nothing private in `__all__`.
+"""Limits of size in `dprelease/`: a file of 400 lines, a function of 60, a planner of a dozen files, and nothing private in `__all__`.
 
 None is longer, and there is no list of exceptions.
 """
@@ -18,12 +18,13 @@ SOURCES = dict(sources())
 
 
 def private_exports(tree: ast.Module) -> list[str]:
-    """Return the private names that a module lists in `__all__`."""
+    """Return the private names that a module lists in `__all__`, however it is set or added to."""
     return [
         str(entry.value)
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        for entry in ast.walk(node.value)
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign))
+        and "__all__" in map(ast.unparse, getattr(node, "targets", None) or [node.target])
+        for entry in ast.walk(node)
         if isinstance(entry, ast.Constant)
         and str(entry.value).startswith("_")
         and not str(entry.value).startswith("__")
@@ -73,7 +74,7 @@ def test_code_lines_are_counted_as_the_docstring_says(text, count):
     assert code_lines(text) == count
 
 
-def test_what_is_too_long_or_private_would_be_found():
+def test_what_is_too_long_would_be_found():
     paths = ["dprelease/a/b.py", "dprelease/a/c/d.py", "dprelease/a/__init__.py", "dprelease/ab.py"]
     assert modules(paths, "a") == {"dprelease/a/b.py", "dprelease/a/c/d.py"}
     body = "\n".join("    x = 1" for _ in range(FUNCTION))
@@ -81,4 +82,16 @@ def test_what_is_too_long_or_private_would_be_found():
         "a.py:f"
     }
     assert long_functions("a.py", ast.parse(f"def f():\n{body[10:]}\n")) == set()
-    assert private_exports(ast.parse('__all__ = ["a", "_b", "__version__"]')) == ["_b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '__all__ = ["a", "_b", "__version__"]',
+        '__all__: list[str] = ["a", "_b"]',
+        '__all__ = ["a"]\n__all__ += ["_b"]',
+        'names = __all__ = ["a", "_b"]',
+    ],
+)
+def test_a_private_export_would_be_found(text):
+    assert private_exports(ast.parse(text)) == ["_b"]
