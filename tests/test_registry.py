@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dprelease import registry
+from dprelease import mechanisms, registry
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import Staircase
 
@@ -42,6 +42,16 @@ def test_a_built_in_name_loads_its_class() -> None:
 def test_every_built_in_mechanism_loads() -> None:
     for name in registry.names("mechanisms"):
         assert callable(registry.load("mechanisms", name))
+
+
+def test_every_built_in_mechanism_is_named_for_users() -> None:
+    found = {
+        name: registry.load("mechanisms", name).__name__ for name in registry.names("mechanisms")
+    }
+    missing = {name: cls for name, cls in found.items() if cls not in mechanisms.__all__}
+    assert missing == {}, "add the class to dprelease/mechanisms/__init__.py"
+    for name, cls in found.items():
+        assert getattr(mechanisms, cls) is registry.load("mechanisms", name)
 
 
 def test_an_unknown_name_offers_the_nearest_or_all() -> None:

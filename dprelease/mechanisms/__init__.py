@@ -1,8 +1,9 @@
 """Mechanisms: laws, exact calibration, certified grid laws, exact samplers.
 
-One mechanism is one file and one line in `dprelease.registry`. A class describes the continuous
-law (`calibrate`, `loss`, `pdf`, `cdf`, ...); its `on_grid(step)` is the certified integer law
-that is drawn. The planner talks to `law.grid_laws`. Importing this package needs numpy only.
+One mechanism is one file and one line in `dprelease.registry`. The classes of this repository are named
+here as well, so that users find them in `dp.mechanisms`. A class describes the continuous law
+(`calibrate`, `loss`, `pdf`, `cdf`, ...); its `on_grid(step)` is the certified integer law that is
+drawn. The planner talks to `law.grid_laws`. Importing this package needs numpy only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.exponential import Exponential
 from dprelease.mechanisms.law import ExpectedError, GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.mechanisms.optimal_grid import OptimalGrid
+from dprelease.mechanisms.permute_and_flip import PermuteAndFlip
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.rectified_gaussian import RectifiedGaussian
 from dprelease.mechanisms.rectified_laplace import RectifiedLaplace
@@ -32,6 +34,7 @@ __all__ = [
     "GridLaw",
     "GridRequest",
     "OptimalGrid",
+    "PermuteAndFlip",
     "RandomizedResponse",
     "RectifiedGaussian",
     "RectifiedLaplace",
