@@ -6,6 +6,7 @@ import configparser
 import re
 import shlex
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -108,11 +109,58 @@ def test_the_hooks_run_what_make_lint_runs():
             assert not word.startswith("tests/") or (ROOT / word).exists(), word
 
 
-def test_editors_are_told_what_the_formatter_does():
+def editor_rules(path: Path) -> dict[str, str]:
+    """Return what `.editorconfig` says of a file: a later section counts more."""
     config = configparser.ConfigParser()
-    text = (ROOT / ".editorconfig").read_text(encoding="utf-8")
-    config.read_string("[top]\n" + text)
-    assert int(config["*.py"]["max_line_length"]) == PROJECT["tool"]["ruff"]["line-length"]
+    config.read_string("[top]\n" + (ROOT / ".editorconfig").read_text(encoding="utf-8"))
+    rules: dict[str, str] = {}
+    for section in config.sections()[1:]:
+        start, _, rest = section.partition("{")
+        words, _, end = rest.partition("}")
+        if any(fnmatch(path.name, f"{start}{word}{end}") for word in words.split(",")):
+            rules |= config[section]
+    return rules
+
+
+def against(rules: dict[str, str], text: str) -> set[str]:
+    """Return the rules that a file's text breaks; `indent_size` is that of its least indented line."""
+    lines = text.split("\n")
+    indents = {line[: len(line) - len(line.lstrip())] for line in lines if line.strip()} - {""}
+    broken = {
+        "end_of_line": "\r" in text,
+        "insert_final_newline": not text.endswith("\n"),
+        "trim_trailing_whitespace": any(line != line.rstrip() for line in lines),
+        "indent_style": any(("\t" in i) != (rules["indent_style"] == "tab") for i in indents),
+        "indent_size": rules["indent_style"] == "space"
+        and min(map(len, indents), default=0) not in (0, int(rules["indent_size"])),
+        "max_line_length": any(len(x) > int(rules.get("max_line_length", 10**9)) for x in lines),
+    }
+    return {rule for rule, found in broken.items() if found and rules.get(rule) != "false"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pyproject.toml", "requirements.lock", "Makefile", "CITATION.cff", ".pre-commit-config.yaml", "mkdocs.yml",
+        "dprelease/registry.py", "dprelease/formats/report.css", "dprelease/formats/plan_page.js",
+        "examples/tutorial.ipynb", "README.md",
+    ],
+)  # fmt: skip
+def test_editors_are_told_what_is_there(name):
+    """One file of each kind: what an editor would change by itself is what nobody asked it to."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert against(editor_rules(Path(name)), text) == set()
+
+
+def test_what_an_editor_would_change_is_seen():
+    rules = editor_rules(Path("a.toml"))
+    assert rules["indent_size"] == "4"
+    assert against(rules | {"max_line_length": "9"}, "a = [\n  1, \n]\r") == {
+        "end_of_line", "insert_final_newline", "trim_trailing_whitespace", "indent_size",
+    }  # fmt: skip
+    assert against(rules | {"max_line_length": "2"}, "a\n\tb\n") == {"indent_style", "indent_size"}
+    assert against(rules | {"max_line_length": "2"}, "abc\n") == {"max_line_length"}
+    assert against(editor_rules(Path("a.md")), "a  \n") == set()
 
 
 @pytest.mark.parametrize(
