@@ -29,7 +29,7 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import build_counting, build_seen
 from dprelease.engines.bounding_sql import INTERVAL
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
-from dprelease.engines.duckdb import _LOCK, DuckDBEngine
+from dprelease.engines.duckdb import LOCK, DuckDBEngine
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.duckdb_view import open_rows
 from dprelease.engines.request import row_cap, used_columns
@@ -131,7 +131,7 @@ def _run(
 ) -> list[int]:
     for name, table in (tables or {}).items():
         connection.register(name, table)
-    for setting in _LOCK:
+    for setting in LOCK:
         connection.execute(setting)
     sql = tree.sql(dialect="duckdb")
     used = {k: v for k, v in parameters.items() if f"${k}" in sql}

@@ -6,7 +6,6 @@ number of them.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -20,7 +19,6 @@ __all__ = [
     "MOST_BYTES",
     "PLAIN",
     "files_beside",
-    "hash_files",
     "holds",
     "not_a_release",
     "read_folder",
@@ -73,11 +71,6 @@ def record_at(path: Path) -> bytes:
             return record_of(file)
     except OSError:
         raise corrections.unreadable() from None
-
-
-def hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return name to SHA-256, in hex, sorted by name."""
-    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
 
 
 class _TooMuchError(OSError):

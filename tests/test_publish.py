@@ -15,7 +15,7 @@ from dprelease import publish
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
 from dprelease.formats.json_ import VERSION
 from dprelease.publish import folder_for, publish_files
-from dprelease.published_folder import hash_files, read_folder
+from dprelease.published_folder import read_folder
 from tests.budget.samples import die, in_processes, killed_in_fork
 
 
@@ -332,10 +332,3 @@ def test_what_is_not_a_folder_is_not_read(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "nowhere", tmp_path / "file"):
         assert code_of(VerificationError, read_folder, path) == "DPR810"
-
-
-def test_hashes_are_sha256_in_order_of_name():
-    assert hash_files({"b": b"", "a": b"abc"}) == {
-        "a": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        "b": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    }

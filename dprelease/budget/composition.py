@@ -48,7 +48,6 @@ __all__ = [
     "compose",
     "pure_delta",
     "pure_epsilon",
-    "schedule_epsilon",
     "total_rho",
 ]
 
@@ -122,26 +121,6 @@ def pure_epsilon(epsilons: Sequence[Fraction], delta: Fraction) -> Fraction:
         return plain
     found = _composed(_sorted(epsilons)).epsilon(delta)
     return plain if found is None else min(plain, found)
-
-
-def schedule_epsilon(part: LossLattice | Fraction, count: int, delta: Fraction) -> Fraction | None:
-    """Return a certified epsilon of `count` identical releases that are fixed in advance.
-
-    Args:
-        part: the loss of one release: a pure epsilon, or a lattice (`LossLattice.gaussian`).
-
-    None means that no epsilon has so small a delta (tails below 2**-100 are not followed). Only
-    for a schedule fixed beforehand: a filter over adaptively chosen losses is the sum of rho.
-
-    Raises:
-        ArgumentError: count < 1, or delta not in [0, 1) (DPR657).
-    """
-    if count < 1:
-        raise _wrong("a schedule has at least one release")
-    if isinstance(part, Fraction):
-        return pure_epsilon([part] * count, delta)
-    _check((), delta)
-    return part.times(count).epsilon(delta)
 
 
 def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:

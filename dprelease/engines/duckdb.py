@@ -40,7 +40,7 @@ from dprelease.secret import Secret
 if TYPE_CHECKING:
     from dprelease.engines.tally import Counted
 
-__all__ = ["DuckDBEngine"]
+__all__ = ["LOCK", "DuckDBEngine"]
 
 _AT_ONCE = 2**16
 
@@ -61,7 +61,7 @@ _HARMFUL = (
     "join_filter_pushdown",
     "row_group_pruner",
 )
-_LOCK = (
+LOCK = (
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
     "SET scalar_subquery_error_on_multiple_rows = false",
@@ -70,6 +70,7 @@ _LOCK = (
     "SET allow_community_extensions = false",
     "SET lock_configuration = true",
 )
+"""What a connection is told last, in this order: after it no text of a query reaches a file or changes a setting."""
 _ACCEPTED: set[tuple[object, ...]] = set()
 """Settings with which this process made a connection: a `preflight` that needs none makes none."""
 
@@ -243,7 +244,7 @@ class DuckDBEngine:
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
             _copy(connection, name, table)
-        for setting in _LOCK:
+        for setting in LOCK:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}

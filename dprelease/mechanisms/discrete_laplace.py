@@ -4,7 +4,7 @@ On multiples of `step`, P(d) is proportional to exp(-|d| step / scale), drawn ex
 
 * scalars: the noisy integer is mapped into the allowed set by a posterior median or mean
   (`on_grid`); for counts this is the optimal geometric mechanism up to a permille;
-* cells: `for_cells(l1_sensitivity, epsilon)` is bare noise for a vector with that L1 sensitivity.
+* cells: `CellNoise.calibrate(l1_sensitivity, epsilon)` of `forms/vector.py` is bare noise for a vector with that L1 sensitivity.
 
 Privacy. The loss is sensitivity / scale, linear in the sensitivity and exactly rational; remaps are
 post-processing. See `kernels/laplace.py`.
@@ -13,7 +13,7 @@ Place    Laplace kernel, boundary remapped; forms `forms/additive.py`, `forms/ve
 Theorem  `docs/theory/kernels-and-boundaries.md#discrete-laplace`, `#remaps`;
          `docs/theory/certificates.md#additive-noise`.
 Erratum  none known.
-Units    scale, step, sensitivity: the domain's unit; `for_cells`: grid steps; epsilon in nats.
+Units    scale, step, sensitivity: the domain's unit; cells: grid steps; epsilon in nats.
 Sources  Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms";
          [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010 (sampler).
 Limits   `pmf`, `cdf`, `mean`, `variance` describe the nearest map, on at most 2**16 grid points.
@@ -35,7 +35,6 @@ from dprelease.mechanisms.arguments import (
     least_scale,
 )
 from dprelease.mechanisms.forms.additive import AdditiveLaw
-from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.scaled import Scaled
@@ -84,15 +83,6 @@ class DiscreteLaplace(Scaled):
         moved = -(-distance // size) * size
         scale = least_scale(moved, budget)
         return cls(domain, scale=scale, step=size, sensitivity=distance, epsilon=budget)
-
-    @staticmethod
-    def for_cells(l1_sensitivity: int, epsilon: Fraction) -> CellNoise:
-        """Return noise for a vector of integer cells with L1 sensitivity `l1_sensitivity` steps.
-
-        Raises:
-            ArgumentError: l1_sensitivity < 1 (DPR620) or epsilon <= 0 (DPR606).
-        """
-        return CellNoise.calibrate(l1_sensitivity, epsilon)
 
     def loss(self, *, sensitivity: Number) -> float:
         """Return ceil(sensitivity / step) * step / scale, in nats."""

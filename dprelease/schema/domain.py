@@ -176,12 +176,6 @@ class Domain:
         ]
         return Domain.from_pieces(parts) if parts else None
 
-    def affine(self, scale: Fraction, offset: Fraction) -> Domain:
-        """Return {scale * x + offset : x allowed}; `scale` > 0."""
-        return Domain.from_pieces(
-            [(scale * a + offset, scale * b + offset) for a, b in self.exact_pieces]
-        )
-
     def on_grid(self, step: Fraction, offset: Fraction = Fraction(0)) -> GridSet:
         """Return the integers k with `offset + k * step` allowed; the domain must be finite.
 

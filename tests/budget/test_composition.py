@@ -19,7 +19,6 @@ from dprelease.budget.composition import (
     compose,
     pure_delta,
     pure_epsilon,
-    schedule_epsilon,
     total_rho,
 )
 from dprelease.budget.concentrated import zcdp_epsilon
@@ -131,10 +130,9 @@ def test_mixed_ways_are_sums_of_two_parts() -> None:
 
 def test_a_fixed_schedule_beats_its_conversion() -> None:
     """52 identical Gaussian releases known beforehand: the exact curve is below the zCDP bound."""
-    exact = schedule_epsilon(LossLattice.gaussian(1, 900), 52, DELTA)
+    exact = LossLattice.gaussian(1, 900).times(52).epsilon(DELTA)
     assert exact is not None
     assert exact < zcdp_epsilon(Fraction(52, 1800), DELTA)
-    assert schedule_epsilon(TENTH, 50, DELTA) == pure_epsilon([TENTH] * 50, DELTA)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +153,6 @@ def test_what_does_not_compose_is_refused(
     with pytest.raises(ArgumentError) as error:
         compose(method, proofs, delta)
     assert error.value.code == "DPR657"
-    with pytest.raises(ArgumentError):
-        schedule_epsilon(TENTH, 0, DELTA)
 
 
 def test_the_names_are_versions() -> None:

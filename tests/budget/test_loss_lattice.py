@@ -75,14 +75,14 @@ def test_one_gaussian_is_its_own_hockey_stick(shift: int, square: int) -> None:
 
 @pytest.mark.parametrize("row", ORACLE, ids=[str(i) for i in range(len(ORACLE))])
 def test_an_independent_accountant_agrees(row: dict[str, object]) -> None:
-    from dprelease.budget.composition import pure_epsilon, schedule_epsilon
+    from dprelease.budget.composition import pure_epsilon
 
     delta = Fraction(str(row["delta"]))
     if "pure" in row:
         found = pure_epsilon([Fraction(str(e)) for e in row["pure"]], delta)  # type: ignore[attr-defined]
     else:
         shift, square, count = row["gaussian"]  # type: ignore[misc]
-        result = schedule_epsilon(LossLattice.gaussian(shift, square), count, delta)
+        result = LossLattice.gaussian(shift, square).times(count).epsilon(delta)
         assert result is not None
         found = result
     assert float(found) == pytest.approx(row["epsilon"], rel=2e-3)

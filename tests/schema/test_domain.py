@@ -113,16 +113,6 @@ def test_an_intersection_holds_the_points_of_both(a: Domain, b: Domain, x: Fract
 
 
 @settings(max_examples=EXAMPLES)
-@given(domains(), st.fractions("1/9", 9, max_denominator=9), numbers, numbers)
-def test_an_affine_image_holds_the_images_of_the_points(
-    domain: Domain, scale: Fraction, offset: Fraction, x: Fraction
-) -> None:
-    moved = domain.affine(scale, offset)
-    for point in [x, *points(domain)]:
-        assert moved.has(scale * point + offset) == domain.has(point)
-
-
-@settings(max_examples=EXAMPLES)
 @given(domains())
 def test_json_round_trip(domain: Domain) -> None:
     assert Domain.from_json(domain.to_json()) == domain

@@ -134,9 +134,9 @@ def test_each_part_of_the_lock_is_needed(
 ) -> None:
     """The broken twin: without one of these settings, an attempt succeeds."""
     assert refused_in(as_source(TABLE), [done], monkeypatch) == [done]
-    rest = tuple(s for s in engine_module._LOCK if not any(name in s for name in left_out))
-    assert len(rest) == len(engine_module._LOCK) - len(left_out)
-    monkeypatch.setattr(engine_module, "_LOCK", rest)
+    rest = tuple(s for s in engine_module.LOCK if not any(name in s for name in left_out))
+    assert len(rest) == len(engine_module.LOCK) - len(left_out)
+    monkeypatch.setattr(engine_module, "LOCK", rest)
     assert refused_in(as_source(TABLE), [done], monkeypatch) == []
 
 

@@ -14,7 +14,6 @@ from scipy import stats
 from dprelease.audit.sampler import _laplace_fit
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import DiscreteLaplace
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
@@ -239,7 +238,7 @@ def test_staircases_that_cannot_be_drawn_are_refused() -> None:
 
 class TestCells:
     def test_the_loss_is_linear_in_the_l1_sensitivity(self) -> None:
-        cells = DiscreteLaplace.for_cells(4, Fraction(1, 2))
+        cells = CellNoise.calibrate(4, Fraction(1, 2))
         assert cells.family == "discrete_laplace"
         assert cells.certificate.epsilon_upper == Fraction(1, 2)
         assert cells.scale == 8
@@ -248,7 +247,7 @@ class TestCells:
             assert sum(cells.noise.log_ratio(0, k) for k in split) == Fraction(1, 2)
 
     def test_moments_are_those_of_the_weights(self) -> None:
-        cells = DiscreteLaplace.for_cells(3, Fraction(1))
+        cells = CellNoise.calibrate(3, Fraction(1))
         p, d = cells.noise.weights(400), np.arange(400)
         assert cells.variance() == pytest.approx(2 * (p * d * d).sum())
         assert cells.mean_abs() == pytest.approx(2 * (p * d).sum())
@@ -257,14 +256,14 @@ class TestCells:
         assert draws.var() == pytest.approx(cells.variance(), rel=0.05)
 
     def test_json_round_trip(self) -> None:
-        cells = DiscreteLaplace.for_cells(7, Fraction(1, 3))
+        cells = CellNoise.calibrate(7, Fraction(1, 3))
         assert CellNoise.from_json(cells.to_json()) == cells
         assert "cells" in cells.describe()
 
     @pytest.mark.parametrize(("sensitivity", "epsilon"), [(0, 1), (1, 0)])
     def test_no_sensitivity_or_budget_is_refused(self, sensitivity: int, epsilon: int) -> None:
         with pytest.raises(ArgumentError):
-            DiscreteLaplace.for_cells(sensitivity, Fraction(epsilon))
+            CellNoise.calibrate(sensitivity, Fraction(epsilon))
 
 
 @pytest.mark.parametrize(
