@@ -160,7 +160,7 @@ def test_what_an_editor_would_change_is_seen():
     }  # fmt: skip
     assert against(rules | {"max_line_length": "2"}, "a\n\tb\n") == {"indent_style", "indent_size"}
     assert against(rules | {"max_line_length": "2"}, "abc\n") == {"max_line_length"}
-    assert against(editor_rules(Path("a.md")), "a  \n") == set()
+    assert against(editor_rules(Path("README.md")), "a  \n") == set()
 
 
 @pytest.mark.parametrize(
