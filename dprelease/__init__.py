@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,9 @@ def __dir__() -> list[str]:
 
 
 def _is_command(program: str) -> bool:
-    """Whether `program` (sys.argv[0]) is the installed `dprelease` script."""
+    """Whether `program` (sys.argv[0]) is the installed `dprelease` script, or `python -m dprelease`."""
+    if program == "-m":  # while the module is looked for
+        return ("-m", __name__) in pairwise(sys.orig_argv)
     return PurePath(program).name in ("dprelease", "dprelease.exe")
 
 
