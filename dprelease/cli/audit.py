@@ -67,11 +67,11 @@ def _engine(config: PipelineConfig) -> tuple[Any, str]:
     They are in memory. An engine that reads no such rows is not asked: an audit starts no cluster and writes
     no table, and what engines of this library answer is the same (`dprelease.testing.check_engine`).
     """
-    from dprelease.engines.engine import reads
+    from dprelease.engines.engine import DEFAULT, reads
     from dprelease.pipeline.preflight import engine_named
 
     if not reads(config.engine, "arrow"):
-        return engine_named("duckdb"), f"duckdb ({config.engine} reads no rows in memory)"
+        return engine_named(DEFAULT), f"{DEFAULT} ({config.engine} reads no rows in memory)"
     return engine_named(config.engine, config.limits, config.engine_options()), config.engine
 
 

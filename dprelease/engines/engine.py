@@ -20,7 +20,10 @@ from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
 
-__all__ = ["Engine", "Metered", "reads"]
+__all__ = ["DEFAULT", "Engine", "Metered", "reads"]
+
+DEFAULT = "duckdb"
+"""The engine of a pipeline that names none, and of data in hand."""
 
 
 @runtime_checkable
@@ -66,6 +69,10 @@ class Metered(Protocol):
 
 
 def reads(engine: str, kind: str) -> bool:
-    """Return whether the registered engine reads sources of this kind."""
-    listed: tuple[str, ...] | None = getattr(registry.load("engines", engine), "reads", None)
+    """Return whether the registered engine reads sources of this kind.
+
+    The default engine reads everything but tables of Spark, and is not loaded to say so: whoever plans needs none.
+    """
+    made = None if engine == DEFAULT else registry.load("engines", engine)
+    listed: tuple[str, ...] | None = getattr(made, "reads", None)
     return kind != "spark" if listed is None else kind in listed

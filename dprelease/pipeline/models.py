@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from dprelease import registry
+from dprelease.engines.engine import DEFAULT
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.errors import ArgumentError
 from dprelease.periods import Every
@@ -121,7 +122,7 @@ Kind = Annotated[
 class EngineModel(Strict):
     """What computes, and how much of the machine it may take."""
 
-    kind: Kind = Field("duckdb", description="The engine.")
+    kind: Kind = Field(DEFAULT, description="The engine.")
     memory_limit: Memory | None = Field(
         None, description="Memory above which rows spill to disk, e.g. 2GiB."
     )
@@ -264,7 +265,7 @@ class PipelineModel(AboutModel):
     source: SourceModel = Field(description="Where the rows are.")
     table_schema: Text = Field(alias="schema", description="Path of the schema file.")
     engine: Engine = Field(
-        "duckdb", description="What computes: a name, or its kind and what it may take."
+        DEFAULT, description="What computes: a name, or its kind and what it may take."
     )
     period: PeriodModel | None = Field(None, description="Which rows belong to a run.")
     release: ReleaseModel | None = Field(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease import execute, registry
-from dprelease.engines.engine import Engine
+from dprelease.engines.engine import DEFAULT, Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, InternalError, SourceError
@@ -34,7 +34,7 @@ def engine_named(
 
 def engine_for(source: Source) -> Engine:
     """Return the engine for data in hand: Spark's for a Spark DataFrame, else the default one."""
-    return engine_named("spark" if source.kind == "spark_frame" else "duckdb")
+    return engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
 
 
 def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:
