@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.fitting.estimate import Estimator, Term, law_of
-from dprelease.fitting.law import Bulk, Draws, Law
+from dprelease.fitting.law import MOST_KEPT, Bulk, Draws, Law
 
 __all__ = ["half_width", "half_widths", "quantile_of"]
 
@@ -48,7 +48,9 @@ def half_width(terms: Sequence[Term], level: float = 0.95) -> Fraction:
     if not used:
         return Fraction(0)
     exact = _on_lattice(used, level) if len(used) <= _FEW else None
-    return exact if exact is not None else _up(_smoothed(law_of(used), level, _FINE))
+    if exact is not None:
+        return exact
+    return _up(_smoothed(law_of(used, kept=MOST_KEPT), level, _FINE))
 
 
 def half_widths(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import PlanError
-from dprelease.fitting.law import Law
+from dprelease.fitting.law import KEPT, Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
 
@@ -113,9 +113,10 @@ class Estimator(Protocol):
         """
 
 
-def law_of(terms: Sequence[Term]) -> Law:
-    """Return the law of a sum of terms."""
-    return Law.of((Law({(t.noise, 1.0): t.draws}), float(t.weight), 1) for t in terms)
+def law_of(terms: Sequence[Term], *, kept: int = KEPT) -> Law:
+    """Return the law of a sum of terms, `kept` of them draw by draw."""
+    parts = ((Law({(t.noise, 1.0): t.draws}), float(t.weight), 1) for t in terms)
+    return Law.of(parts, kept=kept)
 
 
 def check_measured(

@@ -1,6 +1,7 @@
 """The error of a cell as a short list of draws and a bulk of many small ones.
 
-What counts is kept draw by draw: the `KEPT` terms (`MOST_KEPT` of narrow noise) with the largest part of the variance. Of the
+What counts is kept draw by draw: the `KEPT` terms (`MOST_KEPT` of narrow noise, or where one law alone is asked for) with
+the largest part of the variance. Of the
 others only three numbers are kept, which bracket their characteristic function:
 
     e^(-v t^2 / 2 - q t^4) <= phi(t) <= e^(-v t^2 / 2 + q t^4)   while  widest * t^2 <= 1,
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from dprelease.fitting.noise import Noise
 
-__all__ = ["Bulk", "Draws", "Law"]
+__all__ = ["KEPT", "MOST_KEPT", "Bulk", "Draws", "Law"]
 
 KEPT = 12
 MOST_KEPT = 64
@@ -63,8 +64,12 @@ class Law:
     bulk: Bulk = Bulk()
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Law, float, int]]) -> Law:
-        """Return the law of a sum: per part its law, a weight, and how many independent copies."""
+    def of(cls, parts: Iterable[tuple[Law, float, int]], *, kept: int = KEPT) -> Law:
+        """Return the law of a sum: per part its law, a weight, and how many independent copies.
+
+        Args:
+            kept: so many terms are kept draw by draw.
+        """
         found: dict[Draws, int] = {}
         bulk = Bulk()
         for law, weight, count in parts:
@@ -75,7 +80,7 @@ class Law:
                 key = noise, abs(own * weight)
                 found[key] = found.get(key, 0) + n * count
         narrow = any(float(noise.variance()) < 1 for noise, _ in found)
-        kept = MOST_KEPT if narrow else KEPT
+        kept = MOST_KEPT if narrow else kept
         if len(found) <= kept:
             return cls(found, bulk)
         sized = {key: float(key[0].variance()) * key[1] ** 2 for key in found}

@@ -9,9 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dprelease.fitting import combination
+from dprelease.fitting.law import KEPT
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
+from dprelease.reading.linear_interval import quantile_of_many
 from dprelease.reading.noise_sums import ROOM, sum_law
 
 NARROW = DiscreteLaplaceNoise(Fraction(1))
@@ -103,3 +106,13 @@ def test_a_wide_gaussian_is_close_to_a_normal_and_covers():
 def test_the_tail_falls():
     law = sum_law([(WIDE, 1, 1.0), (STAIRS, 2, 0.3)])
     assert (np.diff(law.tail) <= 1e-15).all()
+
+
+@pytest.mark.parametrize("count", [20, 100])
+def test_a_sum_of_many_like_weights_is_as_narrow_as_its_exact_law(count, monkeypatch):
+    noise = DiscreteLaplaceNoise(Fraction(1, 3))
+    terms = tuple((noise, 1, float(w)) for w in range(1, count + 1))
+    exact = sum_law(terms, size=2**16).quantile(0.95)
+    assert 0.99 * exact <= quantile_of_many(terms, 0.95) <= 1.003 * exact
+    monkeypatch.setattr(combination, "MOST_KEPT", KEPT)  # the control: with fewer terms it is wider
+    assert quantile_of_many.__wrapped__(terms, 0.95) > 1.008 * exact

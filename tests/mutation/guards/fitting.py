@@ -64,8 +64,8 @@ GUARDS = (
     Guard(
         "narrow noise is put into the bulk",
         file="fitting/law.py",
-        old="MOST_KEPT if narrow else KEPT",
-        new="KEPT",
+        old="MOST_KEPT if narrow else kept",
+        new="kept",
         tests=("tests/fitting/test_combination.py",),
     ),
     _interval(
