@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.count import persons
 from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
@@ -121,6 +123,17 @@ class ReleasedValues:
         kept = form or MeasuredValue(measurement, statistic, index, group)
         return Quantity(kept, value, statistic.domain.hull, status in WEAK)
 
+    def _adds_up(self, column: str) -> bool:
+        """Return whether a statistic's values of several groups add up to that of all of them together.
+
+        A number of different values does not, nor one of units that are counted in each of their groups.
+        """
+        statistic, _ = self.columns[column]
+        if statistic.function == persons.name and self.noised.plan.query.max_groups > 1:
+            return False
+        aggregate = aggregate_named(statistic.function)
+        return aggregate.adds_up or aggregate.additive
+
     def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:
             self._measurements[block] = ReleasedMeasurement(self.identity, self.noised, block)
@@ -138,7 +151,7 @@ class ReleasedValues:
         weak = all(q.weak for q in found)
         forms = [q.form for q in found]
         low, high = found[0].domain
-        if all(isinstance(form, Linear) for form in forms):
+        if all(isinstance(form, Linear) for form in forms) and self._adds_up(column):
             whole = total([form for form in forms if isinstance(form, Linear)])
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
@@ -152,7 +165,8 @@ class ReleasedValues:
             return Quantity(ratio, inside, (low, high), weak)
         raise ArgumentError(
             f"`{column}` of several groups does not follow from that of each",
-            why="counts and sums add up, and means of the same column can be pooled; nothing else can",
+            why="counts and sums add up, and means of the same column can be pooled; nothing else can, nor can"
+            " counts of different values, or of units that may be in several groups",
             fix="name every column of `by`, or fix one group: name[column='label']",
             code="DPR663",
         )

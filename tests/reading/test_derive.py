@@ -122,6 +122,39 @@ def test_a_variance_is_not_pooled():
     assert caught.value.code == "DPR663"
 
 
+def test_different_values_of_several_groups_are_not_added_up():
+    """One value in every group is one value of all of them, not six."""
+    late = table().slice(0, 0), schema(["count_distinct(late)", "count"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        held = dp.release(*late)
+    with pytest.raises(dp.errors.ArgumentError, match="does not follow") as caught:
+        held.derive("count_distinct_late", by=["region"])
+    assert caught.value.code == "DPR663"
+    both = held.derive("count_distinct_late[half='first'] + count_distinct_late[half='second']")
+    assert both.table.num_rows == len(REGIONS)
+
+
+@pytest.mark.parametrize(("groups", "adds_up"), [(1, True), (2, False)])
+def test_units_add_up_only_where_each_is_in_one_group(groups, adds_up):
+    """Whoever is counted in two groups is one unit of both together."""
+    asked = schema(["count(persons)", "count"])
+    asked["unit"] = {"user": "id", "max_groups": groups, "max_rows_per_group": 1}
+    asked["columns"]["id"] = {"kind": "identifier"}
+    data = table()
+    data = data.append_column("id", pa.array([str(i % 50) for i in range(data.num_rows)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        held = dp.release(data, asked)
+    assert held.derive("count", by=[]).table.num_rows == 1
+    if adds_up:
+        assert held.derive("count_persons", by=[]).table.num_rows == 1
+        return
+    with pytest.raises(dp.errors.ArgumentError, match="does not follow") as caught:
+        held.derive("count_persons", by=[])
+    assert caught.value.code == "DPR663"
+
+
 def test_public_tables_have_exact_numbers():
     people = pa.table({"region": list(REGIONS), "people": [0.1, 0.2, 0.3], "weight": [5, 3, 2]})
     found = rows("rate(count, people, 0.1)", public=people)
