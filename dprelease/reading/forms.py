@@ -84,10 +84,14 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`top / bottom`; undefined where the exact bottom is 0."""
+    """`top / bottom`; undefined where the exact bottom is 0.
+
+    `cut`: the quantity is the nearest value of its domain, which may leave the exact quotient out.
+    """
 
     top: Linear
     bottom: Linear
+    cut: bool = False
 
 
 def total(forms: Sequence[Linear]) -> Linear:

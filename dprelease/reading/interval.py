@@ -30,7 +30,7 @@ def chance_of_zero(quantity: Quantity) -> float:
     form = quantity.form
     if isinstance(form, Linear):
         return linear_chance(form)
-    if isinstance(form, Ratio):
+    if isinstance(form, Ratio) and not form.cut:
         return ratio_chance(form, 0.0)
     first, last = 0, len(LEVELS)  # the first level at which 0 is inside
     while first < last:

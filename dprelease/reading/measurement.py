@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.aggregates.quotient import OF_RATIOS, RATIOS
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.quantity import Measured
@@ -39,13 +42,40 @@ class ReleasedMeasurement:
         self._boxes = lru_cache(maxsize=64)(self._draw_box)
 
     def form(self, statistic: PlannedStatistic, column: int, group: int) -> Linear | Ratio | None:
-        """Return one published value's form over the exact cells; None if it has none."""
+        """Return one published value's form over the exact cells; None if it has none.
+
+        A sum of cells that the domain cuts afterwards has none: what is published is no sum of them.
+        """
         forms = self._forms(statistic.function, statistic.view)
         if forms is None:
             return None
-        form = forms[column]
-        top = self._linear(form.top, group)
-        return top if form.bottom is None else Ratio(top, self._linear(form.bottom, group))
+        form, cut = forms[column], self._cut(statistic)
+        if form.bottom is not None:
+            ends = self._linear(form.top, group), self._linear(form.bottom, group)
+            return Ratio(*ends, cut=cut)
+        return None if cut else self._linear(form.top, group)
+
+    def _cut(self, statistic: PlannedStatistic) -> bool:
+        """Return whether the domain may leave out what is drawn, so that published values are moved into it."""
+        low, high = self._ends_of_exact
+        return not (statistic.domain.lower <= low and high <= statistic.domain.upper)
+
+    @cached_property
+    def _ends_of_exact(self) -> tuple[Fraction | float, Fraction | float]:
+        """Where the exact statistics lie, by public facts, when noise is added to them."""
+        measurement, draw = self._measurement, self._draw
+        if isinstance(draw, ScalarDraw):  # moved into the law's own domain before
+            allowed = draw.law.allowed
+            return draw.origin + draw.step * allowed.lower, draw.origin + draw.step * allowed.upper
+        if measurement.family == "tree_of_shares":
+            return 0, 1
+        if measurement.family in OF_RATIOS:  # a plan does not hold which quotients rows allow
+            return -math.inf, math.inf
+        low, high = measurement.lower, measurement.upper
+        if measurement.family in RATIOS:
+            low, high = 0, measurement.scale
+        start, each = measurement.offset, measurement.step_size
+        return start + each * low, math.inf if high is None else start + each * high
 
     def _forms(self, function: str, view: int | None) -> Sequence[Form] | None:
         aggregate = aggregate_named(function)
@@ -105,7 +135,7 @@ class ReleasedMeasurement:
     def adds(self, statistic: PlannedStatistic) -> bool:
         """Whether a statistic's values are its cells, whose noise adds up to zero: the law of their sums is known."""
         counted = family_of(self._measurement).counts and statistic.view is None
-        return counted and self._draw.balanced is not None
+        return counted and self._draw.balanced is not None and not self._cut(statistic)
 
     def ends_of_sum(
         self, statistic: PlannedStatistic, columns: Collection[int], group: int, level: float

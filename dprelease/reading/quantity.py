@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
 
@@ -135,6 +135,8 @@ def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | Measured | None:
     if isinstance(a, Linear) and isinstance(b, Linear):
         return _linear(op, a, b)
     if isinstance(a, Ratio) and isinstance(b, Ratio) and a.bottom == b.bottom:
+        if a.cut or b.cut:  # values of two domains: no form of what they are made of
+            return None
         if op in "+-":
             return _ratio(a.top.plus(b.top, Fraction(1 if op == "+" else -1)), a.bottom)
         return _ratio(a.top, b.top) if op == "/" else None
@@ -143,13 +145,13 @@ def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | Measured | None:
     if isinstance(b, Ratio) and isinstance(a, Linear) and not a.terms:
         c = a.constant
         if op == "/":
-            return _ratio(b.bottom.times(c), b.top)
+            return None if b.cut else _ratio(b.bottom.times(c), b.top)
         return _with_number("*" if op == "*" else "+", b if op != "-" else _negative(b), c)
     return None
 
 
 def _negative(ratio: Ratio) -> Ratio:
-    return Ratio(ratio.top.times(Fraction(-1)), ratio.bottom)
+    return replace(ratio, top=ratio.top.times(Fraction(-1)))
 
 
 def _linear(op: Op, a: Linear, b: Linear) -> Linear | Ratio | None:
@@ -178,10 +180,10 @@ def _ratio(top: Linear, bottom: Linear) -> Linear | Ratio:
 
 def _with_number(op: Op, ratio: Ratio, c: Fraction) -> Ratio | None:
     if op in "+-":
-        return Ratio(ratio.top.plus(ratio.bottom, c if op == "+" else -c), ratio.bottom)
+        return replace(ratio, top=ratio.top.plus(ratio.bottom, c if op == "+" else -c))
     if op == "*":
-        return Ratio(ratio.top.times(c), ratio.bottom)
-    return Ratio(ratio.top.times(1 / c), ratio.bottom) if c else None
+        return replace(ratio, top=ratio.top.times(c))
+    return replace(ratio, top=ratio.top.times(1 / c)) if c else None
 
 
 def span(

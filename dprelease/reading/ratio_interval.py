@@ -22,7 +22,7 @@ Sources: Fieller 1954; Birnbaum 1948; `docs/theory/intervals.md#derived-values`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -51,10 +51,17 @@ Floats = npt.NDArray[np.float64]
 def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple[float, float]:
     """Return the ends of the interval at `level`, inside `domain`; infinite where nothing bounds it.
 
+    Of a ratio that is cut to its domain all quotients are looked at first: what is accepted in the domain
+    alone may have come round by infinity, and need not hold the value nearest to the quotient.
+
     Args:
         domain: the values that the ratio can have.
     """
     check_level(level)
+    if ratio.cut:
+        least, most = ratio_ends(replace(ratio, cut=False), level, (-math.inf, math.inf))
+        low, high = domain
+        return min(max(least, low), high), max(min(most, high), low)
     both = joint(ratio.top, ratio.bottom)
     if _sure(both):
         ends = linear_ends(ratio.top.times(1 / both.observed[1]), level)

@@ -158,7 +158,8 @@ class ReleasedValues:
             return Quantity(whole, value, (low * len(found), high * len(found)), weak)
         if all(isinstance(form, Ratio) for form in forms):
             ratios = [form for form in forms if isinstance(form, Ratio)]
-            ratio = Ratio(total([r.top for r in ratios]), total([r.bottom for r in ratios]))
+            tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])
+            ratio = Ratio(tops, bottoms, cut=any(r.cut for r in ratios))
             above, below = (float(x) for x in joint(ratio.top, ratio.bottom).observed)
             mean = None if below <= 0 else above / below
             inside = None if mean is None else min(max(mean, low), high)

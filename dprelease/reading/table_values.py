@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dprelease.errors import ArgumentError
 from dprelease.noised import WEAK, Noised
-from dprelease.reading.estimated import Estimate, FitForms
+from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, Ratio
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.released_values import ReleasedValues
@@ -16,6 +16,9 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 
 __all__ = ["TableValues", "values_of"]
+
+_ROOM = 1e-9
+"""What of a domain may be rounding."""
 
 
 class TableValues(ReleasedValues):
@@ -113,7 +116,11 @@ class TableValues(ReleasedValues):
         assert self.whole.plan.tables is not None
         top = self._estimate(self.whole.plan.tables.fit(ratio.top), group)
         bottom = self._estimate(self.whole.plan.tables.fit(ratio.bottom), group)
-        return Ratio(top.plus(bottom, ratio.offset), bottom)
+        known = ratio_domain(Ratio(top, bottom), positive=False)
+        low, high = (end - float(ratio.offset) for end in self.columns[column][0].domain.hull)
+        room = _ROOM * (high - low)
+        cut = known is None or not low - room <= known[0] <= known[1] <= high + room
+        return Ratio(top.plus(bottom, ratio.offset), bottom, cut)
 
     def _estimate(self, fit: PlannedFit, group: int) -> Linear:
         if fit.name not in self._forms:

@@ -155,6 +155,64 @@ def test_units_add_up_only_where_each_is_in_one_group(groups, adds_up):
     assert caught.value.code == "DPR663"
 
 
+def _drawn_in_many(statistics, rows, columns, **more):
+    """Return a release of 200 groups that all hold the same rows."""
+    groups = [f"g{i:03d}" for i in range(200)]
+    asked = {
+        **schema(statistics, **more),
+        "columns": {"group": {"kind": "category", "values": groups}, **columns},
+    }
+    asked["release"]["by"] = ["group"]
+    data = {"group": [g for g in groups for _ in rows]}
+    data |= {name: [row[i] for row in rows] * 200 for i, name in enumerate(columns)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        return dp.release(pa.table(data), asked)
+
+
+@pytest.mark.statistical
+def test_bins_that_a_domain_cuts_are_not_added_up():
+    """30 rows in a bin of at most 12: the bins say 12 and 0, and their exact cells 30 and 0."""
+    asked = {"statistic": "histogram(x, [0, 5, 10])", "domain": {"range": [0, 12]}}
+    column = {"x": {"kind": "integer", "range": [0, 10]}}
+    held = _drawn_in_many([asked], [(1,)] * 30, column, epsilon=1)
+    found = held.derive('"histogram_x[0,5)" + "histogram_x[5,10]"').table.to_pylist()
+    assert {row["method"] for row in found} == {"conservative"}
+    assert sum(not row["lower"] <= 12 <= row["upper"] for row in found) <= 28  # of 200, p < 1e-6
+    with pytest.raises(dp.errors.ArgumentError, match="does not follow"):
+        held.derive('"histogram_x[0,5)"', by=[])
+    whole = _drawn_in_many([asked["statistic"]], [(1,)] * 30, column, epsilon=1)
+    assert whole.derive('"histogram_x[0,5)"', by=[]).table.to_pylist()[0]["method"] == "exact"
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("text", ["ratio_y_z", "3 * ratio_y_z + 1", "1 - ratio_y_z"])
+def test_a_ratio_beyond_its_domain_is_held_at_the_end_of_the_domain(text):
+    """The noise of a small denominator makes far quotients of the other sign possible: they are not nearer."""
+    asked = {"statistic": "ratio(y, z)", "domain": {"range": [0, 1]}}
+    columns = {
+        "y": {"kind": "integer", "range": [-9, 9]},
+        "z": {"kind": "integer", "range": [0, 9]},
+    }
+    held = _drawn_in_many([asked], [(-9, 1)] * 3, columns, epsilon=3)
+    truth = {"ratio_y_z": 0, "3 * ratio_y_z + 1": 1, "1 - ratio_y_z": 1}[text]
+    found = held.derive(text).table.to_pylist()
+    assert sum(not row["lower"] <= truth <= row["upper"] for row in found) <= 28
+    assert {row["method"] for row in found} == {"exact"}
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in found)
+
+
+def test_a_ratio_beyond_its_domain_is_divided_by_as_it_is_published():
+    asked = {"statistic": "ratio(y, z)", "domain": {"range": [0.5, 1]}}
+    columns = {
+        "y": {"kind": "integer", "range": [-9, 9]},
+        "z": {"kind": "integer", "range": [0, 9]},
+    }
+    held = _drawn_in_many([asked], [(-9, 1)] * 3, columns, epsilon=3)
+    found = held.derive("1 / ratio_y_z").table.to_pylist()
+    assert {row["method"] for row in found} == {"conservative"}
+
+
 def test_public_tables_have_exact_numbers():
     people = pa.table({"region": list(REGIONS), "people": [0.1, 0.2, 0.3], "weight": [5, 3, 2]})
     found = rows("rate(count, people, 0.1)", public=people)
