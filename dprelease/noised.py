@@ -15,10 +15,11 @@ The tidy table has one row per (group, published column):
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the
                               domain's hull, not rounded, gaps not left out; null for variances,
                               covariances and choices by rank, for which none is known, and where
-                              no signal is left
-    unbiased        float64   estimate whose expectation is that statistic; for averaging many
-                              releases. May lie outside the domain. Null where none exists
-                              (truncated laws) or none is offered (ratios, tables, ranks)
+                              no signal is left; leans to one side where a truncated law has few
+                              allowed values, or beside a gap
+    unbiased        float64   estimate whose expectation is that statistic, before a declared domain
+                              of its own cuts it; for averaging many releases. Null where none
+                              exists (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
                               its domain; in tables that add up there is none, as the value is it
     mechanism, block  utf8

@@ -169,6 +169,11 @@ class Aggregate(ABC):
         del context
         return None
 
+    def adds_over(self, groups: int) -> bool:
+        """Return whether values of several groups add up where a unit's rows lie in at most so many of them."""
+        del groups
+        return self.adds_up or self.additive
+
     def title(self, arguments: tuple[str, ...]) -> str:
         """Return a title for a report from the arguments as written; "" for none."""
         if "{}" in self.heading and not arguments:

@@ -65,6 +65,9 @@ class Count(Aggregate):
         units = self._kind == "persons" or arguments == ("persons",)
         return "Number of units" if units else "Number of rows"
 
+    def adds_over(self, groups: int) -> bool:
+        return self.of_rows or groups == 1  # a unit is counted in each of its groups
+
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         del low, column
         return int(high) if high >= 1 else None

@@ -17,7 +17,7 @@ from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
 
-__all__ = ["OF_RATIOS", "RATIOS", "Quotient", "quotient_value", "span_of"]
+__all__ = ["RATIOS", "Quotient", "quotient_value", "span_of"]
 
 RATIOS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "two_sums": ((1.0, 0.0), (1.0, 1.0)),
@@ -29,13 +29,13 @@ RATIOS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 }
 """What each cell adds to the quotient's numerator, and to its denominator."""
 
-OF_RATIOS = ("ratio_sums", "ratio_ends")
+_OF_RATIOS = ("ratio_sums", "ratio_ends")
 """Families whose cells may all be negative, and whose quotient may lie beyond [0, 1]."""
 
 
 def span_of(measurement: Measurement) -> tuple[float, float]:
     """Return where t lies: [0, 1], or a ratio's domain on that scale."""
-    if measurement.family not in OF_RATIOS:
+    if measurement.family not in _OF_RATIOS:
         return 0.0, 1.0
     domain = measurement.axes[1]
     width = measurement.scale * measurement.step_size
@@ -76,7 +76,7 @@ class Quotient(Aggregate):
             gaussian=reading.gaussian,
             span=span,
         )
-        if measurement.family in OF_RATIOS:
+        if measurement.family in _OF_RATIOS:
             # Where the noise may have made up all of the denominator, values beyond a declared domain's
             # end are as possible as those within: only the whole domain is sure to hold the nearest one.
             half = reading.scale * sum_quantile(parts, reading.level) + sum(parts)
@@ -99,7 +99,7 @@ class Quotient(Aggregate):
         """Return its range over a box of joint cells: at a corner, or everything at an empty one."""
         scores, parts = (np.asarray(part) for part in RATIOS[measurement.family])
         ends = span_of(measurement)
-        if measurement.family in OF_RATIOS:
+        if measurement.family in _OF_RATIOS:
             least_of = np.full(scores.size, -np.inf)
         else:
             signed = not parts.all()  # the cell that is not part of the size may be negative

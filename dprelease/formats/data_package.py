@@ -48,9 +48,10 @@ DESCRIPTIONS = {
     "estimate": "median-unbiased estimate of the same statistic: as likely too high as too low, "
     "clipped to the ends of the domain, not rounded, gaps not left out. Empty where none is known "
     "(variances, covariances, choices by rank) and where no signal is left; where that can happen (a "
-    "mean of very few rows) what remains may lean to one side",
+    "mean of very few rows) what remains may lean to one side, and so may values of truncated laws "
+    "beside a forbidden interval or on few allowed values",
     "unbiased": "unbiased estimate, for averaging many releases: its expectation is the statistic of "
-    "the bounded, clamped data. May lie outside the domain; no single one is better than the value. "
+    "the bounded, clamped data, before a declared domain of its own cuts it. May lie outside the domain; no single one is better than the value. "
     "Empty where none exists or is offered",
     "consistent": "the value made to fit the other released values of this release, by a fixed rule "
     "that reads no data; inside the domain; the interval is the value's",

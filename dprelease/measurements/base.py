@@ -10,6 +10,7 @@ The exact integers of a family follow from a measurement by the public maps of `
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,7 +21,7 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.draw import Draw, Ends
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import BoundedQuery
@@ -118,6 +119,12 @@ class MeasurementFamily(ABC):
         if law.tag not in self.draws:
             return f"{self.family} has laws of its own"
         return ""
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        """Return where exact statistics lie, by public facts: by default where their cells do."""
+        start, each = measurement.offset, measurement.step_size
+        high = math.inf if measurement.upper is None else start + each * measurement.upper
+        return start + each * measurement.lower, high
 
     def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
         """Return the weights of the cells whose L1 sensitivity the claim is about: by default all."""

@@ -11,7 +11,8 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import Hull
-from dprelease.measurements.cells import Moments
+from dprelease.measurements.cells import Moments, ends_of_range
+from dprelease.measurements.draw import Ends
 
 __all__ = ["Bernstein2"]
 
@@ -21,6 +22,9 @@ class Bernstein2(Moments):
 
     family = "bernstein2"
     shared = True
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        return ends_of_range(measurement)
 
     def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
         k = float(measurement.scale)

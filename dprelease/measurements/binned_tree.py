@@ -27,7 +27,7 @@ from dprelease.measurements.balanced import BalancedDraw, balanced_noise
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats
+from dprelease.measurements.draw import RAW_LIMIT, Draw, Ends, Objects, floats
 from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
@@ -200,6 +200,10 @@ class TreeOfShares(_Tree):
     family = "tree_of_shares"
     widest = 1 / 3 / _NORMAL  # a share that is anywhere in [0, 1], whatever it should be
     sized = True
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        del measurement
+        return Fraction(0), Fraction(1)
 
     def takes_balanced(self, moved: Sensitivity) -> bool:
         """Return whether the whole is public: a quotient of two noisy sums needs the law of both together."""

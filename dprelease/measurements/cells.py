@@ -24,7 +24,15 @@ from dprelease.codec import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Normal
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, floats, underclaimed
+from dprelease.measurements.draw import (
+    RAW_LIMIT,
+    AddedNoise,
+    Draw,
+    Ends,
+    Objects,
+    floats,
+    underclaimed,
+)
 from dprelease.measurements.gaussian import NAME, GaussianDraw
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import cell_error
@@ -34,7 +42,7 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.numeric import counted, shown
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["CellDraw", "Cells", "Moments", "cells_text"]
+__all__ = ["CellDraw", "Cells", "Moments", "cells_text", "ends_of_range"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,12 @@ class CellDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.certificate.to_json(), "groups_charged": 1}
+
+
+def ends_of_range(measurement: Measurement) -> Ends:
+    """Return where a statistic of one row's values lies: in the range of the values."""
+    start = measurement.offset
+    return start, start + measurement.step_size * measurement.scale
 
 
 class Cells(MeasurementFamily):

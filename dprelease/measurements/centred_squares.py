@@ -23,9 +23,9 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import Hull
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw, Cells, cells_text
+from dprelease.measurements.cells import CellDraw, Cells, cells_text, ends_of_range
 from dprelease.measurements.centred_sums import CentredDraw
-from dprelease.measurements.draw import Objects
+from dprelease.measurements.draw import Ends, Objects
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import spreads
@@ -54,6 +54,9 @@ class CentredSquares(Cells):
     sized = True
     shared = True
     way = "sums and squares about the middle of the range"
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        return ends_of_range(measurement)
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return its noise for a variance that this may measure best (module docstring)."""

@@ -23,8 +23,8 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.cells import CellDraw, Cells, cells_text
-from dprelease.measurements.draw import Objects, floats
+from dprelease.measurements.cells import CellDraw, Cells, cells_text, ends_of_range
+from dprelease.measurements.draw import Ends, Objects, floats
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import beside_weights, of_a_row
 from dprelease.measurements.price import cell_error
@@ -55,6 +55,9 @@ class CentredSums(Cells):
     mechanisms = ("discrete_laplace",)
     sized = True
     way = "rows, and their sum about the middle of the range"
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        return ends_of_range(measurement)
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return its noise where a unit may change inside a group (more moves than groups)."""

@@ -43,6 +43,7 @@ __all__ = [
     "RAW_LIMIT",
     "AddedNoise",
     "Draw",
+    "Ends",
     "Objects",
     "draw_from_json",
     "floats",
@@ -51,6 +52,9 @@ __all__ = [
 ]
 
 Objects = npt.NDArray[np.object_]
+Ends = tuple[Fraction | float, Fraction | float]
+"""The least and the greatest value, exact where they are finite."""
+
 RAW_LIMIT = 2**254
 """Noisy integers saturate here, so that every ledger record has the same width: products of two squared
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
@@ -156,6 +160,11 @@ class Draw(Stored, ABC):
     @property
     def added(self) -> AddedNoise | None:
         """What is added to every exact cell; None for a law that is not noise."""
+        return None
+
+    @property
+    def ends(self) -> Ends | None:
+        """Where answers are moved before noise is added; None where they are not moved."""
         return None
 
     @property

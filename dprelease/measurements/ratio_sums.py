@@ -10,6 +10,7 @@ Source: `docs/theory/sensitivities-and-contribution-bounding.md#ratios-of-sums`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from dprelease.aggregates.quotient import span_of
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.centred_sums import CentredDraw
-from dprelease.measurements.draw import Objects
+from dprelease.measurements.draw import Ends, Objects
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import of_a_row
 from dprelease.measurements.price import cell_error
@@ -53,6 +54,11 @@ class RatioSums(Cells):
     sized = True
     way = "the denominator, and the numerator about a guess"
     drawn: ClassVar[type[CentredDraw]] = CentredDraw
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        """Return everything: a plan does not hold which quotients rows allow."""
+        del measurement
+        return -math.inf, math.inf
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         measurement = asked.measurement

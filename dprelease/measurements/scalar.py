@@ -25,7 +25,7 @@ from dprelease.codec import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import AddedNoise, Draw, Objects, placed, underclaimed
+from dprelease.measurements.draw import AddedNoise, Draw, Ends, Objects, placed, underclaimed
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.of_scalar import (
@@ -170,6 +170,11 @@ class ScalarDraw(Draw):
             return None
         half = Fraction(1, 2) if self.rounded else Fraction(0)
         return AddedNoise(self.law.noise, self.step, self.origin, half)
+
+    @property
+    def ends(self) -> Ends:
+        allowed = self.law.allowed
+        return self.origin + self.step * allowed.lower, self.origin + self.step * allowed.upper
 
     @property
     def rounded(self) -> float:

@@ -11,7 +11,8 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.cells import Moments
+from dprelease.measurements.cells import Moments, ends_of_range
+from dprelease.measurements.draw import Ends
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import beside_weights, of_a_row
 from dprelease.measurements.spread import Spread
@@ -23,6 +24,9 @@ class TwoSums(Moments):
     """Two sums, whose shares are a mean."""
 
     family = "two_sums"
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        return ends_of_range(measurement)
 
     def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
         k = of_a_row(measurement)

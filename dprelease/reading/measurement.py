@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,11 +12,9 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.aggregates.measurement import PlacedMeasurement
-from dprelease.aggregates.quotient import OF_RATIOS, RATIOS
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.measurements.scalar import ScalarDraw
 from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.quantity import Measured
@@ -57,25 +54,11 @@ class ReleasedMeasurement:
 
     def _cut(self, statistic: PlannedStatistic) -> bool:
         """Return whether the domain may leave out what is drawn, so that published values are moved into it."""
-        low, high = self._ends_of_exact
+        drawn = (
+            self._draw.ends
+        )  # None: noise is added where the answer is, and the domain cuts afterwards
+        low, high = drawn or family_of(self._measurement).exact_ends(self._measurement)
         return not (statistic.domain.lower <= low and high <= statistic.domain.upper)
-
-    @cached_property
-    def _ends_of_exact(self) -> tuple[Fraction | float, Fraction | float]:
-        """Where the exact statistics lie, by public facts, when noise is added to them."""
-        measurement, draw = self._measurement, self._draw
-        if isinstance(draw, ScalarDraw):  # moved into the law's own domain before
-            allowed = draw.law.allowed
-            return draw.origin + draw.step * allowed.lower, draw.origin + draw.step * allowed.upper
-        if measurement.family == "tree_of_shares":
-            return 0, 1
-        if measurement.family in OF_RATIOS:  # a plan does not hold which quotients rows allow
-            return -math.inf, math.inf
-        low, high = measurement.lower, measurement.upper
-        if measurement.family in RATIOS:
-            low, high = 0, measurement.scale
-        start, each = measurement.offset, measurement.step_size
-        return start + each * low, math.inf if high is None else start + each * high
 
     def _forms(self, function: str, view: int | None) -> Sequence[Form] | None:
         aggregate = aggregate_named(function)

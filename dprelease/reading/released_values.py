@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.count import persons
 from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
@@ -129,10 +128,7 @@ class ReleasedValues:
         A number of different values does not, nor one of units that are counted in each of their groups.
         """
         statistic, _ = self.columns[column]
-        if statistic.function == persons.name and self.noised.plan.query.max_groups > 1:
-            return False
-        aggregate = aggregate_named(statistic.function)
-        return aggregate.adds_up or aggregate.additive
+        return aggregate_named(statistic.function).adds_over(self.noised.plan.query.max_groups)
 
     def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:
