@@ -75,4 +75,6 @@ def reads(engine: str, kind: str) -> bool:
     """
     made = None if engine == DEFAULT else registry.load("engines", engine)
     listed: tuple[str, ...] | None = getattr(made, "reads", None)
-    return kind != "spark" if listed is None else kind in listed
+    if listed is None:
+        return kind != "spark"
+    return kind in ((listed,) if isinstance(listed, str) else listed)

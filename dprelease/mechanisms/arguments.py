@@ -5,6 +5,7 @@ Units    domain's unit for scales, sensitivities and locations; nats for epsilon
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -47,7 +48,7 @@ def check_domain(domain: object) -> Domain:
 
 def check_level(level: float) -> None:
     """Refuse a confidence level that is not strictly between 0 and 1 (DPR625)."""
-    if not 0 < level < 1:
+    if not (isinstance(level, int | float | Decimal | Fraction) and 0 < level < 1):
         raise ArgumentError(
             "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
         )

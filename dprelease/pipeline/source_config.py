@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dprelease import registry
 from dprelease.engines.engine import reads
 from dprelease.engines.object_store import is_address, parsed
 from dprelease.errors import SourceError
@@ -136,8 +137,8 @@ def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -
         file.fail(
             f"the source `{kind}` does not fit the engine `{engine}`",
             *(place if kind == "spark" else ("engine",)),
-            fix="`engine: spark` reads spark, parquet and csv, and `engine: postgres` reads postgres; "
-            "the others are for `engine: duckdb`",
+            fix=f"`engine: {engine}` reads {', '.join(k for k in SOURCES if reads(engine, k))}; "
+            f"engines that read it: {', '.join(e for e in registry.names('engines') if reads(e, kind))}",
             code="DPR140",
         )
     where = file.marks.at(*place, kind)

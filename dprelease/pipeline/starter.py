@@ -113,7 +113,7 @@ def _refuse_existing(directory: Path, names: Iterable[str]) -> None:
 
 def _make_folder(path: Path, made: list[Path], *, mode: int = 0o777) -> None:
     """Make a folder, `mode` its own, and those above it that are missing; `made` gets each."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
+    missing = [one for one in (path, *path.parents) if not one.is_dir()]
     for one in reversed(missing):
         one.mkdir(mode=mode if one == path else 0o777)
         made.append(one)

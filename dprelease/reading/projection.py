@@ -79,7 +79,8 @@ def _key(part: Quantity) -> Hashable:
         return ("linear", form.constant, frozenset(form.terms.items()))
     if isinstance(form, Ratio):
         both = (form.top, form.bottom)
-        return ("ratio", *((f.constant, frozenset(f.terms.items())) for f in both))
+        cut = part.domain if form.cut else None  # one quotient, cut by two domains, is two values
+        return ("ratio", cut, *((f.constant, frozenset(f.terms.items())) for f in both))
     return cast("Measured", form).key
 
 

@@ -87,7 +87,7 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
     low, high = span(op, _pair(left.domain), _pair(right.domain), outwards=False)
     form = _form(op, left.form, right.form) or Function(op, left, right)
     domain = float(low), float(high)
-    if op == "/" and isinstance(form, Ratio):
+    if op == "/" and isinstance(form, Ratio) and not form.cut:
         known = ratio_domain(form, positive=left.domain[0] >= 0 and right.domain[0] >= 0)
         domain = known or domain
     return Quantity(form, value, domain, left.weak or right.weak)

@@ -91,11 +91,15 @@ def test_init_overwrites_nothing(here):
     assert tree(here) == before
 
 
-@pytest.mark.parametrize("place", ["a_file", "a_file/below", "/proc/none", "half"])
+@pytest.mark.parametrize("place", ["a_file", "a_file/below", "/proc/none", "half", "state"])
 def test_init_where_nothing_can_be_written_says_so_and_leaves_nothing(here, place):
     (here / "a_file").write_text("mine", encoding="utf-8")
     (here / "half").mkdir()
     (here / "half" / "data").write_text("a file where a folder has to be", encoding="utf-8")
+    (here / "state").mkdir()
+    (here / "state" / ".dprelease").write_text(
+        "a file where the ledger has to be", encoding="utf-8"
+    )
     before = sorted(here.rglob("*"))
     said = call("init", place, exit_code=2)
     assert "DPR161" in said and "DPR900" not in said

@@ -375,3 +375,25 @@ def test_counts_near_an_end_that_reflects_are_not_added_up_as_independent_noise(
     assert refused.value.code == "DPR663"
     both = empty.derive("count[region='north'] + count[region='west']").table.to_pylist()
     assert {row["method"] for row in both} == {"conservative"}
+
+
+def test_one_mean_cut_by_two_domains_is_two_values():
+    """Rows at 9 of [0, 10]: the mean is 9, and 5 where its domain ends at 5."""
+    cut = {"statistic": "mean(x)", "as": "m2", "domain": {"range": [0, 5]}}
+    asked = schema([{"statistic": "mean(x)", "as": "m1"}, cut], epsilon=50)
+    rows = table()
+    nines = rows.set_column(3, "x", pa.array([9.0] * len(rows)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        held = dp.release(nines, asked)
+    assert len({statistic.block for statistic in held.plan.statistics}) == 1
+    for text, exact in (("m1 - m2", 4), ("m2 - m1", -4), ("m1 * m2", 45), ("m1 / m2", 1.8)):
+        for row in held.derive(text).table.to_pylist():
+            assert [row["lower"], row["upper"]] == pytest.approx([exact, exact], rel=0.05)
+
+
+@pytest.mark.parametrize("level", [None, "0.9", 0, 1, float("nan")])
+def test_what_is_no_level_is_refused(level):
+    with pytest.raises(dp.errors.ArgumentError) as refused:
+        release().derive("count", level=level)
+    assert refused.value.code == "DPR625"
