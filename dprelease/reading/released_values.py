@@ -39,7 +39,7 @@ class ReleasedValues:
 
     @cached_property
     def identity(self) -> str:
-        """The draw's own name: the same noisy integers are the same noise."""
+        """The draw's own name: the same noisy integers of one ledger entry are the same noise."""
         return _identity(self._drawn)
 
     @property
@@ -170,7 +170,13 @@ class ReleasedValues:
 
 
 def _identity(noised: Noised) -> str:
-    """Return a draw's own name."""
+    """Return a draw's own name.
+
+    What a ledger's entry stands for is known again wherever it is read. Two draws without an entry may hold
+    the same integers by chance, and are other noise: each of them is itself alone.
+    """
+    if noised.receipt.head_hash is None:
+        return f"{noised.plan.hash} without a ledger: {id(noised)}"
     drawn = {name: [list(map(str, row)) for row in rows] for name, rows in noised.cells.items()}
     text = canonical_json([noised.plan.hash, noised.receipt.head_hash, drawn])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 
 import dprelease as dp
 from dprelease.reading.changes import holm
+from dprelease.reading.interval import interval
+from dprelease.reading.quantity import combined
+from dprelease.reading.released_values import ReleasedValues
 from tests.end_to_end.projects import repeatable
 from tests.reading.drawn import release, schema, table
 
@@ -29,6 +33,20 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_releases_of_the_same_integers_by_chance_are_two(held):
+    """Without a ledger nothing else tells two draws apart: their noise does not cancel."""
+    alike = ReleasedValues(held.noised), ReleasedValues(replace(held.noised))
+    same = ReleasedValues(held.noised)
+    assert alike[0].identity != alike[1].identity
+    assert alike[0].identity == same.identity
+    paid = replace(held.noised.receipt, head_hash="0" * 64)
+    first, again = (ReleasedValues(replace(held.noised, receipt=paid)) for _ in range(2))
+    assert first.identity == again.identity
+    change = combined("-", alike[0].quantity("count", 0), alike[1].quantity("count", 0))
+    low, high, _ = interval(change, 0.95)
+    assert low < 0 < high
 
 
 def test_a_release_and_itself_differ_in_nothing(held):
