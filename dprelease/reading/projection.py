@@ -74,13 +74,13 @@ def _parts(quantity: Quantity) -> Iterator[tuple[Hashable, Quantity]]:
 
 
 def _key(part: Quantity) -> Hashable:
+    """Return what tells a part from others: its form, and the domain that its values are moved into."""
     form = part.form
     if isinstance(form, Linear):
-        return ("linear", form.constant, frozenset(form.terms.items()))
+        return ("linear", part.domain, form.constant, frozenset(form.terms.items()))
     if isinstance(form, Ratio):
         both = (form.top, form.bottom)
-        cut = part.domain if form.cut else None  # one quotient, cut by two domains, is two values
-        return ("ratio", cut, *((f.constant, frozenset(f.terms.items())) for f in both))
+        return ("ratio", part.domain, *((f.constant, frozenset(f.terms.items())) for f in both))
     return cast("Measured", form).key
 
 

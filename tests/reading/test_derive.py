@@ -213,6 +213,19 @@ def test_a_ratio_beyond_its_domain_is_divided_by_as_it_is_published():
     assert {row["method"] for row in found} == {"conservative"}
 
 
+@pytest.mark.statistical
+def test_two_domains_of_one_quotient_are_two_values():
+    """1 is held at 1 by one domain and at 6 by the other; both are read from the same integers."""
+    asked = ["mean(x)", {"statistic": "mean(x)", "domain": {"range": [6, 9]}, "as": "high"}]
+    column = {"x": {"kind": "integer", "range": [0, 9]}}
+    held = _drawn_in_many(asked, [(1,)] * 30, column, epsilon=3)
+    assert len({statistic.block for statistic in held.plan.statistics}) == 1
+    for text, truth in (("mean_x + high", 7), ("high - mean_x", 5), ("mean_x * high", 6)):
+        found = held.derive(text).table.to_pylist()
+        missed = sum(not row["lower"] - 1e-9 <= truth <= row["upper"] + 1e-9 for row in found)
+        assert missed <= 28  # of 200, p < 1e-6
+
+
 def test_public_tables_have_exact_numbers():
     people = pa.table({"region": list(REGIONS), "people": [0.1, 0.2, 0.3], "weight": [5, 3, 2]})
     found = rows("rate(count, people, 0.1)", public=people)
