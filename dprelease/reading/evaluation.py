@@ -144,6 +144,7 @@ class Evaluation:
             dict.fromkeys(tuple(key[i] for i in places) for key in found.keys)
         )
         self._totals: dict[object, Quantity] = {}
+        self._of_parts: set[object] = set()
 
     def at(self, node: Node, row: Key) -> Quantity:
         """Return the quantity of one row.
@@ -204,13 +205,17 @@ class Evaluation:
     def _share(self, operand: Node, row: dict[str, str]) -> Quantity:
         own, total = self._evaluated(operand, row), self._total(operand)
         found = combined("/", own, total)
-        within = (0.0, 1.0) if own.domain[0] >= 0 else found.domain
+        within = (0.0, 1.0) if operand in self._of_parts else found.domain
         return replace(found, domain=within)
 
     def _total(self, operand: Node) -> Quantity:
         if operand not in self._totals:
             found = [self.at(operand, row) for row in self.rows]
             self._totals[operand] = added(found)
+            if all(
+                part.domain[0] >= 0 for part in found
+            ):  # a public number has its own in each row
+                self._of_parts.add(operand)
         return self._totals[operand]
 
     def _standardised(self, node: Across, row: dict[str, str]) -> Quantity:

@@ -226,6 +226,23 @@ def test_two_domains_of_one_quotient_are_two_values():
         assert missed <= 28  # of 200, p < 1e-6
 
 
+def test_a_share_of_parts_of_two_signs_may_be_more_than_the_whole():
+    """50 of 60 rows are taken away in the second half alone: the first one has 3 times the total."""
+    asked = schema(["count"], epsilon=20)
+    asked["release"]["by"] = ["half"]
+    data = pa.table({"half": ["first"] * 60 + ["second"] * 10})
+    away = pa.table({"half": ["first", "second"], "away": [0, 50]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        held = dp.release(data, {**asked, "columns": {"half": asked["columns"]["half"]}})
+    first, second = held.derive("share(count - away)", public=away).table.to_pylist()
+    assert first["lower"] <= first["value"] <= first["upper"] and first["value"] > 2
+    assert second["value"] < -1
+    assert first["value"] + second["value"] == pytest.approx(1)
+    one, _ = held.derive("share(count)").table.to_pylist()
+    assert 0 <= one["lower"] <= one["upper"] <= 1
+
+
 def test_public_tables_have_exact_numbers():
     people = pa.table({"region": list(REGIONS), "people": [0.1, 0.2, 0.3], "weight": [5, 3, 2]})
     found = rows("rate(count, people, 0.1)", public=people)
