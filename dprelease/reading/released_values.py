@@ -163,7 +163,7 @@ class ReleasedValues:
         raise ArgumentError(
             f"`{column}` of several groups does not follow from that of each",
             why="counts and sums add up, and means of the same column can be pooled; nothing else can, nor can"
-            " counts of different values, or of units that may be in several groups",
+            " counts of different values, or of units that may be in several groups, or what a domain cuts",
             fix="name every column of `by`, or fix one group: name[column='label']",
             code="DPR663",
         )

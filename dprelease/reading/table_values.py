@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.errors import ArgumentError
+from dprelease.measurements.base import family_of
 from dprelease.noised import WEAK, Noised
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, Ratio
-from dprelease.reading.quantity import Quantity
+from dprelease.reading.linear_interval import beside, linear_ends
+from dprelease.reading.quantity import Measured, Quantity
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 
-__all__ = ["TableValues", "values_of"]
+__all__ = ["CutEstimate", "TableValues", "values_of"]
+
+Floats = npt.NDArray[np.float64]
 
 _ROOM = 1e-9
 """What of a domain may be rounding."""
+
+
+@dataclass(frozen=True)
+class CutEstimate:
+    """One cell whose domain may leave its exact number out: the nearest value of the domain. Satisfies `quantity.Measured`.
+
+    Sums of such cells are no sums of what is estimated.
+    """
+
+    of: Linear
+    table: str
+    column: str
+    group: int
+    domain: tuple[float, float]
+
+    @property
+    def key(self) -> Hashable:
+        return ("cut", self.measurement)
+
+    @property
+    def measurement(self) -> Hashable:
+        return frozenset(self.of.terms), self.table, self.column, self.group
+
+    def ends(self, level: float) -> tuple[float, float]:
+        return beside(self.of, linear_ends(self.of, level), self.domain)
+
+    def cell_box(self, level: float) -> None:
+        del level
+
+    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        del low, high
+        raise AssertionError("its range over a box is not known")
+
+    def plus(self, other: Measured) -> None:
+        del other
 
 
 class TableValues(ReleasedValues):
@@ -30,6 +74,7 @@ class TableValues(ReleasedValues):
         self.whole, self.table = whole, table
         self._beside: dict[str, Mapping[int, set[int]]] = {}
         self._forms: dict[str, FitForms] = {}
+        self._cut: dict[str, bool] = {}
         self._fit_of: Mapping[str, PlannedFit] = {
             part.column: fit
             for fit in whole.plan.tables.fits
@@ -105,8 +150,23 @@ class TableValues(ReleasedValues):
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
         value, status = self.published[column, group]
-        form = self._form(column, group)
+        form: Linear | Ratio | CutEstimate = self._form(column, group)
+        if isinstance(form, Linear) and self._cuts(column):
+            form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         return Quantity(form, value, statistic.domain.hull, status in WEAK)
+
+    def _cuts(self, column: str) -> bool:
+        """Return whether a fitted column's domain may leave out what is exact."""
+        if column not in self._cut:
+            fit, domain = self._fit_of[column], self.columns[column][0].domain
+            block = next((part.block for part in fit.tables if part.block is not None), None)
+            self._cut[column] = False  # of public totals alone
+            if block is not None:
+                planned = self.whole.plan.block(block).measurement
+                measured = PlacedMeasurement.from_json(planned)
+                low, high = family_of(measured).exact_ends(measured)
+                self._cut[column] = not (domain.lower <= low and high <= domain.upper)
+        return self._cut[column]
 
     def _form(self, column: str, group: int) -> Linear | Ratio:
         """Return a fitted cell as a form, or a quotient of two, as the plan computes it."""
