@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -12,10 +13,18 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certificate import log_upper
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.forms.additive import AdditiveLaw
-from dprelease.mechanisms.law import GridLaw, GridRequest, choose_answers, grid_laws, law_from_json
+from dprelease.mechanisms.law import (
+    GridLaw,
+    GridRequest,
+    choose_answers,
+    family_laws,
+    grid_laws,
+    law_from_json,
+)
 from dprelease.numeric import exp_lower, exp_upper, ranking
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits, corpus, enumerate_law, hull, worst_ratio
@@ -41,6 +50,21 @@ def test_every_plan_offers_every_family_best_first() -> None:
         assert {law.family for law in laws} >= set(FAMILIES)
         prices = [ranking(law.expected_error().average) for law in laws]
         assert prices == sorted(prices)
+
+
+def test_a_law_of_one_coordinate_is_not_offered_for_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A family that does not look at `splits` makes plans that the wall would refuse."""
+    one = GridRequest(GridSet.from_runs([(0, 12)]), 3, Fraction(1))
+
+    def blind(request: GridRequest) -> list[GridLaw]:
+        return [BoundedLaplaceLaw.calibrate(replace(request, splits=False))]
+
+    monkeypatch.setattr(BoundedLaplace, "grid_laws", blind)
+    for request, offered in ((one, True), (replace(one, splits=True), False)):
+        assert bool(family_laws(request, "bounded_laplace")) is offered
+        assert ("bounded_laplace" in {law.family for law in grid_laws(request)}) is offered
 
 
 @pytest.mark.parametrize("family", ["staircase", "bounded_laplace"])
