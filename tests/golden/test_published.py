@@ -1,0 +1,165 @@
+"""Every folder that a version published verifies, is read, and is published again at no cost, by this version.
+
+A folder whose law or format was replaced since is answered with the version that verifies it; `REPLACED` names
+these projects and the reason. A project is never taken out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import dprelease as dp
+from dprelease.budget.ledger import Ledger
+from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.formats.table_files import table_file
+from dprelease.noised import Receipt
+from dprelease.pipeline.approving import approve
+from dprelease.pipeline.run import run
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.verification import Verification
+from tests.end_to_end.projects import tree
+from tests.golden.folder_cases import CASES
+from tests.golden.published import CLOCK, names, periods, pipeline_of, released, unpacked, versions
+from tests.rules_alone import rules_alone
+
+REPLACED: Mapping[tuple[str, str], str] = {}
+"""(version, project) -> what replaced its law or format, and when."""
+
+MACHINE = re.compile(rb"(?<![\w.])/(?:tmp|root|home|work|Users|private)/\w|file://")
+MECHANISMS = {
+    "bounded_gaussian", "bounded_laplace", "discrete_laplace", "exponential", "optimal_grid", "permute_and_flip",
+    "public_constant", "randomized_response", "rectified_gaussian", "rectified_laplace", "reflected_laplace",
+    "staircase",
+}  # fmt: skip
+"""Of 0.2.0; its stochastic sign draws no plan."""
+METHODS = {"basic/1", "kov/1", "zcdp/1"}
+PROJECTS = [(version, name) for version in versions() for name in names(version)]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    return {v: unpacked(v, tmp_path_factory.mktemp(v)) for v in versions()}
+
+
+def test_the_projects_are_varied_and_say_nothing_of_the_machine(kept: Mapping[str, Path]) -> None:
+    for version, place in kept.items():
+        assert len(names(version)) >= 20
+        files = [path for path in place.rglob("*") if path.is_file()]
+        assert [path for path in files if MACHINE.search(path.read_bytes())] == []
+    manifests = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in kept["0.2.0"].glob("*/public/*/*/release.json")
+    ]
+    plans = [manifest["plan"] for manifest in manifests]
+    blocks = [block for plan in plans for block in plan["blocks"]]
+    assert {block["mechanism"] for block in blocks} == MECHANISMS
+    assert {block["family"] for block in blocks} >= {"joint_ranks", "recursive_ranks", "graph_box"}
+    assert {plan.get("composition", {}).get("method", "basic/1") for plan in plans} >= METHODS
+    assert {plan["adjacency"] for plan in plans} == {"add_remove", "substitution"}
+
+
+@pytest.mark.parametrize(("version", "name"), PROJECTS)
+def test_a_published_project_is_worth_what_it_was(
+    version: str, name: str, kept: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = kept[version] / name
+    case, replaced = CASES[name], (version, name) in REPLACED
+    monkeypatch.chdir(project)
+    before = tree(project / "public")
+    assert sorted({p.split("/")[1] for p in before if p.endswith("release.json")}) == [
+        *case.periods[: len(case.periods) - bool(case.left)]
+    ]
+    for folder in periods(project):
+        _is_verified(folder, project / "ledger.db", version, replaced=replaced)
+        _is_read(folder)
+    with rules_alone():
+        for period in case.periods:
+            _costs_nothing(project, period, replaced=replaced)
+        if (project / "plan.json").exists():
+            _is_approved(project, before=case.approved, replaced=replaced)
+    published = {p: data for p, data in before.items() if len(Path(p).parts) == 3}
+    assert published == {p: data for p, data in tree(project / "public").items() if p in published}
+
+
+def _is_verified(folder: Path, ledger: Path, version: str, *, replaced: bool) -> None:
+    """Hold a folder against this version: it verifies, or it is said what verifies it."""
+    found = _answer(folder, ledger)
+    if isinstance(found, VerificationError):  # of another format
+        assert (replaced, version in str(found)) == (True, True)
+        return
+    failed = {c.name: c.detail for c in found.checks if c.ok is not True}
+    corrected = CASES[folder.parent.name].corrected.get(folder.name)
+    if replaced:
+        assert version in found.summary
+        assert "NOT verified" not in str(found)
+    elif corrected:
+        assert set(failed) == {"status"}
+        assert "2026-03-02" in failed["status"]
+    else:
+        assert failed == {}
+
+
+def _answer(folder: Path, ledger: Path) -> Verification | VerificationError:
+    try:
+        return dp.verify(folder, ledger=ledger)
+    except VerificationError as refused:
+        return refused
+
+
+def _is_read(folder: Path) -> None:
+    """The values that `dp.read` gives are those that stand in the files."""
+    publication = dp.read(folder, verify=False)
+    several = publication.plan.tables is not None
+    for name in publication.tables if several else (None,):
+        with (folder / (table_file("data.csv", name) if name else "data.csv")).open(
+            encoding="utf-8", newline=""
+        ) as lines:
+            stored = [line["value"] for line in csv.DictReader(lines)]
+        table = publication.tables[name] if name else publication.table
+        values = table.column("value").to_pylist()
+        assert [None if text == "" else float(text) for text in stored] == values
+
+
+def _is_approved(project: Path, *, before: bool, replaced: bool) -> None:
+    """An approval of then lets a new period be released; the plan file of then can be approved today."""
+    config = pipeline_of(project)
+    if before:
+        assert run(config, period="2026-W04", now=CLOCK).receipt.approval is not None
+    if replaced:
+        with pytest.raises(DpreleaseError, match="DPR306"):
+            approve(config, project / "plan.json", now=CLOCK)
+    else:
+        approve(config, project / "plan.json", now=CLOCK)
+
+
+def _costs_nothing(project: Path, period: str, *, replaced: bool) -> None:
+    """A run of a period that was paid for publishes what was drawn, or draws it, and adds no debit."""
+    ledger = Ledger.open(project / "ledger.db")
+    (dataset,) = ledger.datasets()
+    budget, debits = ledger.budget(dataset), len(ledger.entries(dataset))
+    if replaced:
+        with pytest.raises(DpreleaseError):
+            _again(project, period)
+    else:
+        receipt, plan, folder = _again(project, period)
+        assert not receipt.fresh
+        assert "cost nothing" in str(receipt)
+        manifest = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+        assert manifest["receipt"]["ledger"]["seq"] == receipt.seq
+        assert manifest["plan_hash"] == plan.hash
+    assert ledger.budget(dataset) == budget
+    assert len(ledger.entries(dataset)) == debits
+
+
+def _again(project: Path, period: str) -> tuple[Receipt, ReleasePlan, Path]:
+    if (project / "pipeline.yaml").exists():
+        result = run(pipeline_of(project), period=period, early=True, now=CLOCK)
+        return result.receipt, result.plan, result.folder
+    release = released(project, period)
+    return release.receipt, release.plan, release.publish(project / "public")
