@@ -60,10 +60,23 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 _FIRST_YEAR = 1000
 """Instants are written with four digits of a year, and compared as they are written."""
+_OF_THE_MACHINE = ("localtime", "posixrules", "Factory")
+"""Files beside the zones: a link or default of each machine, not a place."""
 
 
 def zone(name: str) -> ZoneInfo:
-    """Return the time zone `name`, e.g. Europe/Dublin; ArgumentError DPR641 if there is none."""
+    """Return the time zone `name`, e.g. Europe/Dublin.
+
+    Raises:
+        ArgumentError: there is none, or the name means another zone on another machine (DPR641).
+    """
+    if name in _OF_THE_MACHINE or name.startswith(("posix/", "right/")):
+        raise ArgumentError(
+            f"the time zone `{name[:60]}` depends on the machine",
+            why="a reader elsewhere could not tell which periods the release is of",
+            fix="name the place, e.g. UTC or Europe/Dublin",
+            code="DPR641",
+        )
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):
@@ -74,11 +87,15 @@ def zone(name: str) -> ZoneInfo:
 
 def check_period_name(text: str) -> str:
     """Return `text` if it may key a run: 1 to 64 of A-Z a-z 0-9 _ -; else ArgumentError DPR640."""
-    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
-        raise ArgumentError(
-            "the period is not a valid name", fix="use 1 to 64 of A-Z a-z 0-9 _ -", code="DPR640"
-        )
-    return text
+    fits = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(text))
+    if isinstance(text, str) and fits:
+        return text
+    what, fix = "the period is not a valid name", "use 1 to 64 of A-Z a-z 0-9 _ -"
+    if fits:
+        what, fix = f"the period {text} is not a text", f'write it in quotes: "{text}"'
+    elif text == "":
+        what, fix = "the period has no name: its text is empty", f"{fix}, e.g. 2013-W05"
+    raise ArgumentError(what, fix=fix, code="DPR640")
 
 
 def known_every(value: object) -> Every:
@@ -142,18 +159,21 @@ def _window(text: str, every: Every, timezone: str) -> tuple[datetime, datetime]
     check_period_name(text)
     first = _first_day(text, every)
     if first.year < _FIRST_YEAR:
-        raise _no_period(text, every)
+        raise _beyond(text)
     try:
         return _midnight(first, timezone), _midnight(_next_first(first, every), timezone)
     except OverflowError:
-        raise _no_period(text, every) from None
+        raise _beyond(text) from None
 
 
 def period_id(moment: datetime, every: Every, timezone: str = "UTC") -> str:
     """Return the name of the period that holds the aware `moment`."""
     if moment.tzinfo is None:
         raise ArgumentError("the instant has no time zone", fix="use UTC", code="DPR641")
-    name = _name(moment.astimezone(zone(timezone)).date(), every)
+    try:
+        name = _name(moment.astimezone(zone(timezone)).date(), every)
+    except OverflowError:
+        raise _beyond(moment.date().isoformat()) from None
     # clocks put back over midnight show the old date again, after the new one has begun
     return (
         name
@@ -167,7 +187,7 @@ def following_period(text: str, every: Every, timezone: str = "UTC") -> str:
     try:
         name = _name(_next_first(_first_day(text, every), every), every)
     except OverflowError:
-        raise _no_period(text, every) from None
+        raise _beyond(text) from None
     try:
         start, end = _window(name, every, timezone)
     except ArgumentError:  # the calendar ends within it
@@ -227,6 +247,15 @@ def _no_period(text: str, every: Every) -> ArgumentError:
         f"`{text[:64]}` is not a {every}",
         why=f"it is written as a {other}" if other not in (None, every) else None,
         fix=f"write e.g. {_FORMS[every][1]}",
+        code="DPR640",
+    )
+
+
+def _beyond(text: str) -> ArgumentError:
+    return ArgumentError(
+        f"{text[:64]} does not lie whole in the calendar",
+        why=f"instants have years of four digits: from {_FIRST_YEAR} to the end of 9999",
+        fix="name a period within these years",
         code="DPR640",
     )
 

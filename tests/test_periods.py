@@ -16,6 +16,7 @@ from dprelease.periods import (
     parse_period,
     period_id,
     row_window,
+    zone,
 )
 
 EVERY = st.sampled_from(["day", "week", "month", "quarter", "year"])
@@ -57,11 +58,11 @@ def test_midnight_is_local() -> None:
 def test_every_instant_lies_in_its_own_period_only(
     moment: datetime, every: Every, zone: str
 ) -> None:
-    name = period_id(moment, every, zone)
-    start, end = parse_period(name, every, zone)
+    name = period_id(moment, every, place)
+    start, end = parse_period(name, every, place)
     assert start <= moment < end
     assert period_id(start, every, zone) == name
-    after = following_period(name, every, zone)
+    after = following_period(name, every, place)
     assert parse_period(after, every, zone)[0] == end  # windows meet: no row twice, none lost
     assert name < after
 
@@ -102,6 +103,31 @@ def test_names_without_periods() -> None:
     for text in ("", "a" * 65, "a/b", "a b", "..", "é", "a\n"):
         with pytest.raises(ArgumentError):
             check_period_name(text)
+
+
+@pytest.mark.parametrize("place", ["UTC", "Pacific/Kiritimati", "America/New_York"])
+@pytest.mark.parametrize("every", ["day", "week", "month", "quarter", "year"])
+def test_the_ends_of_the_calendar_are_said(every: Every, place: str) -> None:
+    for moment in (datetime(9999, 12, 31, 23, 59, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)):
+        with pytest.raises(ArgumentError) as caught:
+            period_id(moment, every, place)
+        assert "does not lie whole in the calendar" in caught.value.what
+    name = {
+        "day": "9999-12-31", "week": "9999-W52", "month": "9999-12", "quarter": "9999-Q4", "year": "9999",
+    }[every]  # fmt: skip
+    with pytest.raises(ArgumentError) as caught:
+        parse_period(name, every, place)
+    assert caught.value.what == f"{name} does not lie whole in the calendar"
+    with pytest.raises(ArgumentError) as caught:
+        following_period(name, every, place)
+    assert "does not lie whole" in caught.value.what
+
+
+@pytest.mark.parametrize("name", ["localtime", "posixrules", "Factory", "right/UTC", "posix/UTC"])
+def test_a_zone_of_the_machine_is_refused(name: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        zone(name)
+    assert (caught.value.code, "depends on the machine" in caught.value.what) == ("DPR641", True)
 
 
 def test_zones_and_naive_instants() -> None:

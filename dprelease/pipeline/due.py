@@ -130,7 +130,7 @@ def _instants(schedule: ScheduleConfig, start: datetime) -> Iterator[datetime]:
     try:
         for instant in CronSim(schedule.cron, start.astimezone(zone(schedule.timezone))):
             yield instant.astimezone(UTC)
-    except CronSimError:
+    except (CronSimError, OverflowError):  # the second: the calendar ends
         return
 
 
@@ -145,7 +145,7 @@ def _latest(schedule: ScheduleConfig, now: datetime) -> datetime | None:
 
     try:
         guess = next(CronSim(schedule.cron, now.astimezone(zone(schedule.timezone)), reverse=True))
-    except (CronSimError, StopIteration):
+    except (CronSimError, StopIteration, OverflowError):
         return None
     # Going back only finds the neighbourhood; which instants there are is decided forwards.
     latest = None

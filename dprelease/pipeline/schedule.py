@@ -8,7 +8,8 @@ oldest first, those that are not published yet; older ones stay missed until som
 with `dprelease run`, so that downtime never spends a budget in one go.
 
 A period whose rows have not arrived (`ready`) is waited for, which is not a fault: nothing is spent, the
-exit status stays, and later ones go on. A refusal ends the pass for its pipeline only; the others go on. A stop (SIGTERM, SIGINT) is obeyed
+exit status stays, and later ones go on. So they do when a period is refused, whose budget may be spent by its own
+correction; a faulty file, or a failure after a charge, ends the pass for its pipeline only. A stop (SIGTERM, SIGINT) is obeyed
 between stages: after a charge the next pass finishes the same run for free.
 
 Exit status of a pass: 3 if a release is spent but withheld, else 2 if a file is faulty, else 1 if a
@@ -210,8 +211,8 @@ def _tick(work: Job) -> tuple[int, bool]:
                 if error is not None:
                     status = max(status, error.exit_status)
                     again = again or isinstance(error, _LOST) or error.code in _MENDABLE
-                    if not isinstance(error, WithheldError):
-                        break  # the pipeline's later periods would meet the same refusal
+                    if error.exit_status != 1 and not isinstance(error, WithheldError):
+                        break  # a faulty file, or storage that failed after a charge: later ones meet it too
         except DpreleaseError as error:
             busy = True
             _refused(work, config, None, error)

@@ -84,7 +84,7 @@ def read_period(
             code="DPR141",
         )
     _zone(file, timezone, "DPR141", "period", "timezone")
-    delay = delay_from_text(period.delay or "0m")
+    delay = delay_from_text("0m" if period.delay is None else period.delay)
     if delay is None:
         file.fail(
             "`delay` is a number and a unit",
@@ -96,7 +96,7 @@ def read_period(
     for key, held in (("first", period.first), ("last", period.last)):
         if held is not None:
             _held(file, held, period.every, timezone, key)
-    if period.first and period.last and period.last < period.first:
+    if period.first is not None and period.last is not None and period.last < period.first:
         file.fail(
             "`last` comes before `first`",
             "period",
@@ -168,7 +168,7 @@ def _column_and_zone(
                 fix="declare the schema's `time: {column: visited_at}`, or name a `column` here",
                 code="DPR141",
             )
-        return period.column, period.timezone or "UTC"
+        return period.column, "UTC" if period.timezone is None else period.timezone
     said = (("column", period.column, time.column), ("timezone", period.timezone, time.timezone))
     for key, here, there in said:
         if here not in (None, there):
@@ -198,6 +198,8 @@ def read_schedule(
     from cronsim import CronSim, CronSimError
 
     try:
+        if len(schedule.cron.split()) != 5:  # CronSim takes a sixth, seconds, and puts it first
+            raise ValueError
         CronSim(schedule.cron, datetime(2000, 1, 1, tzinfo=zone(schedule.timezone)))
     except (CronSimError, ValueError):
         file.fail(

@@ -163,6 +163,8 @@ FAULTS: list[tuple[str, str, str, int]] = [
     ("formats: [parquet, csv, html]", "formats: [csv, csv]", "DPR146", 9),
     ('"0 6 * * MON"', '"0 6 * *"', "DPR143", 10),
     ('"0 6 * * MON"', '"61 6 * * MON"', "DPR143", 10),
+    ('"0 6 * * MON"', '"0 6 * * 1 0"', "DPR143", 10),
+    ("Europe/Dublin", "localtime", "DPR143", 10),
     ("catch_up: 4", "catch_up: -1", "DPR113", 10),
     ("Europe/Dublin", "Europe/Dublni", "DPR143", 10),
     ("period: {column: visited_at, every: week, delay: 2d}\n", "", "DPR143", 9),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +13,7 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.errors import ConfigError, WithheldError
 from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import init_ledger
+from dprelease.pipeline.run import init_ledger, run
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
 from dprelease.published_folder import read_folder
 from tests.end_to_end.projects import tree
@@ -131,13 +132,43 @@ def test_an_exhausted_budget_is_a_clear_refusal_and_the_others_go_on(tmp_path):
     assert tick(job([first, second], clock=FixedClock(TUESDAY), report=told)) == 1
     assert told.of("released", "refused") == [
         ("released", "weekly", "2026-W03"),
-        ("refused", "weekly", "2026-W04"),  # W05 is not tried: it costs the same
+        ("refused", "weekly", "2026-W04"),
+        ("refused", "weekly", "2026-W05"),  # another period may have a budget of its own
         ("released", "other", "2026-W05"),
     ]
-    [refusal] = [e for e in told if e["event"] == "refused"]
+    refusal, _ = (e for e in told if e["event"] == "refused")
     assert (refusal["code"], refusal["charged"], refusal["level"]) == ("DPR301", "nothing", "error")
     assert "ledger add" in refusal["fix"]
     assert spent(first) == 1
+
+
+def test_a_refused_period_does_not_stop_later_ones(tmp_path):
+    config = loaded(tmp_path, catch_up=3)
+    book = Ledger.open(config.budget.ledger)
+    run(config, period="2026-W03", now=TUESDAY)
+    shutil.rmtree(config.publish.to / "weekly" / "2026-W03")
+    # the file asks for something else since: W03 keeps its plan, and is refused
+    path = tmp_path / "pipelines" / "weekly.yaml"
+    path.write_text(path.read_text() + "release: {epsilon: 2}\n")
+    book_before = book.budget("visits").spent
+    status, told = passes(load_pipeline(path), TUESDAY)
+    assert status == 1
+    assert told.of("released", "refused") == [
+        ("refused", "weekly", "2026-W03"),
+        ("released", "weekly", "2026-W04"),
+        ("released", "weekly", "2026-W05"),
+    ]
+    assert book.budget("visits").spent == book_before + 4
+
+
+@pytest.mark.parametrize("moment", [(9999, 12, 30), (9999, 12, 31)])
+def test_at_the_end_of_the_calendar_a_pass_ends_with_words(tmp_path, moment):
+    config = loaded(tmp_path, catch_up=2)
+    status, told = passes(config, datetime(*moment, 23, 50, tzinfo=UTC))
+    assert status in (0, 1, 2)
+    assert not told.of("failed")
+    assert all(e["code"] == "DPR640" for e in told if e["event"] == "refused")
+    assert spent(config) == 0
 
 
 def test_a_missing_ledger_or_source_refuses_and_spends_nothing(tmp_path):
