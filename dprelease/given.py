@@ -38,6 +38,8 @@ def plain_values(value: Any, levels: int = MOST_LEVELS) -> Any:
     if type(value) in (list, tuple) and levels:
         return type(value)(plain_values(item, levels - 1) for item in value)
     numpy = sys.modules.get("numpy")  # where nothing has loaded it, nothing is of its types
+    if numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 0:
+        value = value[()]  # its one scalar
     if numpy is None or not isinstance(value, numpy.generic):
         return value
     if isinstance(value, numpy.floating):
@@ -60,10 +62,11 @@ def given_path(value: object, what: str, example: str) -> Path:
         ArgumentError: it is neither, or holds a null character (DPR642).
     """
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else value
-    if isinstance(path, str) and "\0" not in path:
+    if isinstance(path, str) and "\0" not in path and path.strip():
         return Path(path)
-    kind = type(value).__name__
-    holds = "a text with a null character" if isinstance(path, str) else f"an object of type {kind}"
+    holds = f"an object of type {type(value).__name__}"
+    if isinstance(path, str):
+        holds = "a text with a null character" if path.strip() else "an empty text"
     raise ArgumentError(
         f"{what} is named by a path, not by {holds}",
         why="a path is a text or a `pathlib.Path`",

@@ -168,7 +168,7 @@ class ReadableLedger:
 
     def entries(self, dataset: str | None = None) -> list[EntryRow]:
         """Return all debits in order, or those of one dataset."""
-        where, values = ("WHERE dataset = ? ", (dataset,)) if dataset else ("", ())
+        where, values = ("", ()) if dataset is None else ("WHERE dataset = ? ", (dataset,))
         with self._read() as db:
             numbers = db.execute(f"SELECT seq FROM entry {where}ORDER BY seq", values).fetchall()
             return [rows.entry_row(db, int(seq)) for (seq,) in numbers]

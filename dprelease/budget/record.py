@@ -68,14 +68,19 @@ def check_identifier(value: str, name: str) -> str:
     Raises:
         ConfigError: it is not 1 to 64 of A-Z a-z 0-9 _ - (DPR150).
     """
-    if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
-        raise ConfigError(
-            f"the {name} name `{str(value)[:60]}` is not usable",
-            why="it becomes a folder name and a ledger key",
-            fix="use 1 to 64 of the characters A-Z a-z 0-9 _ -",
-            code="DPR150",
-        )
-    return value
+    said = str(value)[:60]
+    if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
+        return value
+    what, fix = (
+        f"the {name} name `{said}` is not usable",
+        "use 1 to 64 of the characters A-Z a-z 0-9 _ -",
+    )
+    if value == "":
+        what = f"the {name} has no name: its text is empty"
+        fix = "name it with 1 to 64 of A-Z a-z 0-9 _ -; a variable that is not set gives an empty text"
+    elif not isinstance(value, str) and _IDENTIFIER.fullmatch(said):
+        what, fix = f"the {name} `{said}` is not a text", f'write it in quotes: "{said}"'
+    raise ConfigError(what, why="it becomes a folder name and a ledger key", fix=fix, code="DPR150")
 
 
 def protected_unit(unit: str) -> str:

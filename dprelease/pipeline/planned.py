@@ -64,7 +64,7 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
     if config.period is not None:
         asked = config.period
         # Any period's plan costs the same: the window is public and prices nothing.
-        name = period or EXAMPLES[asked.every]
+        name = EXAMPLES[asked.every] if period is None else period
         calendar = Calendar(
             asked.column, asked.every, asked.timezone, name, zone_tables(), asked.delay
         )

@@ -201,7 +201,7 @@ def period_name(config: PipelineConfig, period: str | None) -> str:
             fix=f"name it, e.g. `--period {example}`{span and f'; the source holds periods {span}'}",
             code="DPR144",
         )
-    return check_period_name(period or "once")
+    return check_period_name("once" if period is None else period)
 
 
 def _open_ledger(config: PipelineConfig) -> Ledger:

@@ -66,7 +66,7 @@ def derive(
     return Derived(
         expression=expression,
         table=tabled(keys, evaluation.rows, rows),
-        name=name or expression,
+        name=expression if name is None else name,
         level=level,
         domain=domain,
         source=source,
