@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, loaded, print_json
 
 PlanFile = Annotated[
     Path,
@@ -63,10 +63,9 @@ def approve(
     from rich.text import Text
 
     from dprelease.pipeline import approving
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.release_plan.weak import weak_promise
 
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     event, made = approving.approve(
         config,
         file,

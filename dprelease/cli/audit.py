@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, loaded, print_json
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -40,10 +40,9 @@ def audit(
     Exit status: 0 nothing breaks its claim; 1 something does; 2 usage or a faulty file.
     """
     from dprelease.audit.plan import audit_plan
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.run import plan_pipeline
 
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     engine, engine_name = _engine(config)
     plan = plan_pipeline(config)
     out = console(stderr=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import console, loaded
 from dprelease.numeric import counted
 
 
@@ -25,11 +25,10 @@ def expectations(
 
     Example: dprelease expectations pipelines/flights_weekly.yaml --to build/expectations
     """
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.planned import plan_pipeline
     from dprelease.validate.gx_project import export_project
 
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     files = export_project(plan_pipeline(config), to, data_docs=data_docs)
     out = console()
     out.print(f"wrote {counted(len(files), 'file')} to {to}", style="green", markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import console, loaded
 
 
 def inspect(
@@ -28,10 +28,9 @@ def inspect(
     must_be_watched("`dprelease inspect`")
     from dataclasses import replace
 
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.run import open_source, plan_pipeline
 
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     if period is None:
         config = replace(config, period=None)
     show(plan_pipeline(config, period), open_source(config.source), console())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.ledger_time import over_time, over_time_json
-from dprelease.cli.terminal import AsJson, console, guarded, print_json
+from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json
 from dprelease.numeric import counted
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ File = Annotated[
 
 def _config(pipeline: Path | None) -> PipelineConfig:
     from dprelease.errors import ConfigError
-    from dprelease.pipeline.config import load_pipeline
 
     if pipeline is None:
         raise ConfigError(
@@ -39,7 +38,7 @@ def _config(pipeline: Path | None) -> PipelineConfig:
             "and --epsilon",
             code="DPR100",
         )
-    return load_pipeline(pipeline)
+    return loaded(pipeline)
 
 
 def _called(pipeline: Path | None) -> dict[str, tuple[str, str]]:
@@ -97,7 +96,7 @@ def init(
 
     if pipeline is None and ledger and schema and epsilon:
         declared = Schema.load(schema)
-        name = dataset or declared.name
+        name = declared.name if dataset is None else dataset
         create_ledger(ledger, declared, dataset=name, epsilon=epsilon)
         book = Ledger.open(ledger)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, loaded, print_json
 from dprelease.numeric import counted
 
 if TYPE_CHECKING:
@@ -88,13 +88,12 @@ def load_and_show(
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
 
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
     from dprelease.pipeline.planned import plan_pipeline
     from dprelease.release_plan.compare import compare, differences
     from dprelease.release_plan.explain import renderable
 
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     asked = [wish(text) for text in wishes]
     made = plan_pipeline(config, period)
     needs = [needed(config, name, error, made) for name, error in asked]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, loaded, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,13 +65,12 @@ def run(
     gx_beside.begin()  # first of all: its imports take as long as everything else before the charge
     from rich.text import Text
 
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.run import plan_pipeline
     from dprelease.pipeline.run import run as run_pipeline
     from dprelease.validate.gx_import import leave_out_spark
 
     leave_out_spark()
-    config = load_pipeline(pipeline)
+    config = loaded(pipeline)
     out = console(stderr=as_json)
 
     def show(plan: ReleasePlan) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dprelease.cli.terminal import loaded
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -50,13 +52,12 @@ def schedule(
     Exit status: 0 done, or nothing is due; 1 a run was refused, nothing spent; 2 usage or a faulty
     file; 3 a release is spent but withheld.
     """
-    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
     from dprelease.validate.gx_import import leave_out_spark
 
     clock = SystemClock() if at is None else FixedClock(_instant(at, once=once))
     leave_out_spark()
-    configs = [load_pipeline(path) for path in pipelines]
+    configs = [loaded(path) for path in pipelines]
     with _stopping() as stop:
         work = job(
             configs,

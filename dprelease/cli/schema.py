@@ -106,7 +106,7 @@ def draft(
         _write(contract(source), out)
         return
     found, called = named_source(source)
-    _write(draft_schema(found, name=name or called), out)
+    _write(draft_schema(found, name=called if name is None else name), out)
 
 
 @app.command("import")

@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
@@ -20,7 +21,9 @@ from dprelease.strict_json import json_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AsJson", "console", "guarded", "print_json", "show_error"]
+    from dprelease.pipeline.config import PipelineConfig
+
+__all__ = ["AsJson", "console", "guarded", "loaded", "print_json", "show_error"]
 
 P = ParamSpec("P")
 
@@ -35,6 +38,18 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 140
     return made
+
+
+def loaded(pipeline: Path) -> PipelineConfig:
+    """Return a checked pipeline; say where paths may lead if only the working directory says so."""
+    from dprelease.pipeline.config import load_pipeline
+    from dprelease.schema.paths import is_marked
+
+    config = load_pipeline(pipeline)
+    if config.root != pipeline.resolve().parent and not is_marked(config.root):
+        said = f"project root: {config.root}, the working directory; a `.dprelease` folder marks another"
+        console(stderr=True).print(said, markup=False)
+    return config
 
 
 def print_json(value: Any) -> None:

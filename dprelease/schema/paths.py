@@ -1,6 +1,7 @@
 """Paths named in a file: relative to that file, never outside its project.
 
-The root is the nearest folder with `pyproject.toml` or `.dprelease`, else the file's own folder.
+The root is the nearest folder with `pyproject.toml` or `.dprelease`, else the working directory if
+the file lies below it, else the file's own folder.
 Symbolic links are followed before the check, so a link cannot lead out.
 """
 
@@ -14,7 +15,7 @@ from unicodedata import category
 
 from dprelease.errors import ConfigError
 
-__all__ = ["confined", "confined_glob", "project_root", "read_keys"]
+__all__ = ["confined", "confined_glob", "is_marked", "project_root", "read_keys"]
 
 MAX_KEYS_BYTES = 64 << 20
 
@@ -22,10 +23,16 @@ MAX_KEYS_BYTES = 64 << 20
 def project_root(folder: Path) -> Path:
     """Return the project's root for files in `folder`, resolved."""
     start = folder.resolve()
-    for candidate in (start, *start.parents):
-        if (candidate / "pyproject.toml").is_file() or (candidate / ".dprelease").is_dir():
-            return candidate
-    return start
+    marked = next((c for c in (start, *start.parents) if is_marked(c)), None)
+    if marked is not None:
+        return marked
+    here = Path.cwd().resolve()
+    return here if here in start.parents and here != here.parent else start
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether `folder` says that it is a project's root."""
+    return (folder / "pyproject.toml").is_file() or (folder / ".dprelease").is_dir()
 
 
 def confined(text: str, *, base: Path, root: Path, origin: str) -> Path:
@@ -45,7 +52,8 @@ def confined(text: str, *, base: Path, root: Path, origin: str) -> Path:
             f"the path `{text}` leaves the project",
             where=origin,
             why=f"the project root is {root}",
-            fix="move the file into the project, or mark a wider root with a `.dprelease` folder",
+            fix="start from the folder that holds all files, or mark it as the root with a `.dprelease` folder;"
+            " or move the file into the project",
             code="DPR116",
         )
     return path
