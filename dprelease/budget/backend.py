@@ -44,9 +44,54 @@ def must_stand(place: Place) -> None:
         return
     if not os.path.lexists(place):
         raise refusals.missing(place, None)
-    if place.is_symlink() or not place.is_file():
-        raise refusals.corrupt(place, "it is not a regular file")
+    _must_be_a_ledger(place)
     location.refuse_network(place.parent)
+
+
+def _must_be_a_ledger(path: Path) -> None:
+    """Refuse what is no ledger by its own file: opening it would write settings into it."""
+    if path.is_symlink():
+        raise refusals.not_this(
+            path,
+            "is a link",
+            "the lock and the write-ahead log belong to the file's own name",
+            f"name the file itself: {path.resolve()}",
+        )
+    if path.is_dir():
+        raise refusals.not_this(
+            path, "is a folder", None, f"name the file in it, e.g. {path / 'ledger.db'}"
+        )
+    if not path.is_file():
+        raise refusals.not_this(
+            path, "is no file but a device or pipe", None, "name the ledger's file"
+        )
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+    except OSError:
+        return  # the storage says what is wrong
+    if not head:
+        raise refusals.not_this(
+            path,
+            "is an empty file",
+            "a ledger is never empty: it was cut off, or the file was made by something else",
+            "if a ledger was here, restore a copy of it, then `dprelease ledger reconcile`; if none ever"
+            " was, remove the file, then `dprelease ledger init`",
+        )
+    if not head.startswith(_MAGIC[: len(head)]):
+        what, why = "is a file of another kind", None
+    elif len(head) == _HEAD and int.from_bytes(head[68:72]) != storage.APPLICATION_ID:
+        what, why = "is a database of another program", "its SQLite file has no mark of dprelease"
+    else:
+        return
+    raise refusals.not_this(
+        path, what, why, "name the ledger's own file; if this was it, restore a copy of it"
+    )
+
+
+_HEAD = 100
+_MAGIC = b"SQLite format 3\0"
+"""How a SQLite file begins; its header's bytes 68 to 71 name the program (sqlite.org/fileformat2.html)."""
 
 
 def transaction(place: Place, *, write: bool, charged: bool) -> AbstractContextManager[Connection]:

@@ -49,6 +49,7 @@ __all__ = [
     "missing",
     "moved",
     "network",
+    "not_this",
     "older",
     "other_approver",
     "other_budget",
@@ -141,6 +142,12 @@ def corrupt(path: Place, why: str) -> LedgerError:
     )
 
 
+def not_this(path: Path, what: str, why: str | None, fix: str) -> LedgerError:
+    return LedgerError(
+        f"the place named for the ledger {what}", where=str(path), why=why, fix=fix, code="DPR403"
+    )
+
+
 def older(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"the ledger is older than the published release {key}, or was rewritten",
@@ -208,7 +215,8 @@ def other_plan(path: Place, key: Key, recorded: str, asked: str) -> LedgerError:
         where=str(path),
         why=f"recorded {recorded}, asked {asked}"
         + (" (the same hash at another price)" if recorded == asked else ""),
-        fix="restore that plan to get its release again, or release another period",
+        fix="ask for that plan to get its release again; or release another period, and record a correction:"
+        " `dprelease supersede FOLDER --by OTHER --reason …` or `dprelease withdraw FOLDER --reason …`",
         code="DPR410",
     )
 

@@ -20,6 +20,7 @@ from typing import Any
 from dprelease import execute
 from dprelease.budget import refusals
 from dprelease.budget.approval import Asked
+from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
 from dprelease.codec import encode
@@ -31,13 +32,13 @@ from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, Receipt, decode, width
 from dprelease.numeric import plain
-from dprelease.query.request import request_for_all_periods
+from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
 from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
-from dprelease.strict_json import canonical_json
+from dprelease.strict_json import canonical_json, read_json
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
 
@@ -87,7 +88,10 @@ def charge(
     """
     execute.check(plan)
     ledger, key = request.ledger, request.key
-    got = ledger.charge(_entry(plan, request, early), again=again, asked=_asked(plan, request))
+    try:
+        got = ledger.charge(_entry(plan, request, early), again=again, asked=_asked(plan, request))
+    except LedgerError as refused:
+        raise _line_by_line(refused, plan, request) from None
     return Receipt(
         epsilon=_text(plan.epsilon),
         delta=_text(plan.delta),
@@ -105,6 +109,21 @@ def charge(
         early=got.early,
         approval=got.approval,
         over_time=_over_time(plan, request, got.anchor.seq),
+    )
+
+
+def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> LedgerError:
+    """Return DPR410 with the differences of the two requests, where the files of the first are committed."""
+    files = request.ledger.files(request.key) if refused.code == "DPR410" else None
+    if files is None or plan.asked is None:
+        return refused
+    asked = read_json(canonical_json(request_to_json(plan.asked)))
+    recorded = read_json(files["release.json"])["request"]
+    lines = apart({name: recorded.get(name) for name in asked}, asked, word="recorded")
+    found = lines or ["the requests are equal: they were planned by two versions of dprelease"]
+    why = "\n         ".join(("in the published release (recorded) and here (asked)", *found))
+    return LedgerError(
+        refused.what, where=refused.where, why=why, fix=refused.fix, code=refused.code
     )
 
 
