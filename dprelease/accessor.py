@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pandas as pd
 
@@ -17,6 +17,24 @@ if TYPE_CHECKING:
     from dprelease.released import Release
 
 __all__ = ["Accessor"]
+
+
+class _NotATable:
+    """What `dp` is on a Series or a groupby: the accessor's methods say what to call them on."""
+
+    def __init__(self, data: object) -> None:
+        self._data = data
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("_") and hasattr(Accessor, name):
+            from dprelease.engines.source import as_source
+
+            as_source(self._data)  # type: ignore[arg-type]  # says why it is no table
+        raise AttributeError(name)
+
+
+pd.api.extensions.register_series_accessor("dp")(_NotATable)
+pd.api.typing.DataFrameGroupBy.dp = property(_NotATable)  # type: ignore[attr-defined]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

@@ -16,6 +16,7 @@ from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
 from dprelease.pipeline.stages import Request
+from dprelease.query.arguments import quoted
 from dprelease.query.load import SchemaLike, as_schema
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.released import Release
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Statistics", "Tables", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
 
-Statistics = Sequence[str | Mapping[str, Any]]
-"""Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options."""
+Statistics = Sequence[str | Mapping[str, Any]] | Mapping[str, str | Sequence[str]]
+"""Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options; or by column, as
+pandas has them: `{"age": ["mean", "std"]}`."""
 
 
 Tables = Sequence[Mapping[str, Any]]
@@ -41,7 +43,18 @@ def _overrides(given: Mapping[str, object]) -> dict[str, object]:
     listed = {name: plain_values(value) for name, value in given.items() if value is not None}
     if isinstance(listed.get("tables"), tuple):
         listed["tables"] = list(listed["tables"])
+    if isinstance(listed.get("statistics"), Mapping):
+        listed["statistics"] = _by_column(listed["statistics"])
     return listed
+
+
+def _by_column(asked: Mapping[object, object]) -> list[object]:
+    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`."""
+    return [
+        f"{name}({quoted(str(column))})"
+        for column, names in asked.items()
+        for name in ([names] if isinstance(names, str) else names)  # type: ignore[attr-defined]
+    ]
 
 
 def plan(
@@ -238,7 +251,8 @@ def _request(
             fix="leave `period` out; another release of the same rows needs a schema with another name",
             code="DPR632",
         )
-    key = Key(dataset or schema.name, schema.name, period or during or "once")
+    named = next(text for text in (period, during, "once") if text is not None)
+    key = Key(schema.name if dataset is None else dataset, schema.name, named)
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
     try:
         book = Ledger.open(ledger)
@@ -293,7 +307,7 @@ def create_ledger(
     table = as_schema(schema)
     Ledger.create(
         path,
-        dataset=dataset or table.name,
+        dataset=table.name if dataset is None else dataset,
         epsilon=epsilon,
         delta=delta,
         composition=composition,

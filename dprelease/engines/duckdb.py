@@ -18,6 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.physical import check_columns, check_times
@@ -148,7 +150,9 @@ class DuckDBEngine:
                 code="DPR502",
             )
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
-        check_columns(source.name, columns, stored, opened.repeated)
+        check_columns(
+            source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
+        )
         check_times(source.name, query, stored)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
@@ -240,7 +244,9 @@ class DuckDBEngine:
         tables = Tables(lambda: connection, self.statements, exact=exact)
         opened, view = open_rows(tables, source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
-        check_columns(source.name, columns, stored, opened.repeated)
+        check_columns(
+            source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
+        )
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
             _copy(connection, name, table)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dprelease.engines.identity import ESCAPE, text_of, text_of_bytes
 from dprelease.engines.source import Source
 
-__all__ = ["names", "plain_array", "plain_batches", "plain_table"]
+__all__ = ["elsewhere", "names", "plain_array", "plain_batches", "plain_table"]
 
 IN_MEMORY = ("arrow", "pandas", "polars")
 
@@ -34,6 +34,24 @@ def names(source: Source) -> Counter[str]:
         lazy = hasattr(payload, "collect_schema")
         return Counter(payload.collect_schema().names() if lazy else payload.columns)
     return Counter(c for c in payload.columns if isinstance(c, str))
+
+
+def elsewhere(source: Source, name: str) -> str | None:
+    """Return what to do where a pandas frame holds `name` but not as a column's text; None where it does not."""
+    frame: Any = source.payload
+    if source.kind != "pandas" or source.payload is None:
+        return None
+    if name in frame.index.names:
+        return f"`{name}` is the frame's index: pass frame.reset_index()"
+    if frame.columns.nlevels > 1:
+        return (
+            "the frame's columns have several levels: make each one text, e.g."
+            ' frame.columns = ["_".join(map(str, c)) for c in frame.columns], and declare these names'
+        )
+    others = [str(c) for c in frame.columns if not isinstance(c, str)]
+    if name in others or len(others) == len(frame.columns) > 0:
+        return "the frame's labels are no texts: frame.columns = frame.columns.map(str), and declare these names"
+    return None
 
 
 def plain_table(source: Source, columns: Sequence[str], *, rows: bool = True) -> pa.Table:

@@ -7,9 +7,8 @@ declared labels are words) is refused here, before anything is charged.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, time
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.naming import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -190,6 +190,7 @@ def check_columns(
     columns: Iterable[Column],
     stored: Mapping[str, Physical],
     repeated: Iterable[str],
+    elsewhere: Callable[[str], str | None] = lambda _: None,
 ) -> None:
     """Refuse a source that lacks a column or stores it as a type that does not fit.
 
@@ -198,6 +199,7 @@ def check_columns(
         columns: the declared columns that will be read.
         stored: what the source has.
         repeated: names that the source has more than once.
+        elsewhere: says what to do about a name that the source has in another place than among its columns.
 
     Raises:
         SourceError: a column is missing (DPR503), of a type that is unfit or that no declared value
@@ -215,12 +217,13 @@ def check_columns(
                 code="DPR505",
             )
         if name not in stored:
-            near = difflib.get_close_matches(name, list(stored), n=1)
+            near = nearest(name, stored)
+            guess = f"did you mean {near!r}?" if near else "check the schema's column names"
             raise SourceError(
                 f"the source has no column {name!r}",
                 where=source,
                 why=f"declared at {column.origin}" if column.origin else None,
-                fix=f"did you mean {near[0]!r}?" if near else "check the schema's column names",
+                fix=elsewhere(name) or guess,
                 code="DPR503",
             )
         if stored[name] not in _FITS[column.kind]:

@@ -100,7 +100,7 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
         types = in_memory.plain_table(table, unique, rows=False).schema
         stored = {n: of_arrow(types.field(i).type) for i, n in enumerate(unique)}
     repeated = {n for n, count in counted.items() if count > 1}
-    check_columns(source.name, columns, stored, repeated)
+    check_columns(source.name, columns, stored, repeated, partial(in_memory.elsewhere, source))
     names = [c.name for c in columns]
     plain = in_memory.plain_table(table, names)
     if names:

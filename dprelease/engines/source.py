@@ -183,6 +183,13 @@ def as_source(data: TableLike) -> Source:
             fix="pass the DataFrame that it comes from, or `series.to_frame()`",
             code="DPR500",
         )
+    if type(data).__name__.endswith("GroupBy"):
+        raise SourceError(
+            "a groupby is not a table",
+            why="groups are of declared keys, never of those that the rows happen to have",
+            fix="pass the DataFrame that it comes from, and the keys as `by=[...]`",
+            code="DPR500",
+        )
     raise SourceError(
         f"cannot read rows from an object of type {type(data).__qualname__}",
         why="tables are pandas, polars, pyarrow, DuckDB relations, Spark DataFrames, or Parquet and "

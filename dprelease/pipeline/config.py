@@ -27,7 +27,7 @@ from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
-from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.declaration_file import DeclarationFile, must_be
 from dprelease.schema.faults import checked
 from dprelease.schema.naming import nearest
 from dprelease.schema.paths import project_root
@@ -102,6 +102,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     """
     named = given_path(path, "a pipeline", "pipelines/clinic_weekly.yaml")
     document = load_yaml(path)
+    must_be("pipeline/1", document.data, document.marks)
     folder = named.resolve().parent
     file = DeclarationFile(document.marks, folder, project_root(folder))
     refuse_references(file, document.data)

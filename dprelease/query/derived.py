@@ -5,12 +5,14 @@ moves no sensitivity, and its own value is cleaned like that of a stored column 
 reads it. A derived column may be made from others, `MOST_LEVELS` of them one upon the other.
 
 Limits. An expression yields a double, so `from: "a / 2"` of kind integer is a half before it is
-cleaned, and is rounded to the column's step with it. A unit cannot be derived: contributions are
+cleaned, and is rounded to the column's step with it. A category of whole numbers may be made from
+a number: `{kind: category, from: "month(visited_at)", values: [1, 2, 3]}`. A unit cannot be derived: contributions are
 bounded by what the source says a unit is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -64,7 +66,7 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
                 fix="derive it from stored columns",
                 code="DPR112",
             )
-        made = column.made or parse_expression(column.derived, columns, origin=column.origin)
+        made = column.made or _parsed(column, column.derived, columns)
         for below in sorted(made.columns) if len(path) < MOST_LEVELS else ():
             visit(below, (*path, name))
         levels[name] = 1 + max((levels.get(below, 0) for below in made.columns), default=0)
@@ -80,6 +82,21 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
     for name in dict.fromkeys(names):
         visit(name, ())
     return tuple(found.values())
+
+
+def _parsed(column: Column, text: str, columns: Mapping[str, Column]) -> Expression:
+    """Return a derived column's expression; a number is the declared whole number that it equals."""
+    made = parse_expression(text, columns, origin=column.origin)
+    keys = column.values or ()
+    whole = keys and all(re.fullmatch(r"0|-?[1-9]\d*", key) for key in keys)
+    if column.kind is not Kind.category or made.type is not Type.number or not whole:
+        return made
+    same = " ".join(f"when ({text}) = {key} then '{key}'" for key in keys)
+    return parse_expression(
+        f"case when ({text}) is null then null {same} else 'other' end",
+        columns,
+        origin=column.origin,
+    )
 
 
 def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:

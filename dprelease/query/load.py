@@ -17,7 +17,7 @@ from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
-from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.declaration_file import DeclarationFile, must_be
 from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
 from dprelease.schema.paths import project_root
@@ -113,6 +113,7 @@ def schema_from_dict(
 
 def _build(document: Document, folder: Path, root: Path) -> Schema:
     marks = document.marks
+    must_be("schema/1", document.data, marks)
     model = checked(SchemaModel, document.data, marks)
     file = DeclarationFile(marks, folder, root)
     columns = with_derived({name: read_column(file, name, c) for name, c in model.columns.items()})

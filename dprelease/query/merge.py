@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.errors import ConfigError, PlanError
 from dprelease.numeric import exact, plain
-from dprelease.query.arguments import condition_of, find_column, syntax_of, syntaxes
+from dprelease.query.arguments import condition_of, syntax_of, syntaxes
+from dprelease.query.keys import unfit_key
 from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
-from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
@@ -263,15 +263,9 @@ class _Merge:
 
     def _keys(self, by: list[str], statistics: tuple[StatisticSpec, ...]) -> None:
         for i, name in enumerate(by):
-            column = find_column(self.schema, name, self.at("by", i))
-            if column.kind not in (Kind.category, Kind.boolean):
-                self._fail(
-                    f"cannot group by `{name}`: it is of kind {column.kind}",
-                    "by",
-                    i,
-                    fix=f"declare `{name}` as a category with its public `values`",
-                    code="DPR136",
-                )
+            unfit = unfit_key(self.schema, name, levels=False)
+            if unfit is not None:
+                self._fail(unfit[0], "by", i, fix=unfit[1], code=unfit[2])
             if name in by[:i]:
                 self._fail(f"`{name}` appears twice in `by`", "by", i, fix=None, code="DPR136")
         for statistic in statistics:

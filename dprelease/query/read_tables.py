@@ -13,10 +13,9 @@ from typing import Any, NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact, plain
+from dprelease.query.keys import unfit_key
 from dprelease.query.read_detail import detail_spec
 from dprelease.query.statistic import parse_statistics
-from dprelease.schema.column import Kind
-from dprelease.schema.naming import nearest
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import StatisticSpec, TableSchema, TableSpec, TotalSpec
 from dprelease.schema.table_models import TableModel, TotalModel
@@ -110,29 +109,9 @@ class TableReader:
         )
 
     def _key(self, i: int, j: int, name: str, by: tuple[str, ...]) -> None:
-        levels = [level for h in self.schema.hierarchies.values() for level in h.levels]
-        column = self.schema.columns.get(name)
-        if column is None and name not in levels:
-            near = nearest(name, (*self.schema.columns, *levels))
-            self._fail(
-                "tables",
-                i,
-                "by",
-                j,
-                f"unknown column or level `{name}`",
-                f"did you mean `{near}`?" if near else "declare it in `columns` or `hierarchies`",
-                code="DPR122",
-            )
-        if column is not None and column.kind not in (Kind.category, Kind.boolean):
-            self._fail(
-                "tables",
-                i,
-                "by",
-                j,
-                f"cannot group by `{name}`: it is of kind {column.kind}",
-                f"declare `{name}` as a category with its public `values`",
-                code="DPR136",
-            )
+        unfit = unfit_key(self.schema, name, levels=True)
+        if unfit is not None:
+            self._fail("tables", i, "by", j, unfit[0], unfit[1], code=unfit[2])
         if name in by[:j]:
             self._fail(
                 "tables", i, "by", j, f"`{name}` appears twice in `by`", "keep one", code="DPR136"

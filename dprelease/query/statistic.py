@@ -13,7 +13,7 @@ from typing import NoReturn
 from dprelease.errors import ConfigError
 from dprelease.patience import tick
 from dprelease.query.arguments import syntax_of, syntaxes
-from dprelease.query.statistic_options import OPTIONS, Options
+from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.naming import nearest, plain_letters
 from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
@@ -122,10 +122,13 @@ def _from_mapping(
             if _open_brackets(name) > 0:
                 _comma_split([name, "…"], lines.get(name, origin))
             near = nearest(name, OPTIONS)
+            guess = f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}"
             raise ConfigError(
                 f"unknown key `{name}`",
                 where=lines.get(name, origin),
-                fix=f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}",
+                fix=f"it is part of the domain: `domain: {{{name}: {str(item[key])[:60]}}}`"
+                if name in DOMAIN
+                else guess,
                 code="DPR110",
             )
     if not isinstance(text, str):

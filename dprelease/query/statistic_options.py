@@ -17,7 +17,7 @@ from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
 
-__all__ = ["MAX_NOTE", "OPTIONS", "Options"]
+__all__ = ["DOMAIN", "MAX_NOTE", "OPTIONS", "Options"]
 
 OPTIONS = (
     "statistic",
@@ -37,6 +37,8 @@ OPTIONS = (
     "winsorize",
     "weighted_by",
 )
+DOMAIN = ("range", "forbidden", "step")
+"""The keys of the option `domain`."""
 MAX_NOTE = 500
 MAX_TITLE = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -240,9 +242,9 @@ class Options:
         if not isinstance(value, Mapping):
             self._fail("domain", "`domain` is a mapping", "`domain: {range: [0, 100]}`")
         for key in value:
-            if key not in ("range", "forbidden", "step"):
-                near = nearest(str(key), ("range", "forbidden", "step"))
-                fix = f"did you mean `{near}`?" if near else "known keys: range, forbidden, step"
+            if key not in DOMAIN:
+                near = nearest(str(key), DOMAIN)
+                fix = f"did you mean `{near}`?" if near else f"known keys: {', '.join(DOMAIN)}"
                 raise ConfigError(
                     f"unknown key `{key}`",
                     where=self.lines.get("domain", self.origin),

@@ -20,7 +20,7 @@ _PATTERN = r"""(?P<space>\s+)
     |(?P<text>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")+")
     |(?P<word>[^\W\d]\w*)
-    |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;])"""
+    |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;&|~])"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class TokenReader:
                 why=f"{wanted or 'a value'} is missing",
                 fix="complete it, or check its parentheses",
             )
-        swaps = {"&&": "and", "||": "or", "!": "not"}
+        swaps = {"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not", "~": "not"}
         if token.text in swaps:
             self.fail(
                 f"`{token.text}` is not an operator here", token, fix=f"write `{swaps[token.text]}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -10,7 +11,7 @@ from dprelease.errors import ConfigError
 from dprelease.schema.paths import confined
 from dprelease.schema.yaml_marks import Marks
 
-__all__ = ["DeclarationFile"]
+__all__ = ["DeclarationFile", "must_be"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,27 @@ class DeclarationFile:
     def path(self, text: str, *place: str | int) -> Path:
         """Return the path that stands at a key, absolute; ConfigError if it leaves the project."""
         return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
+
+
+_KINDS = {
+    "schema/1": ("a schema", "`dprelease schema check {0}`; a pipeline names it as `schema: {0}`"),
+    "pipeline/1": ("a pipeline", "`dprelease plan {0}` checks a pipeline and its schema"),
+}
+
+
+def must_be(kind: str, data: Mapping[str, object], marks: Marks) -> None:
+    """Refuse a file that says it is of the other kind; ConfigError DPR112.
+
+    Args:
+        kind: `schema/1` or `pipeline/1`.
+    """
+    said = data.get("dprelease")
+    if not isinstance(said, str) or said == kind or said not in _KINDS:
+        return
+    what, instead = _KINDS[said]
+    raise ConfigError(
+        f"this file is {what}, not {_KINDS[kind][0]}",
+        where=marks.at("dprelease"),
+        fix=instead.format(marks.at().rpartition(":")[0]),
+        code="DPR112",
+    )

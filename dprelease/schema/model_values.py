@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     BaseModel,
@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, exact
 from dprelease.schema.naming import nearest
+from dprelease.schema.synonyms import meant
 from dprelease.schema.yaml_marks import Ambiguous
 
 __all__ = [
@@ -59,6 +60,8 @@ class Strict(BaseModel):
     """Base: unknown keys are errors that name the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    words: ClassVar[Mapping[str, str]] = {}
+    """Other programs' words for keys."""
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +71,7 @@ class Strict(BaseModel):
         known = cls._keys()
         for key in value:
             if key not in known:
-                near = nearest(str(key), known)
+                near = meant(str(key), cls.words) or nearest(str(key), known)
                 raise fault(
                     "DPR110",
                     f"unknown key `{key}`",

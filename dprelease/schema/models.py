@@ -29,6 +29,7 @@ from dprelease.schema.model_values import (
     list_or_none,
     listed,
 )
+from dprelease.schema.synonyms import UNITS
 from dprelease.schema.table_models import HierarchyModel, TableModel, TotalModel
 
 __all__ = [
@@ -130,6 +131,8 @@ class ColumnModel(Strict):
 
 class UserModel(Strict):
     """All rows of one person, or those of one interval, are protected together."""
+
+    words = UNITS
 
     user: Text = Field(description="The column that identifies a person.")
     per: Every | None = Field(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dprelease.schema.column import Kind
 
-__all__ = ["KINDS", "STATISTICS", "meant"]
+__all__ = ["KINDS", "STATISTICS", "UNITS", "meant"]
 
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -47,6 +47,11 @@ STATISTICS: Mapping[str, str] = {
     "minimum": "min",
     "maximum": "max",
 }
+
+UNITS: Mapping[str, str] = dict.fromkeys(
+    ("person", "people", "patient", "customer", "client", "individual", "subject", "id", "column"),
+    "user",
+)
 
 
 def meant(word: str, known: Mapping[str, str]) -> str | None:

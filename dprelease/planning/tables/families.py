@@ -260,7 +260,7 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
             f"{first.text} adds up in steps of {plain(min(step_sizes))}, not of {plain(min(s for s in steps if s))}",
             where=first.origin,
             why="every cell is an exact sum of the rows' steps",
-            fix="leave the statistic's `step` out, or declare it for the column",
+            fix="leave `step` out of the statistic's `domain`, or declare it for the column",
             code="DPR292",
         )
     widened = _widened(query, members, finest)

@@ -1,0 +1,383 @@
+"""What an error tells a user to do, done to the letter: the fix of each refusal at the doors works."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dprelease as dp
+from dprelease.cli import app
+from dprelease.errors import DpreleaseError
+from dprelease.schema.naming import nearest
+
+FRAME = pd.DataFrame(
+    {
+        "k": ["a", "b"] * 6,
+        "x": [1.0, 3.0] * 6,
+        "m": range(1, 13),
+        "at": pd.date_range("2024-01-02", periods=12, freq="MS"),
+        "who": [str(i) for i in range(12)],
+    }
+)
+COLUMNS: dict[str, Any] = {
+    "k": {"kind": "category", "values": ["a", "b"]},
+    "x": {"kind": "number", "range": [0, 10], "step": 1},
+    "m": {"kind": "integer", "range": [1, 12]},
+    "at": {"kind": "timestamp"},
+    "who": {"kind": "identifier"},
+}
+
+
+def declared(release: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    columns = {**COLUMNS, **more.pop("columns", {})}
+    return {
+        "dprelease": "schema/1",
+        "name": "t",
+        "unit": "row",
+        "adjacency": "add_remove",
+        "rows": {"max": 100, "expected": 12},
+        "columns": columns,
+        "release": {"epsilon": 60, "statistics": ["sum(x)"], **(release or {})},
+        **more,
+    }
+
+
+def refused(act: Any, code: str) -> DpreleaseError:
+    with pytest.raises(DpreleaseError) as caught:
+        act()
+    assert caught.value.code == code, caught.value
+    return caught.value
+
+
+def values(data: Any, schema: dict[str, Any], **more: Any) -> list[Any]:
+    return [int(v) for v in dp.release(data, schema, **more).table["value"].to_pylist()]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return dp.create_ledger(tmp_path / "l.db", declared(), epsilon=1000)
+
+
+# --- names of a ledger's entries
+
+
+@pytest.mark.parametrize("name", ["period", "dataset"])
+def test_an_empty_name_is_refused_and_nothing_is_spent(ledger: Path, name: str) -> None:
+    error = refused(lambda: dp.release(FRAME, declared(), ledger=ledger, **{name: ""}), "DPR150")
+    assert "its text is empty" in error.what
+    refused(lambda: dp.create_ledger(ledger, declared(), epsilon=1000, dataset=""), "DPR150")
+    assert "60 of 1000 spent" in str(dp.release(FRAME, declared(), ledger=ledger).receipt)
+
+
+def test_without_a_period_there_is_one_entry_and_an_empty_text_is_not_it(ledger: Path) -> None:
+    dp.release(FRAME, declared(), ledger=ledger)
+    refused(lambda: dp.release(FRAME, declared(), ledger=ledger, period=""), "DPR150")
+    timed = declared(time={"column": "at", "timezone": "UTC", "immutable": True})
+    refused(lambda: dp.plan(timed, during=""), "DPR640")
+
+
+@pytest.mark.parametrize("value", [2024, pd.Period("2024-01"), pd.Period("2024-01-02", "D")])
+def test_a_period_that_is_no_text_is_written_as_the_fix_says(ledger: Path, value: Any) -> None:
+    error = refused(lambda: dp.release(FRAME, declared(), ledger=ledger, period=value), "DPR150")
+    [text] = re.findall(r'in quotes: "(.*)"', error.fix or "")
+    assert dp.release(FRAME, declared(), ledger=ledger, period=text).receipt
+    timed = declared(time={"column": "at", "timezone": "UTC", "immutable": True})
+    error = refused(lambda: dp.plan(timed, during=value), "DPR640")
+    [text] = re.findall(r'in quotes: "(.*)"', error.fix or "")
+    assert dp.plan(timed, during=text).hash
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_path_is_refused_as_one(name: str) -> None:
+    for act in (
+        lambda: dp.plan(name),
+        lambda: dp.release(FRAME, declared(), ledger=name),
+        lambda: dp.create_ledger(name, declared(), epsilon=1),
+        lambda: dp.read(name),
+        lambda: dp.verify(name),
+        lambda: dp.run(name),
+    ):
+        assert "an empty text" in refused(act, "DPR642").what
+
+
+# --- what the statement asks for
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ("x > 1 & k = 'b'", 6),
+        ("x > 1 && k = 'b'", 6),
+        ("x > 1 | k = 'a'", 12),
+        ("x > 1 || k = 'a'", 12),
+        ("~(x > 1)", 6),
+        ("! (x > 1)", 6),
+    ],
+)
+def test_the_word_that_the_fix_names_stands_for_the_operator(where: str, count: int) -> None:
+    error = refused(lambda: dp.plan(declared(), where=where), "DPR120")
+    [word] = re.findall(r"write `(\w+)`", error.fix or "")
+    [sign] = re.findall(r"^`(\S+)` is not an operator", error.what)
+    mended = where.replace(sign, f" {word} ")
+    assert values(FRAME, declared({"statistics": ["count"], "where": mended})) == [count]
+
+
+def test_pandas_form_of_statistics_is_taken() -> None:
+    asked: Any = {"x": ["sum", "mean"], "m": "max"}
+    assert (
+        dp.plan(declared(), statistics=asked).hash
+        == dp.plan(declared(), statistics=["sum(x)", "mean(x)", "max(m)"]).hash
+    )
+    assert FRAME.dp.release(declared(), statistics={"x": "sum"}).table["value"].to_pylist() == [24]
+
+
+@pytest.mark.parametrize("key", ["step", "range"])
+def test_a_key_of_the_domain_is_put_into_it(key: str) -> None:
+    value: Any = {"step": 5, "range": [0, 100]}[key]
+    item = {"statistic": "count", key: value}
+    error = refused(lambda: dp.plan(declared({"statistics": [item]})), "DPR110")
+    [option] = re.findall(r"`(domain: .*)`", error.fix or "")
+    mended = {"statistic": "count", **yaml.safe_load(option)}
+    assert dp.plan(declared({"statistics": [mended]})).statistics[0].domain is not None
+
+
+def test_the_key_that_a_fix_for_tables_names_is_one() -> None:
+    tables = [
+        {"name": "all", "by": [], "statistics": [{"statistic": "sum(x)", "domain": {"step": 5}}]},
+        {"name": "k", "by": ["k"], "statistics": ["sum(x)"]},
+    ]
+    error = refused(lambda: dp.plan(declared(), tables=tables), "DPR292")
+    assert "leave `step` out of the statistic's `domain`" in (error.fix or "")
+    tables[0]["statistics"] = ["sum(x)"]
+    assert dp.plan(declared(), tables=tables).hash
+
+
+# --- keys
+
+
+@pytest.mark.parametrize("name", ["m", "at", "month(at)", "month"])
+def test_the_line_for_a_key_works_as_it_stands(name: str) -> None:
+    columns = {"month": {"kind": "integer", "from": "month(at)", "range": [1, 12]}}
+    schema = declared({"by": [name], "statistics": ["count"]}, columns=columns)
+    error = refused(lambda: dp.plan(schema), "DPR122" if "(" in name else "DPR136")
+    [line] = re.findall(r"declare `(.*)` with all", error.fix or "")
+    [(key, column)] = yaml.safe_load(f"{{{line}}}").items()
+    columns = {**columns, key: column}
+    mended = declared({"by": [key], "statistics": ["count"]}, columns=columns)
+    assert values(FRAME, mended) == [1] * 12
+
+
+def test_a_number_outside_its_declared_keys_is_other_and_none_is_null() -> None:
+    key = {"kind": "category", "from": "m - 1", "values": [0, 3], "other": {"as": "more"}}
+    frame = FRAME.assign(m=[1, 4, 9, None, 4, 1, 1, 1, 1, 1, 1, 1])
+    schema = declared({"by": ["key"], "statistics": ["count"]}, columns={"key": key})
+    assert values(frame, schema) == [8, 2, 1]
+    null: dict[str, Any] = {**key, "nulls": {"as": "none"}}
+    schema = declared({"by": ["key"], "statistics": ["count"]}, columns={"key": null})
+    assert values(frame, schema) == [8, 2, 1, 1]
+
+
+def test_a_level_of_a_hierarchy_is_asked_for_in_tables() -> None:
+    place = {"place": {"levels": ["region", "k"], "keys": [["north", "a"], ["south", "b"]]}}
+    error = refused(lambda: dp.plan(declared({"by": ["region"]}, hierarchies=place)), "DPR122")
+    [line] = re.findall(r"`tables: (.*)`", error.fix or "")
+    tables = yaml.safe_load(line.replace("…", '"sum(x)"'))
+    assert [s.name for s in dp.plan(declared(hierarchies=place), tables=tables).statistics]
+
+
+@pytest.mark.parametrize("word", ["person", "patient", "customer", "id"])
+def test_a_unit_in_other_words_is_told_the_key(word: str) -> None:
+    unit = {word: "who", "max_groups": 1, "max_rows_per_group": 1}
+    error = refused(lambda: dp.plan(declared(unit=unit)), "DPR110")
+    [key] = re.findall(r"did you mean `(\w+)`", error.fix or "")
+    assert dp.plan(declared(unit={key: "who", "max_groups": 1, "max_rows_per_group": 1})).hash
+
+
+# --- frames
+
+
+@pytest.mark.parametrize(("name", "stored"), [("AGE", "age"), ("Id", "ID"), ("k2", "K2")])
+def test_a_column_in_another_case_is_named(name: str, stored: str) -> None:
+    schema = declared({"statistics": [f"sum({name})"]}, columns={name: COLUMNS["x"]})
+    error = refused(lambda: dp.release(FRAME.rename(columns={"x": stored}), schema), "DPR503")
+    assert f"did you mean {stored!r}" in (error.fix or "")
+    assert nearest(name, [stored]) == stored
+
+
+def _followed(frame: pd.DataFrame, error: DpreleaseError) -> pd.DataFrame:
+    """Run the Python that a fix holds."""
+    said = error.fix or ""
+    [code] = re.findall(r"(frame\.columns = .*), and declare|pass (frame\.\S+\(\))", said)
+    there = {"frame": frame.copy()}
+    if code[0]:
+        exec(code[0], there)
+        return there["frame"]
+    return eval(code[1], there)
+
+
+def test_an_index_several_levels_and_numbers_as_labels_are_named() -> None:
+    error = refused(lambda: dp.release(FRAME.set_index("x"), declared()), "DPR503")
+    assert values(_followed(FRAME.set_index("x"), error), declared()) == [24]
+
+    deep = FRAME[["k", "x"]].set_axis(
+        pd.MultiIndex.from_tuples([("a", "k"), ("b", "x")]), axis="columns"
+    )
+    error = refused(lambda: dp.release(deep, declared()), "DPR503")
+    schema = declared({"statistics": ["sum(b_x)"]}, columns={"b_x": COLUMNS["x"]})
+    assert values(_followed(deep, error), schema) == [24]
+
+    plain = pd.DataFrame(np.ones((4, 2)))
+    schema = declared({"statistics": ['sum("1")']}, columns={"1": COLUMNS["x"]})
+    error = refused(lambda: dp.release(plain, schema), "DPR503")
+    assert values(_followed(plain, error), schema) == [4]
+
+
+@pytest.mark.parametrize("door", ["argument", "accessor"])
+def test_a_column_or_a_groupby_is_told_to_pass_its_frame(door: str) -> None:
+    for part in (FRAME["x"], FRAME.groupby("k")):
+        error = refused(
+            (lambda: part.dp.release(declared()))  # noqa: B023
+            if door == "accessor"
+            else (lambda: dp.release(part, declared())),  # noqa: B023
+            "DPR500",
+        )
+        assert "pass the DataFrame that it comes from" in (error.fix or "")
+        assert not hasattr(part.dp, "_repr_html_")
+        assert not hasattr(part.dp, "no_such_method")
+    assert values(FRAME, declared({"statistics": ["count"]}), by=["k"]) == [6, 6]
+
+
+def test_an_array_of_one_number_is_that_number() -> None:
+    assert dp.plan(declared(), epsilon=np.array(2.0)).hash == dp.plan(declared(), epsilon=2).hash
+    refused(lambda: dp.plan(declared(), epsilon=np.array([2.0])), "DPR113")  # type: ignore[arg-type]
+
+
+# --- the ledger's place
+
+
+def test_each_place_that_is_no_ledger_has_words_of_its_own(tmp_path: Path, ledger: Path) -> None:
+    link, empty, other, text = (
+        tmp_path / n for n in ("link.db", "empty.db", "other.db", "notes.txt")
+    )
+    link.symlink_to(ledger)
+    empty.touch()
+    text.write_text("not a ledger" * 20)
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE t (x)")
+    db.commit()
+    db.close()
+    before = other.read_bytes()
+
+    def opened(place: Path) -> DpreleaseError:
+        return refused(lambda: dp.release(FRAME, declared(), ledger=place, period="p"), "DPR403")
+
+    assert opened(tmp_path).what.endswith("is a folder")
+    assert opened(text).what.endswith("is a file of another kind")
+    assert opened(other).what.endswith("is a database of another program")
+    assert other.read_bytes() == before
+    for place in (link, empty, tmp_path, other, text):
+        refused(lambda: dp.create_ledger(place, declared(), epsilon=1), "DPR403")  # noqa: B023
+
+    error = opened(link)
+    [named] = re.findall(r"name the file itself: (.*)", error.fix or "")
+    assert dp.release(FRAME, declared(), ledger=named, period="p").receipt
+    assert opened(empty).what.endswith("is an empty file")
+    empty.unlink()  # "if none ever was, remove the file, then `dprelease ledger init`"
+    assert dp.create_ledger(empty, declared(), epsilon=100).is_file()
+    assert dp.release(FRAME, declared(), ledger=empty, period="p").receipt
+
+
+def test_another_plan_under_one_key_is_told_line_by_line(tmp_path: Path, ledger: Path) -> None:
+    first = dp.release(FRAME, declared(), ledger=ledger, period="p")
+    error = refused(
+        lambda: dp.release(FRAME, declared(), ledger=ledger, period="p", epsilon=2), "DPR410"
+    )
+    assert "recorded" in (error.why or "")  # nothing is published: two hashes are all that is known
+    folder = first.publish(tmp_path / "public")
+    error = refused(
+        lambda: dp.release(
+            FRAME, declared(), ledger=ledger, period="p", epsilon=2, where="x > 1", by=["k"]
+        ),
+        "DPR410",
+    )
+    lines = [line.strip() for line in (error.why or "").splitlines()]
+    assert sorted(lines[1:]) == [
+        "release.by: not recorded, asked k",
+        "release.epsilon: recorded 60, asked 2",
+        "release.where: not recorded, asked x > 1",
+    ]
+    # "record a correction: `dprelease supersede FOLDER --by OTHER …`"
+    other = dp.release(FRAME, declared(), ledger=ledger, period="p2", epsilon=2)
+    newer = other.publish(tmp_path / "public")
+    done = CliRunner().invoke(
+        app, ["supersede", str(folder), "--by", str(newer), "--reason", "wrong epsilon"]
+    )
+    assert done.exit_code == 0, done.output
+
+
+# --- files
+
+
+def _project(folder: Path) -> Path:
+    """A pipeline whose files lie in sibling folders, and nothing that marks a root."""
+    for name in ("pipelines", "schemas", "data"):
+        (folder / name).mkdir()
+    FRAME[["k", "x"]].to_csv(folder / "data" / "t.csv", index=False)
+    schema = {**declared(), "columns": {n: COLUMNS[n] for n in ("k", "x")}}
+    (folder / "schemas" / "t.yaml").write_text(yaml.safe_dump(schema))
+    path = folder / "pipelines" / "p.yaml"
+    path.write_text(
+        "dprelease: pipeline/1\nname: p\nsource: {csv: ../data/t.csv}\nschema: ../schemas/t.yaml\n"
+        "budget: {ledger: ../ledger.db, dataset: t, epsilon: 60}\npublish: {to: ../public}\n"
+    )
+    return path
+
+
+def test_a_project_without_a_mark_lies_below_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    said = run.invoke(app, ["plan", "pipelines/p.yaml"])
+    assert said.exit_code == 0, said.output
+    assert said.stderr.count("project root:") == 1
+    for command in (["ledger", "init"], ["run"]):
+        done = run.invoke(app, [*command, "pipelines/p.yaml"])
+        assert done.exit_code == 0, done.output
+    assert run.invoke(app, ["verify", "public/p/once"]).exit_code == 0
+
+    monkeypatch.chdir(tmp_path / "pipelines")  # `..` lies outside: the fix says where to start
+    said = run.invoke(app, ["plan", "p.yaml"])
+    assert (said.exit_code, "DPR116" in said.output) == (2, True)
+    assert "start from the folder that holds all files" in said.output.replace("\n", " ")
+    (tmp_path / ".dprelease").mkdir()  # the other way out
+    assert run.invoke(app, ["plan", "p.yaml"]).exit_code == 0
+    shutil.rmtree(tmp_path / ".dprelease")
+    monkeypatch.chdir("/")  # the whole machine is no project
+    assert run.invoke(app, ["plan", str(tmp_path / "pipelines" / "p.yaml")]).exit_code == 2
+
+
+def test_a_file_of_the_other_kind_is_told_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    said = run.invoke(app, ["schema", "check", "pipelines/p.yaml"])
+    assert (said.exit_code, "this file is a pipeline, not a schema" in said.output) == (2, True)
+    [command] = re.findall(r"`dprelease (plan .*?)`", said.output)
+    assert run.invoke(app, command.split()).exit_code == 0
+    said = run.invoke(app, ["plan", "schemas/t.yaml"])
+    assert (said.exit_code, "this file is a schema, not a pipeline" in said.output) == (2, True)
+    [command] = re.findall(r"`dprelease (schema check .*?)`", said.output)
+    assert run.invoke(app, command.split()).exit_code == 0
