@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification import verify
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "Accessor",

@@ -7,7 +7,7 @@
     files     every byte, written by the code that writes releases
 
 Nothing else of a manifest is read: no derived part, and no field that could make a step gentler.
-Of `software`, texts of bounded length are repeated, and nothing depends on them.
+Of `software`, texts of bounded length are repeated, and nothing here depends on them.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ __all__ = [
     "interval_day",
     "intervals_met",
     "known_every",
+    "names_a_period",
     "parse_period",
     "period_id",
     "row_window",
@@ -107,6 +108,11 @@ def known_every(value: object) -> Every:
             code="DPR640",
         )
     return value  # type: ignore[return-value]
+
+
+def names_a_period(text: str) -> bool:
+    """Return whether `text` is written as a day, week, month, quarter or year is."""
+    return any(re.fullmatch(form, text, re.ASCII) for form, _ in _FORMS.values())
 
 
 def every_of(text: str) -> Every:

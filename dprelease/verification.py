@@ -23,23 +23,23 @@ cannot be checked from outside is in `UNKNOWN`, and said with every answer.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from dprelease import __version__
 from dprelease.budget.connection import Place
-from dprelease.budget.ledger import Anchor, Key, Ledger
-from dprelease.budget.person import PersonLoss, person_at
+from dprelease.cited_entry import against_ledger
 from dprelease.codec import encode
 from dprelease.comparison import (
     Listing,
     as_published,
     differences,
-    holds,
     listing,
     paths_apart,
     read_file,
@@ -48,8 +48,6 @@ from dprelease.derivation import Derivation, missing_packages
 from dprelease.errors import ConfigError, DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
-from dprelease.formats.over_time import ledger_over_time
-from dprelease.formats.public_words import public_words
 from dprelease.given import given_path
 from dprelease.numeric import counted
 from dprelease.patience import within
@@ -69,8 +67,14 @@ UNKNOWN = (
     "that ranges, groups and guesses were declared without a look at the data",
     "that no other ledger exists for these people",
     "that the publisher did not draw several times and keep one draw",
+    "what the publisher states in words: titles, names, `software`, days of publication and schedule",
 )
 """What no folder can show."""
+
+_OF_TODAY = frozenset({"status", "ledger"})
+"""Checks whose answer no other version changes."""
+
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,2}[a-z0-9.]{0,12}", re.ASCII)
 
 _MOST_SAID = 1000
 """Bytes of UTF-8 that all details have together: an answer, its fixed words counted, takes at most 2 kB."""
@@ -104,10 +108,16 @@ class Verification:
     """All checks of one folder; `ok` exactly if none of them failed.
 
     What was not looked at (`not_checked`) is said, and does not fail: a folder alone holds no ledger.
+
+    Attributes:
+        of: which release it is, by its manifest, whatever the folder is called.
+        made_by: the version that made it, as it states, where that is not this one.
     """
 
     folder: str
     checks: tuple[Check, ...]
+    of: str = ""
+    made_by: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -120,16 +130,35 @@ class Verification:
     @property
     def summary(self) -> str:
         """The result in one line."""
+        if self.needs is not None:
+            return (
+                f"not verified by dprelease {__version__}. The folder states that {self.needs} made it:"
+                " only that version makes it again to the byte, so verify it with that one"
+            )
         if not self.ok:
             return "NOT verified"
         left = ", ".join(self.not_checked)
-        return f"verified under the rules of {VERSION}" + (f"; not checked: {left}" if left else "")
+        said = f"verified under the rules of {VERSION}: {self.of}"
+        return said + (f"; not checked: {left}" if left else "")
+
+    @property
+    def needs(self) -> str | None:
+        """What may verify a folder that this version does not make again; None where nothing else would.
+
+        It is the folder's own word, and no answer: the folder is not verified.
+        """
+        failed = {check.name for check in self.checks if check.ok is False}
+        if self.made_by is None or not failed or failed <= _OF_TODAY:
+            return None
+        return f"dprelease {self.made_by}"
 
     def to_json(self) -> dict[str, Any]:
         return {
             "folder": self.folder,
             "ok": self.ok,
+            "of": self.of,
             "rules": VERSION,
+            "needs": self.needs,
             "checks": [encode(check) for check in self.checks],
             "not_checked": list(self.not_checked),
             "unknown": list(UNKNOWN),
@@ -185,8 +214,9 @@ def examined(
     if ledger is None:
         checks.append(Check("ledger", None, _not_asked(manifest)))
     else:
-        checks.append(_guarded("ledger", lambda: _ledger(path, found, made, ledger)))
-    return Verification(str(path), _within(checks)), made
+        checks.append(_guarded("ledger", lambda: against_ledger(path, found, made, ledger)))
+    answer = Verification(str(path), _within(checks), _of(path, manifest), _maker(manifest))
+    return answer, made
 
 
 def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Table], str]:
@@ -241,6 +271,24 @@ def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
     return Check(name, ok, printable(detail))
 
 
+def _of(path: Path, manifest: Mapping[str, Any]) -> str:
+    """Return which release a folder holds; also what the folder is called, if that is something else."""
+    pipeline, period = manifest.get("pipeline"), manifest.get("period")
+    if not (isinstance(pipeline, str) and isinstance(period, str)):
+        return "a release without a ledger"
+    said, name = f"{period} of {pipeline}", path.resolve().name
+    other = "" if name == period else f" (the folder is called {name})"
+    return printable(shortened(f"{said}{other}", 200))
+
+
+def _maker(manifest: Mapping[str, Any]) -> str | None:
+    """Return the other version that the manifest names."""
+    said = manifest.get("software")
+    named = said.get("dprelease") if isinstance(said, Mapping) else None
+    known = isinstance(named, str) and _VERSION.fullmatch(named) is not None
+    return str(named) if known and named != __version__ else None
+
+
 def _within(checks: Sequence[Check]) -> tuple[Check, ...]:
     """Return the checks with the longest details shortened, so that the whole answer stays short."""
     sizes = [len(c.detail.encode()) for c in checks]
@@ -260,6 +308,12 @@ def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
     query = made.query
     calendar = query.calendar
     when = "" if calendar is None else f", {calendar.every} {calendar.name}"
+    published, tomorrow = manifest["receipt"]["published"], datetime.now(UTC) + timedelta(days=1)
+    if published is not None and published > tomorrow.date().isoformat():
+        return (
+            False,
+            f"it was published on {published[:10]}, by its own words, which is yet to come",
+        )
     if calendar is not None and calendar.name != manifest["receipt"]["period"]:
         return False, f"it asks for {calendar.name}, and the receipt is of another period"
     return True, f"schema {query.schema.name}, {counted(len(query.statistics), 'statistic')}{when}"
@@ -322,75 +376,3 @@ def _not_asked(manifest: Mapping[str, Any]) -> str:
         )
     except _FAULTS:
         return "not checked: none was given"
-
-
-def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) -> tuple[bool, str]:
-    book = Ledger.open(place)
-    manifest = made.manifest
-    cited = manifest["ledger"]
-    if cited is None:
-        return False, "the release cites no ledger"
-    anchor = Anchor(cited["ledger_id"], cited["seq"], cited["head_hash"])
-    if not book.anchor_ok(anchor):
-        return False, f"the ledger does not have the cited head at entry {anchor.seq}"
-    # A debit made again by `reconcile` stands elsewhere in the chain and names where it was.
-    entry = next((e for e in book.entries() if anchor in (e.anchor, e.origin)), None)
-    if entry is None or entry.entry.plan_hash != manifest["plan_hash"]:
-        return False, f"entry {anchor.seq} debits another plan"
-    key = entry.entry.key
-    if (key.dataset, key.pipeline, key.period) != tuple(
-        manifest[name] for name in ("dataset", "pipeline", "period")
-    ):
-        return False, f"entry {anchor.seq} is of {key}"
-    if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:
-        return False, f"entry {anchor.seq} says otherwise whether the period was over"
-    if entry.anchor == anchor and entry.approval != made.receipt.approval:
-        return False, f"entry {anchor.seq} says otherwise whether it was approved"
-    stated = manifest["budget"]
-    if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):
-        return False, f"the budget as of entry {anchor.seq} is another one"
-    # A restored ledger may know the debit without the bytes (`reconcile`): then by the manifest's hash,
-    # which holds its budget and what it says of whole persons.
-    adopted = book.adopted_manifest(key)
-    if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():
-        return False, f"the manifest is not the one that was reconciled under entry {anchor.seq}"
-    committed = book.files(key)
-    if committed is not None and (
-        set(committed) != set(found)
-        or not all(holds(path / name, found[name], data) for name, data in committed.items())
-    ):
-        return False, f"the folder does not hold the bytes committed under entry {anchor.seq}"
-    report = book.verify()
-    if not report.ok:
-        return False, "; ".join(report.problems[:3])
-    said = ledger_over_time(book, key.dataset, public_words(manifest))
-    return (
-        True,
-        f"entry {anchor.seq} debits this plan; {counted(report.entries, 'debit')}, chain intact; {said}",
-    )
-
-
-def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
-    """Return whether the dataset had this budget at the entry: totals and deltas only rise."""
-    now = book.budget(key.dataset)
-    delta = Fraction(stated["delta"])
-    by_rho = book.composition(key.dataset) == "zcdp"
-    return (
-        stated["composition"] == book.composition(key.dataset)
-        and Fraction(stated["spent"]) == book.spent_at(key.dataset, anchor.seq, delta)
-        and Fraction(stated["total"]) <= now.epsilon
-        and (
-            delta <= now.delta if by_rho else delta == book.spent_delta_at(key.dataset, anchor.seq)
-        )
-        and _person_stated(book, anchor, key, stated, delta)
-    )
-
-
-def _person_stated(
-    book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any], delta: Fraction | None
-) -> bool:
-    """Return whether a whole person had lost what is stated, at the entry."""
-    if "person" not in stated:
-        return True
-    found = person_at(book, key.dataset, anchor.seq, delta)
-    return bool(stated["person"] == encode(found, PersonLoss | None))

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pyarrow as pa
@@ -347,9 +348,11 @@ def test_a_receipt_is_not_checked_without_its_ledger_and_that_is_said(published)
     assert (alone.ok, alone.not_checked) == (True, ("ledger",))
     assert "`--ledger FILE` checks it" in alone.checks[-1].detail
     assert alone.to_json()["not_checked"] == ["ledger"]
-    assert alone.summary == "verified under the rules of release/2; not checked: ledger"
+    of = "verified under the rules of release/2: 2026-W46 of clinic_weekly"
+    assert alone.summary == f"{of}; not checked: ledger"
+    assert alone.to_json()["of"] == "2026-W46 of clinic_weekly"
     assert (beside.ok, beside.not_checked) == (True, ())
-    assert beside.summary == "verified under the rules of release/2"
+    assert beside.summary == of
     assert "that the publisher did not draw several times and keep one draw" in str(beside)
 
 
@@ -395,6 +398,104 @@ def test_a_withdrawn_release_does_not_verify_and_only_that_check_says_so(publish
     text = (place / "status.json").read_text().replace("withdraw", "supersede")
     (place / "status.json").write_text(text)
     assert "DPR830" in failed(place / "2026-W46")["status"]
+
+
+@pytest.mark.parametrize("name", ["2026-W47", "2026-11", "final", "latest_of_all"])
+def test_a_copy_under_another_name_in_its_pipeline_s_folder_does_not_verify(
+    published, tmp_path, name
+):
+    """`cp -r 2026-W46 2026-W47`: its numbers would be read as those of another week."""
+    place = tmp_path / "public" / "clinic_weekly"
+    shutil.copytree(published[0], place / "2026-W46")
+    (place / "latest").symlink_to("2026-W46")
+    assert failed(place / "2026-W46") == failed(place / "latest") == {}
+    shutil.copytree(place / "2026-W46", place / name)
+    said = {"status": f"the release is of 2026-W46, and its folder is named {name}"}
+    assert failed(place / name, ledger=published[1]) == said
+    with pytest.raises(VerificationError, match="does not verify: status") as caught:
+        dp.read(place / name)
+    assert "ask the publisher" in caught.value.fix
+
+
+def test_elsewhere_a_copy_may_have_any_name_but_that_of_another_period(published, tmp_path):
+    for name in ("release", "once"):
+        shutil.copytree(published[0], tmp_path / name)
+        of = f"2026-W46 of clinic_weekly (the folder is called {name})"
+        assert verify(tmp_path / name).summary.endswith(f"release/2: {of}; not checked: ledger")
+    for name in ("2026-W47", "2026-11-09", "2026-Q4", "2026"):
+        shutil.copytree(published[0], tmp_path / name)
+        assert list(failed(tmp_path / name)) == ["status"]
+
+
+@pytest.mark.parametrize(("days", "ok"), [(0, True), (1, True), (2, False), (30_000, False)])
+def test_a_release_of_a_day_that_is_yet_to_come_does_not_verify(copy, days, ok):
+    """The clocks of two places may be a day apart, and no more."""
+    manifest = manifest_of(copy)
+    day = (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+    manifest["receipt"]["published"] = manifest["published"] = day
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    for name, data in remade_beside(copy).items():
+        (copy / name).write_bytes(data)
+    said = f"it was published on {day}, by its own words, which is yet to come"
+    assert failed(copy) == ({} if ok else {"request": said})
+
+
+def stating(folder, version):
+    manifest = manifest_of(folder)
+    manifest["software"]["dprelease"] = version
+    (folder / "release.json").write_bytes(manifest_bytes(manifest))
+    return folder
+
+
+def test_software_is_stated_and_proves_nothing(copy):
+    for name, data in remade_beside(stating(copy, "9.9.9")).items():
+        (copy / name).write_bytes(data)
+    result = verify(copy)
+    assert (result.ok, result.needs, result.made_by) == (True, None, "9.9.9")
+    assert "`software`" in str(result).split("no folder can show:")[1]
+
+
+@pytest.mark.parametrize("version", ["0.1.9", "0.2.0", "1.0.0rc1"])
+def test_a_folder_that_this_version_does_not_make_again_is_told_which_one_may(
+    copy, monkeypatch, version
+):
+    """A law that was replaced since: the plan made again is another one."""
+    monkeypatch.setattr(verification, "__version__", "0.3.0")
+
+    def replaced(query, stated):
+        raise VerificationError("the plan was not made from its request", code="DPR805")
+
+    monkeypatch.setattr(derivation, "plan_again", replaced)
+    result = verify(stating(copy, version))
+    assert not result.ok
+    assert result.needs == result.to_json()["needs"] == f"dprelease {version}"
+    assert result.summary == (
+        f"not verified by dprelease 0.3.0. The folder states that dprelease {version} made it: only that"
+        " version makes it again to the byte, so verify it with that one"
+    )
+    assert "NOT verified" not in str(result)
+    with pytest.raises(VerificationError, match=f"verify it with dprelease {version}"):
+        dp.read(copy)
+
+
+@pytest.mark.parametrize(
+    "version", [dp.__version__, "", "0.2.0; rm -rf", "x" * 40, "0" * 90, "२.०.०", None, 2, []]
+)
+def test_what_is_no_other_version_is_never_repeated(copy, version):
+    (stating(copy, version) / "extra").write_bytes(b"")
+    result = verify(copy)
+    assert (result.ok, result.needs, result.summary) == (False, None, "NOT verified")
+
+
+def test_another_version_does_not_explain_a_withdrawal(published, tmp_path):
+    place = tmp_path / "public" / "clinic_weekly"
+    shutil.copytree(published[0], place / "2026-W46")
+    stating(place / "2026-W46", "0.1.9")
+    for name, data in remade_beside(place / "2026-W46").items():
+        (place / "2026-W46" / name).write_bytes(data)
+    withdraw(place / "2026-W46", reason="the source held test rows")
+    result = verify(place / "2026-W46")
+    assert (result.made_by, result.summary) == ("0.1.9", "NOT verified")
 
 
 def test_a_forged_registry_record_is_found(copy):

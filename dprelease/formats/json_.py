@@ -5,7 +5,7 @@ Four parts are given, and all others, and every other file, follow from them (`v
     request    the schema and the release, as the readers of declaration files read them
     draw       the noisy integers, of several tables also the values fitted to them; the laws they were drawn from are chosen in the plan, `plan.blocks`
     receipt    who paid what: key, ledger entry, the budget as of it, the scheduled instant
-    software   what made it; stated, and used for nothing
+    software   what made it; stated, and no check rests on it: `verify` repeats the version that it cannot make again
 
 The derived parts are written for readers: guarantee, plan, verdict, the SHA-256 of every other file.
 Noisy integers and rationals are strings: JSON readers lose integers above 2**53.

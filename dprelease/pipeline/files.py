@@ -12,7 +12,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from dprelease import registry
+from dprelease import __version__, registry
 from dprelease.errors import ConfigError, WithheldError
 from dprelease.formats.format import tables_of
 from dprelease.formats.table_files import table_file
@@ -169,8 +169,9 @@ def _plain_files(made: Mapping[str, object], tables: Iterable[str]) -> bool:
 
 @cache
 def _versions() -> dict[str, str]:
-    names = ("dprelease", "duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
-    return {"python": platform.python_version()} | {n: metadata.version(n) for n in names}
+    names = ("duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
+    own = {"dprelease": __version__, "python": platform.python_version()}
+    return own | {n: metadata.version(n) for n in names}
 
 
 def software() -> dict[str, str]:

@@ -97,11 +97,12 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
     result, made = examined(path)
     if not result.ok:
         failed = [check for check in result.checks if check.ok is False]
+        todo = "ask the publisher" if result.needs is None else f"verify it with {result.needs}"
         raise VerificationError(
             f"{path.name} does not verify: {', '.join(check.name for check in failed)}",
             where=str(path),
             why=failed[0].detail[:300],
-            fix="ask the publisher; `dprelease verify` says more, `verify=False` reads it unchecked",
+            fix=f"{todo}; `dprelease verify` says more, `verify=False` reads it unchecked",
             code="DPR806",
         )
     return Publication(path, made.manifest, made.noised)

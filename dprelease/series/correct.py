@@ -16,6 +16,7 @@ from dprelease.errors import ArgumentError, VerificationError
 from dprelease.formats.json_ import FILE as MANIFEST
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.numeric import counted
+from dprelease.periods import names_a_period
 from dprelease.publish import update_beside
 from dprelease.published_folder import read_folder, record_at
 from dprelease.series.collect import collect
@@ -69,6 +70,8 @@ def supersede(
 def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> tuple[bool, str]:
     """Return whether the release stands, and what the record beside its folder says.
 
+    One that stands under the name of another period, or under another name in its pipeline's folder, does not.
+
     Args:
         folder: the release's folder, its link `latest` included.
         release: SHA-256 of its `release.json`.
@@ -76,7 +79,15 @@ def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> t
     Raises:
         VerificationError: the record is broken (DPR830).
     """
-    beside = folder.resolve().parent / corrections.FILE
+    place = folder.resolve()
+    if place.name != manifest["period"] and (
+        place.parent.name == manifest["pipeline"] or names_a_period(place.name)
+    ):
+        return (
+            False,
+            f"the release is of {manifest['period']}, and its folder is named {place.name}",
+        )
+    beside = place.parent / corrections.FILE
     if not beside.exists() and not beside.is_symlink():
         return True, "no correction is recorded beside the folder"
     entries = corrections.parse(record_at(beside))

@@ -132,7 +132,7 @@ def test_the_manifest_holds_both_figures_and_verify_refuses_others(series, tmp_p
     month = json.loads(read(series, "monthly", "2026-01", "release.json"))
     assert month["guarantee"]["person"] == {"epsilon": "5/2", "delta": "0"}
     book = Ledger.open(series / ".dprelease" / "ledger.db")
-    from dprelease.verification import _person_stated  # the guard, and what it must refuse
+    from dprelease.cited_entry import _person_stated  # the guard, and what it must refuse
 
     cited = manifest["ledger"]
     row = next(r for r in book.entries() if r.anchor.seq == cited["seq"])

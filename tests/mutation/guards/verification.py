@@ -12,13 +12,14 @@ _forged = (
     "tests/security/test_forged_folders.py",
 )
 _verify = partial(Guard, file="verification.py", tests=_forged)
+_cited = partial(Guard, file="cited_entry.py", tests=_forged)
 _derive = partial(Guard, file="derivation.py", tests=_forged)
 _planned = ("tests/planning/test_again.py", "tests/security/test_forged_folders.py")
 _again = partial(Guard, file="planning/again.py", tests=_planned)
 _compare = partial(Guard, file="comparison.py", tests=_forged)
 
 GUARDS = (
-    _verify(
+    _cited(
         "a reconciled debit speaks for any manifest",
         old="    if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():\n",
         new="    if False:\n",
@@ -182,6 +183,23 @@ GUARDS = (
         new="        if False:\n",
     ),
     Guard(
+        "a copy of another period may stand under its name",
+        "series/correct.py",
+        'place.parent.name == manifest["pipeline"] or names_a_period(place.name)',
+        "False",
+        _forged,
+    ),
+    _verify(
+        "a folder chooses a version that clears it",
+        old="        return all(c.ok is not False for c in self.checks)\n",
+        new="        return self.made_by is not None or all(c.ok is not False for c in self.checks)\n",
+    ),
+    _verify(
+        "a release may be of a day that is yet to come",
+        old="    if published is not None and published > tomorrow.date().isoformat():\n",
+        new="    if False:\n",
+    ),
+    Guard(
         "the split may exceed the epsilon",
         "allocation/spend.py",
         '    if method not in (WORDS if delta else ("basic/1",)) or (epsilon and total > epsilon):\n',
@@ -211,16 +229,16 @@ GUARDS = (
     ),
     _verify(
         "an answer may be of any length",
-        old="    return Verification(str(path), _within(checks)), made\n",
-        new="    return Verification(str(path), tuple(checks)), made\n",
+        old="    answer = Verification(str(path), _within(checks), ",
+        new="    answer = Verification(str(path), tuple(checks), ",
     ),
-    _verify(
+    _cited(
         "the ledger may say that the period was over",
         old='if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:',
         new="if False:",
         tests=("tests/pipeline/test_closing.py",),
     ),
-    _verify(
+    _cited(
         "the ledger's budget is not compared",
         old="if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):",
         new="if False:",
