@@ -41,6 +41,7 @@ from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
+from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.schema.unit import describe
@@ -187,9 +188,18 @@ class Derivation:
             protects=describe(plan.adjacency, plan.unit),
             early=self._early(paid["early"]),
             approval=self._approval(paid, None if anchor is None else anchor["seq"]),
+            plan_hash=self.plan_hash,
             **key,
             **(anchor or {}),
         )
+
+    @cached_property
+    def plan_hash(self) -> str:
+        """Return the hash under which the plan was debited: as any version takes it."""
+        named = self.manifest["plan_hash"]
+        if not is_hash_of(named, self.plan.to_json()):
+            raise _refused("the plan is not the one that was hashed")
+        return str(named)
 
     def _approval(self, paid: Mapping[str, Any], seq: int | None) -> int | None:
         """Return the event that approved this request: one before the debit, of the same request."""

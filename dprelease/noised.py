@@ -117,10 +117,9 @@ _MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
 class Receipt:
     """What the release cost and where that is written down.
 
-    `ledger` is None for an unledgered release; then nothing records the spending. `early` is the
-    instant at which the period closes, for a release that was paid for before that. `approval` is the
-    ledger's event that approved it, where it needed one. `over_time` says in words what one unit and a
-    whole person have lost by all releases so far, where losses lie in time.
+    `ledger` is None for an unledgered release; then nothing records the spending. `early` is the instant at which
+    the period closes, for a release paid for before that. `approval` is the ledger's event that approved it, where it
+    needed one. `plan_hash` is the debit's. `over_time` says what a unit and a whole person have lost so far, in words.
     """
 
     epsilon: str
@@ -138,6 +137,7 @@ class Receipt:
     fresh: bool = True
     early: str | None = None
     approval: int | None = None
+    plan_hash: str | None = None
     over_time: str = ""
 
     def __str__(self) -> str:

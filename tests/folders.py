@@ -26,7 +26,8 @@ from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
-from dprelease.release_plan.plan import ReleasePlan, plan_hash
+from dprelease.release_plan.identity import plan_hash
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 
 __all__ = [

@@ -22,7 +22,7 @@ from dprelease.comparison import as_published
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.published_folder import read_folder
-from dprelease.release_plan.plan import plan_hash
+from dprelease.release_plan.identity import plan_hash
 from dprelease.series.correct import withdraw
 from dprelease.validate.verdict import RuleResult, Verdict
 from dprelease.verification import verify
@@ -213,7 +213,7 @@ def test_a_changed_plan_whose_hash_was_left(copy):
     manifest["plan"]["notes"] = []
     manifest["plan_hash"] = "0" * 64
     (copy / "release.json").write_bytes(manifest_bytes(manifest))
-    assert failed(copy)["plan"] == "the plan is not the one that was hashed"
+    assert failed(copy)["plan"] == "the plan is not the one that was hashed (DPR805)"
 
 
 def test_a_foreign_ledger_and_another_entry(published, copy, tmp_path):

@@ -166,6 +166,12 @@ class ReadableLedger:
         with self._read() as db:
             return rows.find(db, key) is not None
 
+    def plan_hash(self, key: Key) -> str | None:
+        """Return the hash of the plan that the key is debited for, or None."""
+        with self._read() as db:
+            seq = rows.find(db, key)
+            return None if seq is None else rows.entry_row(db, seq).entry.plan_hash
+
     def entries(self, dataset: str | None = None) -> list[EntryRow]:
         """Return all debits in order, or those of one dataset."""
         where, values = ("", ()) if dataset is None else ("WHERE dataset = ? ", (dataset,))

@@ -32,7 +32,8 @@ from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import public_words
 from dprelease.noised import Noised, Receipt
 from dprelease.query.request import request_for_all_periods, request_to_json
-from dprelease.release_plan.plan import ReleasePlan, plan_hash
+from dprelease.release_plan.identity import plan_hash
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
@@ -114,7 +115,7 @@ def build_manifest(
         **when,
         "guarantee": _guarantee(plan),
         "plan": planned,
-        "plan_hash": plan_hash(planned),
+        "plan_hash": receipt.plan_hash or plan_hash(planned),
         "validation": verdict.to_json(),
         **paid,
         "what_if": [dict(point) for point in what_if],

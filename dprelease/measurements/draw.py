@@ -40,6 +40,7 @@ from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
+    "PROPOSED",
     "RAW_LIMIT",
     "AddedNoise",
     "Draw",
@@ -60,7 +61,7 @@ RAW_LIMIT = 2**254
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
-_PROPOSED = frozenset({"p", "m", "rate", "noise", "starts", "outputs", "rows", "multiplier"})
+PROPOSED = frozenset({"p", "m", "rate", "noise", "starts", "outputs", "rows", "multiplier"})
 """Keys of a law's JSON that a solver or a root finder proposes."""
 
 
@@ -126,7 +127,7 @@ class Draw(Stored, ABC):
         """Return a law's JSON without what a solver proposes: what the request decides of it."""
         if not isinstance(law, Mapping):
             return law
-        return {k: Draw.decided(v) for k, v in law.items() if k not in _PROPOSED}
+        return {k: Draw.decided(v) for k, v in law.items() if k not in PROPOSED}
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return what is proved about a whole block, recomputed from scratch: by default one loss.

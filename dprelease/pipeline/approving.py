@@ -31,6 +31,7 @@ from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods
+from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret_text import parse_reference, read_secret
 from dprelease.strict_json import MOST_BYTES, read_json
@@ -230,8 +231,12 @@ def _must_say_so(
     """
     assert plan.asked is not None
     try:
-        made = plan_file(config, plan_again(plan.asked, stated["plan"]), stated["period"])
-        lines = apart(dict(stated), read_json(made))
+        again = read_json(
+            plan_file(config, plan_again(plan.asked, stated["plan"]), stated["period"])
+        )
+        if is_hash_of(stated["hash"], again["plan"]):  # as the version that wrote it takes it
+            again["hash"] = stated["hash"]
+        lines = apart(dict(stated), again)
     except _FAULTS:
         lines = ["the plan in it was not made from this request"]
     if lines:

@@ -28,11 +28,13 @@ from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.errors import LedgerError, WithheldError
 from dprelease.fitted import noised_of
+from dprelease.formats.json_ import FILE
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, Receipt, decode, width
 from dprelease.numeric import plain
 from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
 from dprelease.schema.about import About
@@ -47,6 +49,7 @@ __all__ = [
     "charge",
     "commit",
     "day_of",
+    "debited_hash",
     "draw",
     "must_be_approved",
     "spent_at",
@@ -108,6 +111,7 @@ def charge(
         fresh=got.fresh,
         early=got.early,
         approval=got.approval,
+        plan_hash=got.plan_hash,
         over_time=_over_time(plan, request, got.anchor.seq),
     )
 
@@ -150,7 +154,7 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     ledger, key = request.ledger, request.key
     return Entry(
         key=key,
-        plan_hash=plan.hash,
+        plan_hash=debited_hash(plan, request),
         adjacency=plan.adjacency.value,
         unit=canonical_json(unit_to_json(plan.unit)),
         mechanisms=tuple(
@@ -169,6 +173,26 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         time=declared_time(plan.unit, plan.time),
         window=ledger_window(plan),
     )
+
+
+def debited_hash(plan: ReleasePlan, request: Request) -> str:
+    """Return the hash to debit `plan` under: its own, or the one that its debit has by an earlier version.
+
+    A debit names no more than a hash. One that hashed figures too is known by the same figures; where floating
+    point has other last digits by now, by the plan in the files that are committed under it.
+    """
+    ledger, key = request.ledger, request.key
+    recorded = ledger.plan_hash(key)
+    if recorded in (None, plan.hash):
+        return plan.hash
+    if recorded == former_hash(plan.to_json()):
+        return recorded
+    manifest = (ledger.files(key) or {}).get(FILE)
+    if manifest is not None:
+        committed = read_json(manifest)["plan"]
+        if is_hash_of(recorded, committed) and plan_hash(committed) == plan.hash:
+            return recorded
+    return plan.hash
 
 
 def _asked(plan: ReleasePlan, request: Request) -> Asked | None:

@@ -12,25 +12,24 @@ Who reads a plan needs this package alone; how a plan is made, `planning` knows.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from dprelease.codec import Always, Stored, Unstored
 from dprelease.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
 from dprelease.release_plan.block import Composition, PlannedMeasurement
+from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, WrittenUnit, describe
-from dprelease.strict_json import canonical_json
 
-__all__ = ["PLAN_VERSION", "ReleasePlan", "plan_hash"]
+__all__ = ["PLAN_VERSION", "ReleasePlan"]
 
 PLAN_VERSION = "plan/2"
 
@@ -124,26 +123,5 @@ class ReleasePlan(Stored):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what the plan decides: its identity in ledger and manifest."""
+        """SHA-256 of what the plan decides: its identity in ledger and manifest (`identity`)."""
         return plan_hash(self.to_json())
-
-
-_WORDS = frozenset({"measure", "sensitivity", "error_text", "notes", "remark"})
-"""What a plan says of a statistic in words: it decides nothing that is drawn or charged."""
-
-
-def plan_hash(value: Mapping[str, Any]) -> str:
-    """Return the hash of a plan's JSON, as it stands in a manifest, its words left out.
-
-    A corrected unit or remark, or another wording of ours, must not block a run that crashed after
-    its debit. What the words rest on stays in: laws, figures, and what is allowed without a proof.
-    """
-    decided = {
-        **value,
-        "notes": None,
-        "statistics": [
-            {name: part for name, part in statistic.items() if name not in _WORDS}
-            for statistic in value["statistics"]
-        ],
-    }
-    return hashlib.sha256(canonical_json(decided).encode()).hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -10,9 +12,11 @@ from dprelease import execute
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.errors import WithheldError
+from dprelease.errors import LedgerError, WithheldError
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import flow, stages
+from dprelease.release_plan.identity import former_hash
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.verdict import RuleResult, Verdict
 from tests.end_to_end import projects
 from tests.end_to_end.projects import clinic, tree
@@ -66,6 +70,73 @@ def test_a_crash_costs_once_and_the_next_run_finishes_for_free(
     assert payload in (None, ledger.payload(KEY))  # what was drawn is not drawn again
     assert ledger.state(KEY) == "published"
     assert dp.verify(result.folder, ledger=ledger.path).ok
+
+
+def as_before(patch):
+    """Let plans have the hash that versions up to 0.2.0 took: of the last digits of their figures as well."""
+    patch.setattr(ReleasePlan, "hash", property(lambda plan: former_hash(plan.to_json())))
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [(DuckDBEngine, "compute"), (writing, "bundle"), (flow, "publish_files")],
+)
+def test_a_run_that_crashed_under_the_former_hash_goes_on_under_it(
+    project, monkeypatch, where, name
+):
+    _, pipeline, ledger = project
+    with monkeypatch.context() as broken:
+        as_before(broken)
+        broken.setattr(where, name, cut)
+        with pytest.raises(PowerCut):
+            dp.run(pipeline, period=PERIOD)
+    debited, paid = ledger.plan_hash(KEY), ledger.budget("clinic").spent
+    result = dp.run(pipeline, period=PERIOD)
+    assert result.plan.hash != debited == ledger.plan_hash(KEY)
+    assert ledger.budget("clinic").spent == paid
+    said = json.loads((result.folder / "release.json").read_text(encoding="utf-8"))
+    assert said["plan_hash"] == debited
+    assert dp.verify(result.folder, ledger=ledger.path).ok
+    assert dp.run(pipeline, period="2026-W47").receipt.fresh
+
+
+@pytest.mark.parametrize(("name", "goes_on"), [("publish_files", True), ("bundle", False)])
+def test_where_figures_have_other_last_digits_the_committed_plan_tells(
+    project, monkeypatch, name, goes_on
+):
+    """Another numpy since the debit: the former hash cannot be taken again, of files it can be read."""
+    _, pipeline, ledger = project
+    with monkeypatch.context() as broken:
+        as_before(broken)
+        broken.setattr(flow if goes_on else writing, name, cut)
+        with pytest.raises(PowerCut):
+            dp.run(pipeline, period=PERIOD)
+    paid = ledger.budget("clinic").spent
+    monkeypatch.setattr(stages, "former_hash", lambda _plan: "0" * 64)
+    if goes_on:
+        assert dp.verify(dp.run(pipeline, period=PERIOD).folder, ledger=ledger.path).ok
+    else:
+        with pytest.raises(LedgerError) as caught:
+            dp.run(pipeline, period=PERIOD)
+        assert caught.value.code == "DPR410"
+    assert ledger.budget("clinic").spent == paid
+
+
+@pytest.mark.parametrize("name", ["bundle", "publish_files"])
+def test_another_plan_is_refused_under_the_former_hash_too(project, monkeypatch, name):
+    folder, pipeline, _ = project
+    with monkeypatch.context() as broken:
+        as_before(broken)
+        broken.setattr(writing if name == "bundle" else flow, name, cut)
+        with pytest.raises(PowerCut):
+            dp.run(pipeline, period=PERIOD)
+    schema = folder / "schemas" / "clinic.yaml"
+    text = schema.read_text(encoding="utf-8")
+    assert "mean(age)" in text
+    schema.write_text(text.replace("mean(age)", "sum(age)"), encoding="utf-8")
+    with pytest.raises(LedgerError) as caught:
+        dp.run(pipeline, period=PERIOD)
+    assert caught.value.code == "DPR410"
 
 
 def test_a_crash_before_the_charge_costs_nothing(project, monkeypatch):

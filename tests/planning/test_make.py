@@ -14,7 +14,8 @@ from dprelease.errors import ConfigError, PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
-from dprelease.release_plan.plan import ReleasePlan, plan_hash
+from dprelease.release_plan.identity import plan_hash
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from tests.planning.requests import USER, asked, planned, public
 

@@ -34,10 +34,10 @@ GUARDS = (
         old="    if again != stated:\n",
         new="    if False:\n",
     ),
-    _verify(
+    _derive(
         "the plan's hash is not compared",
-        old='    if plan_hash(stated) != manifest["plan_hash"]:\n',
-        new="    if False:\n",
+        old="        if not is_hash_of(named, self.plan.to_json()):\n",
+        new="        if False:\n",
     ),
     _verify(
         "the period of the request is not the receipt's",
