@@ -10,6 +10,7 @@
 #   make docs       build the documentation site: build/site
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
 #   make peers      what other libraries do with declared ranges and with a spent budget
+#   make field      are the defaults good on 2,000 ordinary requests? At most an hour on two cores; goes on where it stopped
 #   make evidence   faults, crashes, leaks, audits; writes benchmarks/results/evidence.md
 #   make nightly    the same at full sizes: hours
 #   make lock       pin every dependency by its hashes: requirements.lock
@@ -56,7 +57,7 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 # short processes of the tests would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-year test test-fast size lint docs bench peers lock sbom clean evidence nightly
+.PHONY: demo demo-year test test-fast size lint docs bench peers field lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -148,6 +149,17 @@ peers: $(VENV)/.installed
 	$(BIN)/python benchmarks/peers.py \
 		$(foreach e,peers smartnoise tumult google,--$(e) .bench/$(e)/bin/python)
 	$(BIN)/python benchmarks/baselines.py --peers .bench/peers/bin/python
+
+# FIELD="--requests 200" or "--minutes 10" runs a part. The real tables come with packages, in an environment of their own.
+FIELD    ?=
+
+field: $(VENV)/.installed
+	$(PIP) -q uv
+	$(BIN)/uv venv -q --allow-existing .bench/field
+	$(BIN)/uv pip install -q --python .bench/field/bin/python -r benchmarks/requirements-field.txt
+	.bench/field/bin/python benchmarks/field_tables.py
+	$(BIN)/python benchmarks/field.py $(FIELD)
+	@echo "open  benchmarks/results/field.md"
 
 clean:
 	rm -rf $(VENV) .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,277 @@
+"""Are the defaults good in the field? Some 2,000 ordinary requests, each beside the same request with nothing chosen.
+
+For each request of `field_corpus.py` its plan's errors, on its rows (`field_laws.py`), beside
+
+    a  equal shares, every statistic drawn alone
+    b  every admissible mechanism named by a pin, at the default's shares
+    d  what the plan states
+
+A ratio is the default's error over the other's, of which at least one step counts (a row, of a rank). It counts as an
+exception where it passes its bound by four standard errors. Bounds: the mean ratio of a request to (a) is at most 1.1,
+none is above 1.5; no pin is better by more than a tenth (the mean over the statistics of its block); what is stated is
+within a factor of 1.25 of what is measured. `field_page.py` writes the page; it lists every exception with its reason.
+
+    make field                                       # at most 60 minutes on two cores
+    python benchmarks/field.py --requests 200        # a part: the first ones hold all pairs of levels
+    python benchmarks/field.py --minutes 10          # as many as there is time for
+    python benchmarks/field.py --only 17             # one request, in full; nothing is written
+
+What was measured stays in .bench/field/measured.jsonl: the next run goes on there, while the library is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import field_page
+import numpy as np
+from field_corpus import Asked, Request, requests, table_of
+from field_laws import DRAWS, FEW_DRAWS, Error, Rows, errors
+
+from dprelease import registry
+from dprelease.allocation.share import Priced, Share
+from dprelease.allocation.spend import Spending, spend
+from dprelease.audit.answers import answer_of, cells_of
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.entropy import RandomBits
+from dprelease.errors import DpreleaseError
+from dprelease.measurements.base import family_of
+from dprelease.planning.layout import laid_out
+from dprelease.planning.maker import Maker
+from dprelease.planning.write import written
+from dprelease.query.load import Schema
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import Query, resolve
+
+MEASURED = Path(__file__).parents[1] / ".bench" / "field" / "measured.jsonl"
+GROUPS = 4
+"""Groups whose errors are measured, of all sizes."""
+SECONDS = 120
+"""For one request; one that takes longer is listed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Priced blocks, and who they are: `default`, `alone`, or a pin's mechanism for which of the default's blocks."""
+
+    kind: str
+    block: int
+    priced: tuple[Priced, ...]
+
+
+def query_of(request: Request) -> Query:
+    schema = Schema.from_dict(request.schema())
+    return resolve(schema, merge_release(schema))
+
+
+def plans(query: Query, maker: Maker) -> Iterator[Plan]:
+    """Yield the default, every statistic alone at an equal share, and every pin at the default's shares."""
+    chosen = spend(laid_out(query), query.epsilon, query.spec.delta, query.loss, maker)
+    yield Plan("default", 0, chosen.priced)
+    equal = Fraction(1, len(query.statistics))
+    apart = [b for s in query.statistics for b in laid_out(_of(query, [s.spec.name], share=equal))]
+    alone = spend(apart, query.epsilon, query.spec.delta, query.loss, maker)
+    yield Plan("alone", 0, alone.priced)
+    for i, priced in enumerate(chosen.priced):
+        for mechanism in registry.names("mechanisms"):
+            pinned = _pinned(query, maker, priced, mechanism)
+            if pinned and [p.best.draw for p in pinned] != [priced.best.draw]:
+                yield Plan(mechanism, i, pinned)
+
+
+def _pinned(query: Query, maker: Maker, priced: Priced, mechanism: str) -> tuple[Priced, ...]:
+    """Return the block's statistics drawn by `mechanism` at the block's share; nothing where it cannot draw them."""
+    members = priced.block.members
+    rivals = [c for c in priced.ranked if c.draw.mechanism == mechanism]
+    if len(members) == 1 and rivals:
+        moved = maker.sensitivity(rivals[0].measurement, priced.block)
+        return (replace(priced, ranked=tuple(rivals), sensitivity=moved),)
+    try:
+        blocks = laid_out(_of(query, [m.statistic.spec.name for m in members], mechanism=mechanism))
+        return tuple(maker.priced(b, _part(priced.share, len(blocks))) for b in blocks)
+    except DpreleaseError:
+        return ()
+
+
+def _of(query: Query, names: Sequence[str], **more: Any) -> Query:
+    """Return the query of some of its statistics, `more` of each of them."""
+    kept = [s for s in query.statistics if s.spec.name in names]
+    return replace(query, statistics=tuple(replace(s, spec=replace(s.spec, **more)) for s in kept))
+
+
+def _part(share: Share, parts: int) -> Share:
+    if share.rho is not None:
+        return Share.concentrated(share.rho / parts)
+    return Share(share.epsilon / parts, split=share.split)
+
+
+def measured(request: Request, bits: RandomBits | None = None) -> dict[str, Any]:
+    """Return what was measured of one request; `bits`, of what is drawn, are the system's."""
+    query = query_of(request)
+    maker = Maker(query, brief=True)
+    every = list(plans(query, maker))
+    together = tuple(p for plan in every for p in plan.priced)
+    plan = written(query, Spending(together, query.epsilon, None), maker, query.spec.by, ())
+    table = table_of(request)
+    exact = iter(cells_of(plan, answer_of(plan, table.arrow(), DuckDBEngine())))
+    groups = _some_groups(table.group, request.groups)
+    rows = [Rows(table, g) for g in groups]
+    asked = {s.spec.name: a for s, a in zip(query.statistics, request.asked, strict=True)}
+    found: list[tuple[Plan, dict[str, dict[str, Any]]]] = []
+    for number, one in enumerate(every):
+        values: dict[str, dict[str, Any]] = {}
+        for priced in one.priced:
+            cells = next(exact)
+            members = priced.block.members
+            wanted = [asked[m.statistic.spec.name] for m in members]
+            own, draws = [cells[[g]] for g in groups], FEW_DRAWS if number > 1 else DRAWS
+            each = errors(priced.best, members, wanted, own, rows, draws, bits)
+            for i, (error, step) in enumerate(each):
+                values[members[i].statistic.spec.name] = _figures(maker, priced, i, error, step)
+        found.append((one, values))
+    return {"request": asdict(request), "statistics": _rows(found, asked)}
+
+
+def _some_groups(group: Any, many: int) -> list[int]:
+    """Return at most `GROUPS` groups, from the smallest to the largest."""
+    by_size = np.argsort(np.bincount(group, minlength=many), kind="stable")
+    return [int(g) for g in by_size[np.unique(np.linspace(0, many - 1, GROUPS).astype(int))]]
+
+
+def _figures(
+    maker: Maker, priced: Priced, index: int, error: Error, step: Fraction
+) -> dict[str, Any]:
+    best, kind = priced.best, family_of(priced.best.measurement)
+    known = kind.judged and (bool(maker.guess) or not kind.sized)
+    stated = best.stated[index] if best.stated else (best.errors[index],)
+    return {
+        "block": priced.block.name,
+        "family": best.measurement.family,
+        "mechanism": best.draw.mechanism,
+        "epsilon": float(priced.share.epsilon),
+        "rho": None if priced.share.rho is None else float(priced.share.rho),
+        "error": error.mean,
+        "sd": error.sd,
+        "step": float(step),
+        "stated": [min(stated), max(stated)] if known else None,
+        "by_rank": not kind.judged,
+    }
+
+
+def _rows(
+    found: Sequence[tuple[Plan, dict[str, dict[str, Any]]]], asked: dict[str, Asked]
+) -> list[dict[str, Any]]:
+    """Return a row per statistic: the default's figures, those alone, and the pins of its block."""
+    (_, default), (_, alone), *pins = found
+    blocks = list(dict.fromkeys(v["block"] for v in default.values()))
+    out = []
+    for name, text in asked.items():
+        row = {"name": name, "text": text.text, **default[name], "alone": alone[name], "pins": {}}
+        for plan, values in pins:
+            if name in values and blocks[plan.block] == row["block"]:
+                row["pins"][plan.kind] = values[name]
+        out.append(row)
+    return out
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def _late(*_: Any) -> None:
+    raise TimeoutError(f"longer than {SECONDS} s")
+
+
+def one(request: Request) -> dict[str, Any]:
+    """Return what was measured of a request, or why nothing was; and how long it took."""
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(SECONDS)
+    began = time.process_time()
+    try:
+        found = measured(request)
+    except (DpreleaseError, TimeoutError) as problem:
+        said = getattr(problem, "what", str(problem))
+        code = getattr(problem, "code", "")
+        found = {"request": asdict(request), "refused": f"{code} {said}".strip()}
+    finally:
+        signal.alarm(0)
+    return {**found, "seconds": round(time.process_time() - began, 2)}
+
+
+def library() -> str:
+    """Return a digest of the library and of this benchmark: what was measured belongs to it."""
+    here = Path(__file__).parent
+    files = [*sorted((here.parent / "dprelease").rglob("*.py")), *sorted(here.glob("field*.py"))]
+    kept = [f for f in files if f.name != "field_page.py"]
+    return hashlib.sha256(b"".join(f.read_bytes() for f in kept)).hexdigest()[:16]
+
+
+def kept(digest: str) -> list[dict[str, Any]]:
+    """Return what was measured before, with the same library."""
+    if not MEASURED.exists():
+        return []
+    lines = [json.loads(line) for line in MEASURED.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line.get("library") == digest]
+
+
+def run(wanted: Iterable[Request], minutes: float, workers: int, digest: str) -> None:
+    """Measure until all are done or the time is over; each is written down at once."""
+    until = time.monotonic() + 60 * minutes
+    left = iter(wanted)
+    MEASURED.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(workers) as pool, MEASURED.open("a", encoding="utf-8") as file:
+        running: set[Future[dict[str, Any]]] = set()
+        while True:
+            while len(running) < workers and time.monotonic() < until:
+                request = next(left, None)
+                if request is None:
+                    break
+                running.add(pool.submit(one, request))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                found = {"library": digest, **future.result()}
+                file.write(json.dumps(found) + "\n")
+                file.flush()
+                print(field_page.line(found), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--requests", type=int, default=2000, help="the first so many")
+    parser.add_argument("--minutes", type=float, default=55, help="no request begins later")
+    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--only", type=int, help="one request, printed")
+    parser.add_argument("--page", action="store_true", help="measure nothing: the page anew")
+    parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results" / "field.md")
+    given = parser.parse_args()
+    if given.only is not None:
+        print(json.dumps(one(requests(given.only + 1)[-1]), indent=1))
+        return
+    digest = library()
+    known = {f["request"]["number"] for f in kept(digest)}
+    wanted = [r for r in requests(given.requests) if r.possible and r.number not in known]
+    if not given.page:
+        run(wanted, given.minutes, given.workers, digest)
+    text = field_page.page(kept(digest))
+    given.to.write_text(text, encoding="utf-8")
+    print(f"wrote {os.path.relpath(given.to)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""The page of `field.py`: how many requests keep the law, and every exception with its reason."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+__all__ = ["Exceptional", "exceptions", "line", "page", "ratio"]
+
+MEAN, WORST, PIN, STATED = 1.1, 1.5, 1.1, 1.25
+SURE = 4.0
+"""Standard errors by which a bound must be passed."""
+
+WHY: dict[str, tuple[str, str]] = {
+    "split": (
+        "its share is smaller than an equal one",
+        "the split compares errors as shares of the domains' widths: a wide domain, of a sum above all, takes from the others",
+    ),
+    "share": (
+        "a sum of its own block gets more than an equal share, the others less",
+        "what the split gives one statistic it takes from the others; it judges all by shares of their domains' widths",
+    ),
+    "ranks together": (
+        "several quantiles are drawn together",
+        "the joint score counts rows between values, and cannot see that a target lies inside a run of equal rows",
+    ),
+    "cells together": (
+        "several statistics are computed from the same noisy cells",
+        "cells that serve all of them are wider than those of one; wanted are shared rows, of the third issue",
+    ),
+    "form": (
+        "the same share, and another form or law",
+        "the planner's figures rank the forms otherwise than these rows do",
+    ),
+    "pin": (
+        "a mechanism that a request may name errs less",
+        "the planner's figures rank the laws otherwise than these rows do",
+    ),
+    "flips": (
+        "permute-and-flip errs less than the exponential mechanism",
+        "a ledger that composes by zCDP charges up to four times the rho for it, so that a plan does not take it by itself; the plan says so. Third issue",
+    ),
+    "size": (
+        "stated for the size that was declared, a tenth of the rows",
+        "the plan can only know what `expected` says; the figure is said to be for that size",
+    ),
+    "nulls": (
+        "stated for rows that are all known",
+        "`expected` counts rows, and the statistic is of those whose cell is known: fewer",
+    ),
+    "rows": (
+        "stated for an average over rows",
+        "the plan averages over groups whose mean lies anywhere in the range; these rows lie at one place",
+    ),
+}  # fmt: skip
+"""Cause -> (what it is, why)."""
+
+
+@dataclass(frozen=True)
+class Exceptional:
+    """One exception: of which bound, which request and statistic, how large, and its cause."""
+
+    bound: str
+    request: dict[str, Any]
+    text: str
+    size: float
+    cause: str
+    more: str = ""
+
+
+def ratio(mine: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """Return an error over another one, of which at least one step counts, and its standard error."""
+    step = 1.0 if mine["by_rank"] and not _end(mine) else max(mine["step"], other["step"])
+    least = max(other["error"], step)
+    value = mine["error"] / least
+    relative = other["sd"] / least if other["error"] > step else 0.0
+    return value, math.hypot(mine["sd"] / least, value * relative)
+
+
+def _end(row: dict[str, Any]) -> bool:
+    """Return whether it is a least or greatest value, whose error is in its own unit."""
+    return str(row.get("text", row["block"])).startswith(("min", "max"))
+
+
+def exceptions(found: dict[str, Any]) -> list[Exceptional]:
+    """Return what one request shows above the bounds."""
+    request = found["request"]
+    rows = [s for s in found["statistics"] if not math.isnan(s["error"])]
+    out: list[Exceptional] = []
+    ratios = [ratio(s, {**s["alone"], "text": s["text"]}) for s in rows]
+    for row, (value, sd) in zip(rows, ratios, strict=True):
+        if value - SURE * sd > WORST:
+            out.append(Exceptional("worst", request, row["text"], value, _why_alone(row, rows), _shares(row)))  # fmt: skip
+    if ratios:
+        mean = statistics.fmean(v for v, _ in ratios)
+        sd = math.hypot(*(s for _, s in ratios)) / len(ratios)
+        if mean - SURE * sd > MEAN:
+            worst = max(range(len(rows)), key=lambda i: ratios[i][0])
+            out.append(Exceptional("mean", request, rows[worst]["text"], mean, _why_alone(rows[worst], rows)))  # fmt: skip
+    out += _pins(request, rows)
+    out += [e for row in rows if (e := _stated(request, row)) is not None]
+    return out
+
+
+def _shares(row: dict[str, Any]) -> str:
+    mine, alone = row["epsilon"], row["alone"]["epsilon"]
+    return f"{row['family']} at {mine:.3g}, alone {row['alone']['family']} at {alone:.3g}"
+
+
+def _why_alone(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """Return the cause of an error that is larger than alone."""
+    sharing = sum(r["block"] == row["block"] for r in rows)
+    if sharing > 1:
+        return "ranks together" if "ranks" in row["family"] else "cells together"
+    mine = row["rho"] if row["rho"] is not None else row["epsilon"]
+    alone = row["alone"]["rho"] if row["rho"] is not None else row["alone"]["epsilon"]
+    return "split" if alone is None or mine < 0.95 * alone else "form"
+
+
+def _pins(request: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[Exceptional]:
+    """Return the pins that are better than a block's default, by the mean over its statistics."""
+    blocks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        blocks[row["block"]].append(row)
+    out = []
+    for members in blocks.values():
+        for mechanism in members[0]["pins"]:
+            each = [ratio(m, {**m["pins"][mechanism], "text": m["text"]}) for m in members]
+            value = statistics.fmean(v for v, _ in each)
+            sd = math.hypot(*(s for _, s in each)) / len(each)
+            if value - SURE * sd > PIN:
+                cause = "flips" if mechanism == "permute_and_flip" else "pin"
+                more = f"{members[0]['family']} by {members[0]['mechanism']}, pinned {mechanism}"
+                text = " + ".join(m["text"] for m in members)
+                out.append(Exceptional("pin", request, text, value, cause, more))
+    return out
+
+
+def _stated(request: dict[str, Any], row: dict[str, Any]) -> Exceptional | None:
+    """Return a stated error that is not within its factor of the measured one."""
+    if row["stated"] is None:
+        return None
+    low, high = row["stated"]
+    measured, sure = row["error"], SURE * row["sd"]
+    if low / STATED <= measured + sure and measured - sure <= high * STATED:
+        return None
+    factor = measured / high if measured > high else low / measured if measured else math.inf
+    sized = request["expected"] == "a tenth" and not row["text"].startswith(("count", "sum"))
+    cause = "size" if sized else "nulls" if request["nulls"] > 0.5 else "rows"
+    said = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    return Exceptional("stated", request, row["text"], factor, cause, f"stated {said}, measured {measured:.3g}; {row['family']}")  # fmt: skip
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def line(found: dict[str, Any]) -> str:
+    """Return one request's result for the terminal."""
+    head = f"{found['request']['number']:>5} {found['seconds']:6.1f} s  "
+    if "refused" in found:
+        return f"{head}refused: {found['refused']}"
+    said = Counter(e.bound for e in exceptions(found))
+    return head + (", ".join(f"{n} {b}" for b, n in said.items()) or "keeps the law")
+
+
+BOUNDS = {
+    "mean": f"mean of a request's ratios at most {MEAN}",
+    "worst": f"no ratio above {WORST}",
+    "pin": "no pin better by more than a tenth",
+    "stated": f"stated within a factor {STATED} of measured",
+}
+
+
+def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
+    """Return the page."""
+    known = sorted(measured, key=lambda f: f["request"]["number"])
+    done = [f for f in known if "statistics" in f]
+    late = [f for f in known if "refused" in f]
+    every = [e for f in done for e in exceptions(f)]
+    rows = [s for f in done for s in f["statistics"] if not math.isnan(s["error"])]
+    ratios = [ratio(s, {**s["alone"], "text": s["text"]})[0] for s in rows]
+    spent = sum(f["seconds"] for f in known) / 3600
+    out = [
+        (
+            f"{len(done):,} of the corpus's {of:,} requests, {len(rows):,} statistics, in {spent:.1f} hours of processor time; "
+            f"{datetime.now(UTC):%Y-%m-%d}, dprelease {metadata.version('dprelease')}. {len(late)} were refused or took too long."
+        ),
+        "",
+        "| law | judged | kept | exceptions |",
+        "|---|---|---|---|",
+    ]
+    judged = {
+        "mean": len(done),
+        "worst": len(rows),
+        "pin": len({(f["request"]["number"], s["block"]) for f in done for s in f["statistics"]}),
+        "stated": sum(s["stated"] is not None for s in rows),
+    }
+    for bound, words in BOUNDS.items():
+        broken = _count(e for e in every if e.bound == bound)
+        out.append(f"| {words} | {judged[bound]:,} | {judged[bound] - broken:,} | {broken:,} |")
+    if ratios:
+        out += ["", f"Ratios to every statistic alone at an equal share: {_spread(ratios)}."]
+    out += ["", *_causes(every), *_list(every), *_refusals(late)]
+    return "\n".join(out) + "\n"
+
+
+def _count(some: Iterable[Exceptional]) -> int:
+    return len({(e.request["number"], e.text) for e in some})
+
+
+def _spread(values: Sequence[float]) -> str:
+    ordered = sorted(values)
+    at: Callable[[float], float] = lambda q: ordered[min(len(ordered) - 1, int(q * len(ordered)))]  # noqa: E731
+    return f"mean {statistics.fmean(ordered):.2f}, median {at(0.5):.2f}, nine of ten below {at(0.9):.2f}, largest {ordered[-1]:.3g}"  # fmt: skip
+
+
+def _causes(every: Sequence[Exceptional]) -> list[str]:
+    groups: dict[tuple[str, str], list[Exceptional]] = defaultdict(list)
+    for e in every:
+        groups[e.bound, e.cause].append(e)
+    out = ["| exceptions of | cause | requests | statistics | largest | why |", "|---|---|---|---|---|---|"]  # fmt: skip
+    for (bound, cause), some in sorted(groups.items(), key=lambda g: (list(BOUNDS).index(g[0][0]), -len(g[1]))):  # fmt: skip
+        what, why = WHY[cause]
+        requests = len({e.request["number"] for e in some})
+        out.append(f"| {BOUNDS[bound]} | {what} | {requests:,} | {_count(some):,} | {max(e.size for e in some):.3g} | {why} |")  # fmt: skip
+    return [*out, ""]
+
+
+def _list(every: Sequence[Exceptional]) -> list[str]:
+    """Return every exception: per bound and cause, a line per request."""
+    groups: dict[tuple[str, str], dict[int, list[Exceptional]]] = defaultdict(lambda: defaultdict(list))  # fmt: skip
+    for e in every:
+        groups[e.bound, e.cause][e.request["number"]].append(e)
+    out = []
+    for (bound, cause), requests in groups.items():
+        out += [f"**{BOUNDS[bound]}: {WHY[cause][0]}**", ""]
+        for some in requests.values():
+            said = "; ".join(f"`{e.text[:60]}` {e.size:.2f}" + (f" ({e.more})" if e.more else "") for e in some[:6])  # fmt: skip
+            rest = f"; {len(some) - 6} more" if len(some) > 6 else ""
+            out.append(f"* {_words(some[0].request)}: {said}{rest}")
+        out.append("")
+    return out
+
+
+def _words(request: dict[str, Any]) -> str:
+    """Return which request it is."""
+    parts = [f"{request['number']}", request["column"], f"{request['size']:,} rows"]
+    parts += [f"{request['groups']:,} groups"] if request["groups"] > 1 else []
+    parts += [f"{100 * request['nulls']:g} % null"] if request["nulls"] else []
+    parts += [f"cap {request['cap']:,}", f"expected {request['expected']}"]
+    parts += [f"ε {request['epsilon']:g}"] + (["δ"] if request["delta"] else [])
+    parts += ["persons"] if request["unit"] == "person" else []
+    parts += ["replaced"] if request["adjacency"] == "substitution" else []
+    return ", ".join(parts)
+
+
+def _refusals(late: Sequence[dict[str, Any]]) -> list[str]:
+    if not late:
+        return []
+    said = Counter(f["refused"] for f in late)
+    return ["Refused or too slow:", "", *(f"* {n} × {why}" for why, n in said.most_common()), ""]

@@ -1,0 +1,111 @@
+"""The corpus of natural requests: what it covers, exact errors of its laws, and fixed requests that keep the law of the field."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from dprelease.entropy import ReplayBits
+from tests.benchmarks.test_scripts import load
+
+load("field")  # puts the folder of its modules on the path
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def request_of(**levels: Any) -> Any:
+    """Return a request of the corpus's kind: 1,000 ages, one count, and what is said."""
+    usual = {
+        "number": 0, "column": "age", "nulls": 0, "size": 1000, "cap": 100, "expected": "right", "epsilon": 1,
+        "delta": 0, "unit": "row", "adjacency": "add_remove", "statistics": 3, "groups": 1,
+    }  # fmt: skip
+    return load("field_corpus").Request(**(usual | levels))
+
+
+def asked(request: Any, *texts: str) -> Any:
+    """Return the request with statistics of its first column, as the menu of that column writes them."""
+    corpus = load("field_corpus")
+    menu = {a.text: a for a in corpus._menu(request.columns[0])}
+    chosen = tuple(corpus.Asked("count") if t == "count" else menu[t] for t in texts)
+    kind = type("Fixed", (type(request),), {"asked": chosen})
+    return kind(**{f: getattr(request, f) for f in type(request).__dataclass_fields__})
+
+
+def measured(request: Any) -> Any:
+    return load("field").measured(request, ReplayBits("field"))
+
+
+def test_the_first_hundred_requests_hold_every_pair_of_levels() -> None:
+    corpus = load("field_corpus")
+    factors = corpus.FACTORS
+    wanted = {
+        (a, x, b, y)
+        for a, b in itertools.combinations(factors, 2)
+        for x in factors[a]
+        for y in factors[b]
+    }
+    first = corpus.requests(100)
+    assert wanted == {
+        (a, getattr(r, a), b, getattr(r, b))
+        for r in first
+        for a, b in itertools.combinations(factors, 2)
+    }
+    assert corpus.requests(120)[:100] == first  # more of them change none
+    assert all(len({a.text for a in r.asked}) == r.statistics for r in first if r.possible)
+
+
+def test_the_error_of_a_count_is_that_of_its_noise() -> None:
+    (row,) = measured(asked(request_of(), "count"))["statistics"]
+    assert row["error"] == pytest.approx(1 / math.sinh(1), rel=1e-6)
+    assert (row["sd"], row["mechanism"]) == (0, "discrete_laplace")
+
+
+def test_the_error_of_a_median_is_the_sum_over_all_ages() -> None:
+    """Weights e^(-k) of the rows k between half of them and a value's nearest rank, by hand."""
+    request = asked(request_of(epsilon=2), "median(age)")
+    found = measured(request)["statistics"][0]
+    ages = np.sort(load("field_corpus").table_of(request).columns["age"])
+    values = np.arange(121)
+    below, upto = (np.searchsorted(ages, values, side) for side in ("left", "right"))
+    off = np.maximum(0, np.maximum(below - 500, 500 - upto))
+    weight = np.exp(-2 * off.astype(float))  # a row moves n / 2 - rank by half a row either way
+    assert found["error"] == pytest.approx(float(weight @ off / weight.sum()), abs=1e-4)
+
+
+SQL = {
+    "mean(age)": "avg(age)",
+    "sum(age)": "sum(age)",
+    "std(age)": "stddev_pop(age)",
+    "variance(age)": "var_pop(age)",
+    "median(age)": "quantile_disc(age, 0.5)",
+    "quantile(age, 0.9)": "quantile_disc(age, 0.9)",
+    "min(age)": "min(age)",
+    "count_distinct(age)": "count(DISTINCT age)",
+    "proportion(age >= 65)": "avg((age >= 65)::INT)",
+    "proportion(day >= '2022-01-01')": "avg((day >= DATE '2022-01-01')::INT)",
+    "proportion(year(day) = 2021)": "avg((year(day) = 2021)::INT)",
+    "proportion(weekday(day) >= 6)": "avg((isodow(day) >= 6)::INT)",
+    "proportion(quarter(day) = 1)": "avg((quarter(day) = 1)::INT)",
+    "proportion(yes)": "avg(yes::INT)",
+    "proportion(few = 'c2')": "avg((few = 'c2')::INT)",
+    "count_distinct(few)": "count(DISTINCT few)",
+}
+
+
+@pytest.mark.parametrize("column", ["age", "day", "yes", "few"])
+def test_exact_statistics_are_those_of_sql(column: str) -> None:
+    corpus, laws = load("field_corpus"), load("field_laws")
+    table = corpus.table_of(request_of(column=column, nulls=0.05))
+    stored, rows, seen = table.arrow(), laws.Rows(table, 0), 0
+    for asked_for in corpus._menu(column):
+        if asked_for.text in SQL:
+            ((wanted,),) = duckdb.sql(f"SELECT {SQL[asked_for.text]} FROM stored").fetchall()
+            assert rows.exact(asked_for)[0] == pytest.approx(float(wanted)), asked_for.text
+            seen += 1
+    assert stored.num_rows == 1000
+    assert seen == sum(column in text for text in SQL)
