@@ -76,7 +76,7 @@ def check_identifier(value: str, name: str) -> str:
         "use 1 to 64 of the characters A-Z a-z 0-9 _ -",
     )
     if value == "":
-        what = f"the {name} has no name: its text is empty"
+        what = f"the {name} name `` is empty"
         fix = "name it with 1 to 64 of A-Z a-z 0-9 _ -; a variable that is not set gives an empty text"
     elif not isinstance(value, str) and _IDENTIFIER.fullmatch(said):
         what, fix = f"the {name} `{said}` is not a text", f'write it in quotes: "{said}"'
