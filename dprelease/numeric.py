@@ -86,7 +86,7 @@ def exact(value: object, name: str = "value") -> Exact:
         if int(bottom or 1):
             return Fraction(int(top), int(bottom or 1))
     try:
-        decimal = Decimal(text)
+        decimal = value if isinstance(value, Decimal) else Decimal(text)
     except InvalidOperation:
         raise ArgumentError(
             f"{name} is not a number", fix="write a decimal", code="DPR605"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dprelease.errors import ConfigError
 from dprelease.schema.naming import nearest
 from dprelease.schema.synonyms import KINDS, meant
-from dprelease.schema.yaml_marks import Part, Places
+from dprelease.schema.yaml_marks import Marks, Part, Places
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -60,7 +60,11 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
         what = str(ctx.get("what") or detail["msg"])
         fix = _NUMBERS.get(str(loc[-1])) if loc and ctx.get("of_field") else None
-        return ConfigError(prefix + what, where=where, fix=fix or ctx.get("fix") or None, code=kind)
+        fix = fix or ctx.get("fix") or None
+        word = marks.written(*place, *loc) if "word" in ctx and isinstance(marks, Marks) else None
+        if word:  # the text as it stands in the file: `NULL`, `True`
+            kind, what, fix = "DPR108", f"`{word}` is not text", f'quote it: "{word}"'
+        return ConfigError(prefix + what, where=where, fix=fix, code=kind)
     if kind == "missing":
         key = str(loc[-1])
         return ConfigError(

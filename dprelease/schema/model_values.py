@@ -107,8 +107,8 @@ def _text(value: object) -> str:
         raise fault("DPR108", why, f'quote it: "{value.text}"')
     if isinstance(value, bool | int | float | Decimal):
         shown = _shown(value)
-        raise fault("DPR108", f"`{shown}` is not text", f'quote it: "{shown}"')
-    raise fault("DPR112", "text is needed here", 'e.g. "name"')
+        raise fault("DPR108", f"`{shown}` is not text", f'quote it: "{shown}"', word=True)
+    raise fault("DPR112", "text is needed here", 'e.g. "name"', word=True)
 
 
 def one_line(value: object) -> str:

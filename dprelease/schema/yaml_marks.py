@@ -5,7 +5,7 @@ tags, several documents, more than 1 MiB or deep nesting are errors. Plain scala
 rules below, not by YAML 1.1, under which `NO` is false, `010` is 8, `12:30:00` is 45000 and
 `1e-6` is text:
 
-* decimal numbers become `int` or `Decimal`, so that 0.1 stays one tenth;
+* decimal numbers become `int` or `Written`, a `Decimal`, so that 0.1 stays one tenth;
 * `true`, `false`, `null`, `~` and nothing mean what they say;
 * whatever YAML 1.1 would re-read (other booleans, re-based or sexagesimal numbers, dates) becomes
   an `Ambiguous`, which no field accepts: the error says "quote it".
@@ -18,20 +18,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import yaml
 
 from dprelease.errors import ConfigError
 
-__all__ = ["Ambiguous", "Document", "Marks", "Part", "Place", "Places", "load_yaml", "parse_yaml"]
+__all__ = [
+    "Ambiguous",
+    "Document",
+    "Marks",
+    "Part",
+    "Place",
+    "Places",
+    "Written",
+    "load_yaml",
+    "parse_yaml",
+]
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 24
 MAX_NUMBER = 400
 
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
-_INTEGER = re.compile(r"-?(0|[1-9]\d*)")
+_INTEGER = re.compile(r"0|-?[1-9]\d*")  # those whose digits say how they were written
+_NULLS = ("", "~", "null", "Null", "NULL")
 _REREAD = (
     (re.compile(r"yes|no|on|off", re.IGNORECASE), "a boolean"),
     (re.compile(r"[-+]?0[0-9_]+"), "a number in base 8"),
@@ -53,6 +64,20 @@ class Ambiguous:
     reading: str
 
 
+class Written(Decimal):
+    """A number that shows as it stands in the file: `+44`, `1e3`, `.5`, `.inf`."""
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        number.text = text
+        return number
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Places(Protocol):
     """Whatever knows where a key stands."""
 
@@ -62,24 +87,36 @@ class Places(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Where every key and item stands; `lines[place]` is 1-based, `place` a path of keys."""
+    """Where every key and item stands; `lines[place]` is 1-based, `place` a path of keys.
+
+    `words[place]` is how a truth value or a null is written there.
+    """
 
     file: str
     lines: Mapping[Place, int] = field(default_factory=dict)
+    words: Mapping[Place, str] = field(default_factory=dict)
 
     def at(self, *place: Part) -> str:
         """Return `file:line` of the deepest known part of `place`, else a dotted path.
 
         Parts that are not in the file (a union's tag, a missing key) are skipped.
         """
-        known: Place = ()
-        for part in place:
-            if (*known, part) in self.lines:
-                known = (*known, part)
+        known = self._known(place)
         if known in self.lines:
             return f"{self.file}:{self.lines[known]}"
         dotted = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place)
         return f"{self.file}{': ' if dotted else ''}{dotted.lstrip('.')}"
+
+    def written(self, *place: Part) -> str | None:
+        """Return the text of a truth value or a null, as it stands in the file; None if unknown."""
+        return self.words.get(self._known(place))
+
+    def _known(self, place: Place) -> Place:
+        known: Place = ()
+        for part in place:
+            if (*known, part) in self.lines:
+                known = (*known, part)
+        return known
 
     def below(self, *place: Part) -> dict[Place, str]:
         """Return `file:line` per place under `place`, relative to it."""
@@ -146,10 +183,17 @@ def load_yaml(path: str | Path) -> Document:
     return Document(document.data, document.marks, file)
 
 
-def parse_yaml(text: str, file: str) -> Document:
-    """Parse YAML text; `file` names it in messages. Raises as `load_yaml`."""
+def parse_yaml(text: str, file: str, *, typed: bool = True) -> Document:
+    """Parse YAML text; `file` names it in messages.
+
+    Args:
+        typed: whether plain scalars are read by the rules above; else each is its text, but for a null.
+
+    Raises:
+        ConfigError: as `load_yaml`.
+    """
     loader: Any = _StrictLoader.__new__(_StrictLoader)
-    lines: dict[Place, int] = {(): 1}
+    reader = _Reader(file, typed=typed)
     try:
         loader.start(text, file)
         node = loader.get_single_node()
@@ -160,12 +204,12 @@ def parse_yaml(text: str, file: str) -> Document:
                 fix="start with `dprelease: schema/1` or `dprelease: pipeline/1`",
                 code="DPR109",
             )
-        data = _mapping(node, (), lines, file)
+        data = reader.mapping(node, ())
     except yaml.YAMLError as error:
         raise _syntax(error, file) from None
     finally:
         loader.dispose()
-    return Document(data, Marks(file, lines))
+    return Document(data, reader.marks)
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -230,59 +274,72 @@ def _syntax_fix(problem: str) -> str:
     return "check indentation, and quote text that holds any of ( ) [ ] { } , : #"
 
 
-def _mapping(
-    node: yaml.MappingNode, place: Place, lines: dict[Place, int], file: str
-) -> dict[str, object]:
-    out: dict[str, object] = {}
-    for key_node, value_node in node.value:
-        line = key_node.start_mark.line + 1
-        key = _key(key_node, f"{file}:{line}")
-        if key in out:
-            raise ConfigError(
-                f"the key `{key}` appears twice",
-                where=f"{file}:{line}",
-                why=f"it was given at line {lines[(*place, key)]} already",
-                fix="keep one of them",
-                code="DPR103",
-            )
-        lines[(*place, key)] = line
-        out[key] = _value(value_node, (*place, key), lines, file)
-    return out
+class _Reader:
+    """Makes plain data of nodes; `marks` learns where each of them stands."""
 
+    def __init__(self, file: str, *, typed: bool) -> None:
+        self.typed = typed
+        self.lines: dict[Place, int] = {(): 1}
+        self.words: dict[Place, str] = {}
+        self.marks = Marks(file, self.lines, self.words)
 
-def _key(node: yaml.Node, where: str) -> str:
-    value = _scalar(node, where) if isinstance(node, yaml.ScalarNode) else None
-    if isinstance(value, str) and "\0" not in value:
+    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, object]:
+        out: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            key = self._key(key_node, line)
+            if key in out:
+                raise ConfigError(
+                    f"the key `{key}` appears twice",
+                    where=f"{self.marks.file}:{line}",
+                    why=f"it was given at line {self.lines[(*place, key)]} already",
+                    fix="keep one of them",
+                    code="DPR103",
+                )
+            self.lines[(*place, key)] = line
+            out[key] = self._value(value_node, (*place, key))
+        return out
+
+    def _value(self, node: yaml.Node, place: Place) -> object:
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            items = []
+            for i, item in enumerate(node.value):
+                self.lines[(*place, i)] = item.start_mark.line + 1
+                items.append(self._value(item, (*place, i)))
+            return items
+        assert isinstance(node, yaml.ScalarNode)
+        value = self._scalar(node)
+        if value is None or isinstance(value, bool):
+            self.words[place] = node.value
         return value
-    shown = node.value if isinstance(node, yaml.ScalarNode) else None
-    reading = f"YAML reads it as {value.reading}" if isinstance(value, Ambiguous) else None
-    raise ConfigError(
-        f"the key `{shown}` is not text" if shown else "a key is not text",
-        where=where,
-        why=reading,
-        fix=f'quote it: "{shown}"' if shown else "use plain names as keys",
-        code="DPR106",
-    )
 
+    def _scalar(self, node: yaml.ScalarNode) -> object:
+        if not self.typed and (node.style is not None or node.value not in _NULLS):
+            return node.value
+        return _scalar(node, f"{self.marks.file}:{node.start_mark.line + 1}")
 
-def _value(node: yaml.Node, place: Place, lines: dict[Place, int], file: str) -> object:
-    if isinstance(node, yaml.MappingNode):
-        return _mapping(node, place, lines, file)
-    if isinstance(node, yaml.SequenceNode):
-        items = []
-        for i, item in enumerate(node.value):
-            lines[(*place, i)] = item.start_mark.line + 1
-            items.append(_value(item, (*place, i), lines, file))
-        return items
-    assert isinstance(node, yaml.ScalarNode)
-    return _scalar(node, f"{file}:{node.start_mark.line + 1}")
+    def _key(self, node: yaml.Node, line: int) -> str:
+        value = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        if isinstance(value, str) and "\0" not in value:
+            return value
+        shown = node.value if isinstance(node, yaml.ScalarNode) else None
+        reading = f"YAML reads it as {value.reading}" if isinstance(value, Ambiguous) else None
+        raise ConfigError(
+            f"the key `{shown}` is not text" if shown else "a key is not text",
+            where=f"{self.marks.file}:{line}",
+            why=reading,
+            fix=f'quote it: "{shown}"' if shown else "use plain names as keys",
+            code="DPR106",
+        )
 
 
 def _scalar(node: yaml.ScalarNode, where: str) -> object:
     text: str = node.value
     if node.style is not None:
         return text
-    if text in ("", "~", "null", "Null", "NULL"):
+    if text in _NULLS:
         return None
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -290,16 +347,16 @@ def _scalar(node: yaml.ScalarNode, where: str) -> object:
         if pattern.fullmatch(text):
             return Ambiguous(text, reading)
     if re.fullmatch(r"[-+]?\.inf", text, re.IGNORECASE):
-        return Decimal("-Infinity" if text.startswith("-") else "Infinity")
+        return Written(text)
     if text.lower() == ".nan":
-        return Decimal("NaN")
+        return Written(text)
     if _NUMBER.fullmatch(text):
         if len(text) > MAX_NUMBER:
             raise ConfigError("a number is too long", where=where, code="DPR107")
         if _INTEGER.fullmatch(text):
             return int(text)
         try:
-            return Decimal(text)
+            return Written(text)
         except InvalidOperation:
             raise ConfigError("a number is out of range", where=where, code="DPR107") from None
     return text

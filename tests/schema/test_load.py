@@ -118,7 +118,7 @@ FAULTS: list[tuple[str, str, str, int]] = [
     ('"north"', "true", "DPR108", 8),
     ('"north"', "1.0", "DPR108", 8),
     ('"north"', "1e-6", "DPR108", 8),
-    ('"north"', "null", "DPR112", 8),
+    ('"north"', "null", "DPR108", 8),
     ('"north"', '"south"', "DPR112", 8),
     ('values: ["north", "south", "east"], ', "", "DPR111", 8),
     ('["north", "south", "east"]', "[]", "DPR112", 8),

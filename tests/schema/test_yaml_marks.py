@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 import yaml
 
 from dprelease.errors import ConfigError
-from dprelease.schema.yaml_marks import Ambiguous, Marks, load_yaml, parse_yaml
+from dprelease.numeric import exact
+from dprelease.query.load import load_schema
+from dprelease.schema.yaml_marks import Ambiguous, Marks, Written, load_yaml, parse_yaml
 
 
 def value(text: str) -> object:
@@ -46,7 +51,59 @@ def value(text: str) -> object:
 def test_a_scalar_is_read_with_its_type(text: str, expected: object) -> None:
     got = value(text)
     assert got == expected
-    assert type(got) is type(expected)
+    assert type(got) is (Written if isinstance(expected, Decimal) else type(expected))
+
+
+NUMBERS = [
+    "+44",
+    "1e3",
+    ".5",
+    "1.",
+    "-0",
+    "0.10",
+    "-0.0",
+    "1E+3",
+    "+.5e-3",
+    ".inf",
+    "-.INF",
+    ".NaN",
+]
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_shows_as_it_stands_in_the_file(text: str) -> None:
+    assert str(value(text)) == text
+    assert str(copy.deepcopy(value(text))) == text
+    assert type(value("5")) is int  # whose digits are the text
+
+
+@pytest.mark.parametrize(
+    "text", [*NUMBERS, "true", "True", "FALSE", "null", "NULL", "~", "012", "NO", "1_0"]
+)
+def test_a_label_is_quoted_as_it_stands_in_the_file(tmp_path: Path, text: str) -> None:
+    """The fix is followed literally, and the label is then the text of the file."""
+    file = tmp_path / "s.yaml"
+    head = "dprelease: schema/1\nname: t\nunit: row\nadjacency: add_remove\ncolumns:\n"
+
+    def load(label: str) -> tuple[str, ...]:
+        file.write_text(f"{head}  k: {{kind: category, values: [zz, {label}]}}\n")
+        return load_schema(file).columns["k"].values
+
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert caught.value.code == "DPR108"
+    quoted = str(caught.value.fix).removeprefix("quote it: ")
+    assert load(quoted) == ("zz", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("+44", 44), ("1e1", 10), (".5", Fraction(1, 2)), ("-0", 0)]
+)
+def test_a_number_of_any_spelling_is_a_number_where_one_is_needed(
+    text: str, number: Fraction
+) -> None:
+    assert exact(value(text)) == number
+    assert exact(value(".inf")) == math.inf
 
 
 @pytest.mark.parametrize(
