@@ -43,8 +43,11 @@ def json_text(value: object, *, indent: int | None = None, sort_keys: bool = Fal
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def read_json(data: bytes | str) -> Any:
+def read_json(data: bytes | str, *, texts: bool = False) -> Any:
     """Return the value of one JSON text.
+
+    Args:
+        texts: give numbers as they are written, not as what they come to.
 
     Raises:
         ValueError: it is not strict JSON, or larger than `MOST_BYTES` or `MOST_VALUES`.
@@ -59,7 +62,8 @@ def read_json(data: bytes | str) -> Any:
             text,
             object_pairs_hook=_object,
             parse_constant=_constant,
-            parse_float=_float,
+            parse_float=str if texts else _float,
+            parse_int=str if texts else int,
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

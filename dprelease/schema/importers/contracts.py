@@ -4,8 +4,9 @@
     Frictionless                      Table Schema or Data Package, JSON or YAML; `fields`
     pandera                           what its `to_yaml` and `to_json` write; `schema_type: dataframe`
 
-Contracts are read as plain data, never executed. Only declarations are taken: types, bounds, lists
-of values, nullability, uniqueness.
+Contracts are read as plain data, never executed, by the strict readers of YAML and JSON that all files
+have. Only declarations are taken: types, bounds, lists of values, nullability, uniqueness. What says how
+cells are read, and is not taken over, is a question of the draft; all other keys are named in it (`keys`).
 
 Sources: bitol.io Open Data Contract Standard 3.0 to 3.2 (`logicalTypeOptions`, `enum`); Frictionless
 Table Schema v1 and v2 (`constraints`); pandera's `io` serialisation, flat or under `checks`.
@@ -13,44 +14,24 @@ Table Schema v1 and v2 (`constraints`); pandera's `io` serialisation, flat or un
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dprelease.errors import ConfigError
-from dprelease.schema.column import Kind
-from dprelease.schema.importers.draft import DraftColumn, DraftTable, as_number, write_draft
+from dprelease.schema.importers.draft import DraftTable, write_draft
+from dprelease.schema.importers.frictionless import read_resource, read_table
+from dprelease.schema.importers.keys import Keys
+from dprelease.schema.importers.odcs import read_object
+from dprelease.schema.importers.pandera import read_frame
+from dprelease.schema.yaml_marks import parse_yaml
+from dprelease.strict_json import read_json
 
 __all__ = ["MAX_BYTES", "draft_schema", "read_contract"]
 
 MAX_BYTES = 2**22
 """A contract larger than this is refused."""
-
-_WORDS = {
-    "integer": Kind.integer,
-    "int": Kind.integer,
-    "bigint": Kind.integer,
-    "year": Kind.integer,
-    "number": Kind.number,
-    "float": Kind.number,
-    "double": Kind.number,
-    "decimal": Kind.number,
-    "numeric": Kind.number,
-    "boolean": Kind.boolean,
-    "bool": Kind.boolean,
-    "date": Kind.date,
-    "timestamp": Kind.timestamp,
-    "datetime": Kind.timestamp,
-    "string": Kind.category,
-    "str": Kind.category,
-    "object": Kind.category,
-    "category": Kind.category,
-    "categorical": Kind.category,
-}
 
 
 def draft_schema(file: str | Path, *, table: str | None = None) -> str:
@@ -101,196 +82,68 @@ def read_contract(path: Path, *, table: str | None = None) -> DraftTable:
 
 
 def _load(path: Path) -> object:
+    """Return the contract; each of its plain scalars is its text, as `NO` and `012` are."""
     try:
         with path.open("rb") as stream:
-            text = stream.read(MAX_BYTES + 1)
-        if len(text) <= MAX_BYTES:
-            return yaml.safe_load(text)  # JSON is YAML
-        why = f"it is larger than {MAX_BYTES:,} bytes"
-    except (OSError, yaml.YAMLError, ValueError, RecursionError):
-        why = "it does not open, or is neither YAML nor JSON"
-    raise ConfigError("cannot read the contract", where=str(path), why=why, code="DPR165")
+            text = stream.read(MAX_BYTES + 1).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise _unread(path, "it does not open, or is not UTF-8") from None
+    if len(text) > MAX_BYTES:
+        raise _unread(path, f"it is larger than {MAX_BYTES:,} bytes")
+    if text.lstrip().startswith("{"):  # a mapping of YAML may begin so too
+        try:
+            return read_json(text, texts=True)
+        except ValueError as error:
+            if path.suffix.lower() == ".json":
+                raise _unread(path, f"as JSON, {error}") from None
+    try:
+        return parse_yaml(text, str(path), typed=False).data
+    except ConfigError as error:
+        if error.code == "DPR109":  # no mapping
+            return None
+        raise
+
+
+def _unread(path: Path, why: str) -> ConfigError:
+    return ConfigError("cannot read the contract", where=str(path), why=why, code="DPR165")
 
 
 def _tables(content: object) -> dict[str, Callable[[], DraftTable]] | None:
-    """Return the contract's tables by name, or None for an unknown standard."""
+    """Return readers of the contract's tables by name, or None for an unknown standard."""
     if not isinstance(content, Mapping):
         return None
     if content.get("kind") == "DataContract" and isinstance(content.get("schema"), list):
-        standard = f"Open Data Contract Standard {content.get('apiVersion', 'v3')}"
-        objects = [o for o in content["schema"] if isinstance(o, Mapping)]
-        return {
-            str(o.get("name")): _reader(_odcs, o, str(o.get("name")), standard) for o in objects
-        }
+        return _odcs(content)
+    name = str(content.get("name") or "table")
     if content.get("schema_type") == "dataframe" and isinstance(content.get("columns"), Mapping):
-        name = str(content.get("name") or "table")
-        return {name: _reader(_pandera, content, name, "pandera")}
+        return {name: partial(read_frame, content, name)}
     if isinstance(content.get("fields"), list):
-        name = str(content.get("name") or "table")
-        return {name: _reader(_frictionless, content, name, "Frictionless Table Schema")}
+        return {name: partial(read_table, content, name, "Frictionless Table Schema")}
+    if isinstance(content.get("schema"), Mapping) and _has_fields(content):
+        return {name: partial(read_resource, content, "Frictionless Data Resource")}
     if isinstance(content.get("resources"), list):
-        out = {}
-        for resource in content["resources"]:
-            inner = resource.get("schema") if isinstance(resource, Mapping) else None
-            if isinstance(inner, Mapping) and isinstance(inner.get("fields"), list):
-                name = str(resource.get("name") or "table")
-                out[name] = _reader(_frictionless, inner, name, "Frictionless Data Package")
-        return out
+        package = Keys({**content, "resources": None})
+        return {
+            str(resource.get("name") or "table"): partial(
+                read_resource, resource, "Frictionless Data Package", package
+            )
+            for resource in content["resources"]
+            if _has_fields(resource)
+        }
     return None
 
 
-def _reader(
-    read: Callable[[Mapping[str, Any]], list[DraftColumn]],
-    content: Mapping[str, Any],
-    name: str,
-    standard: str,
-) -> Callable[[], DraftTable]:
-    return lambda: DraftTable(name, standard, tuple(read(content)))
+def _has_fields(resource: object) -> bool:
+    inner = resource.get("schema") if isinstance(resource, Mapping) else None
+    return isinstance(inner, Mapping) and isinstance(inner.get("fields"), list)
 
 
-# --- Open Data Contract Standard ------------------------------------------------------------------
-
-
-def _odcs(table: Mapping[str, Any]) -> list[DraftColumn]:
-    out = []
-    for p in _mappings(table.get("properties")):
-        options = p.get("logicalTypeOptions")
-        options = options if isinstance(options, Mapping) else {}
-        listed = p.get("enum") or options.get("enum")
-        values = [e.get("value") if isinstance(e, Mapping) else e for e in _items(listed)]
-        said = str(p.get("logicalType") or p.get("physicalType") or "")
-        key = p.get("primaryKey") is True or p.get("unique") is True
-        low = _bound(options, said, "minimum", "exclusiveMinimum", 1)
-        high = _bound(options, said, "maximum", "exclusiveMaximum", -1)
-        out.append(
-            _column(
-                str(p.get("name")), said, key=key, values=values, low=low, high=high,
-                step=as_number(options.get("multipleOf")), nullable=p.get("required") is not True,
-            )
-        )  # fmt: skip
-    return out
-
-
-# --- Frictionless ---------------------------------------------------------------------------------
-
-
-def _frictionless(table: Mapping[str, Any]) -> list[DraftColumn]:
-    primary = table.get("primaryKey")
-    keys = {str(k) for k in ([primary] if isinstance(primary, str) else _items(primary))}
-    out = []
-    for f in _mappings(table.get("fields")):
-        name, said = str(f.get("name")), str(f.get("type") or "string")
-        rules = f.get("constraints")
-        rules = rules if isinstance(rules, Mapping) else {}
-        listed = f.get("categories") or rules.get("enum")
-        values = [c.get("value") if isinstance(c, Mapping) else c for c in _items(listed)]
-        out.append(
-            _column(
-                name, said, key=name in keys or rules.get("unique") is True, values=values,
-                low=_bound(rules, said, "minimum", "exclusiveMinimum", 1),
-                high=_bound(rules, said, "maximum", "exclusiveMaximum", -1),
-                nullable=rules.get("required") is not True, measure=f.get("unit"),
-            )
-        )  # fmt: skip
-    return out
-
-
-# --- pandera --------------------------------------------------------------------------------------
-
-
-def _pandera(table: Mapping[str, Any]) -> list[DraftColumn]:
-    out = []
-    for name, c in table["columns"].items():
-        column = c if isinstance(c, Mapping) else {}
-        inner = column.get("checks")
-        checks = {**column, **inner} if isinstance(inner, Mapping) else column
-        said = str(column.get("dtype") or "")
-        limits = checks.get("in_range")
-        limits = dict(limits) if isinstance(limits, Mapping) else {}
-        rules = {
-            "minimum": _first(
-                _plain(checks.get("greater_than_or_equal_to")), limits.get("min_value")
-            ),
-            "exclusiveMinimum": _plain(checks.get("greater_than")),
-            "maximum": _first(_plain(checks.get("less_than_or_equal_to")), limits.get("max_value")),
-            "exclusiveMaximum": _plain(checks.get("less_than")),
-        }
-        for end, flag in (("minimum", "include_min"), ("maximum", "include_max")):
-            if limits.get(flag) is False and rules[end] is not None:
-                rules[f"exclusive{end.capitalize()}"], rules[end] = rules[end], None
-        listed = checks.get("isin")
-        listed = listed.get("allowed_values") if isinstance(listed, Mapping) else listed
-        out.append(
-            _column(
-                str(name), said, key=column.get("unique") is True, values=_items(listed),
-                low=_bound(rules, said, "minimum", "exclusiveMinimum", 1),
-                high=_bound(rules, said, "maximum", "exclusiveMaximum", -1),
-                nullable=column.get("nullable") is True,
-            )
-        )  # fmt: skip
-    return out
-
-
-def _plain(check: object) -> object:
-    """Return a check's statistic, which newer versions write under `value`."""
-    return check.get("value") if isinstance(check, Mapping) else check
-
-
-def _first(*values: object) -> object:
-    return next((v for v in values if v is not None), None)
-
-
-# --- shared ---------------------------------------------------------------------------------------
-
-
-def _column(
-    name: str,
-    said: str,
-    *,
-    key: bool,
-    values: list[Any],
-    low: Fraction | None,
-    high: Fraction | None,
-    step: Fraction | None = None,
-    nullable: bool,
-    measure: object = None,
-) -> DraftColumn:
-    kind = _kind(said)
-    if kind is Kind.category and key and not values:
-        kind = Kind.identifier
-    if kind is Kind.integer and key and (low is None or high is None):
-        kind = Kind.identifier  # a numbered person, not a quantity
-    public = tuple(dict.fromkeys(str(v) for v in values if isinstance(v, (str, int, float))))
-    if kind is Kind.integer and public and low is None and high is None:
-        kind = Kind.category  # a coded answer: 1, 2, 9
-    unit = measure if isinstance(measure, str) and measure.strip() else None
-    return DraftColumn(name, kind, low, high, public, step, nullable, unit, said)
-
-
-def _kind(said: str) -> Kind | None:
-    """Return the kind of a type's name: `int64`, `decimal(10,2)`, `datetime64[ns]`, `Str`."""
-    word = re.match(r"u?(int|float|datetime)\d+|[a-z]+", said.strip().lower())
-    return None if word is None else _WORDS.get(word.group(1) or word.group())
-
-
-def _bound(
-    rules: Mapping[str, Any], said: str, closed: str, opened: str, inward: int
-) -> Fraction | None:
-    """Return the tightest declared end; an open end of an integer is moved inside by one."""
-    ends = [as_number(rules.get(closed))]
-    value = as_number(rules.get(opened))
-    if value is not None and _kind(said) is Kind.integer and value.denominator == 1:
-        value += inward
-    ends.append(value)
-    known = [e for e in ends if e is not None]
-    if not known:
-        return None
-    return max(known) if inward > 0 else min(known)
-
-
-def _items(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list) else []
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [v for v in _items(value) if isinstance(v, Mapping)]
+def _odcs(content: Mapping[str, Any]) -> dict[str, Callable[[], DraftTable]]:
+    around = Keys({**content, "schema": None})
+    around.take("kind")
+    standard = f"Open Data Contract Standard {around.take('apiVersion') or 'v3'}"
+    return {
+        str(o.get("name")): partial(read_object, o, around, standard)
+        for o in content["schema"]
+        if isinstance(o, Mapping)
+    }

@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.numeric import exact, plain
+from dprelease.errors import printable
+from dprelease.numeric import plain
 from dprelease.schema.column import Kind
 from dprelease.schema.naming import plain_letters
 from dprelease.strict_json import json_text
 
-__all__ = ["DraftColumn", "DraftTable", "as_number", "write_draft"]
+__all__ = ["DraftColumn", "DraftTable", "write_draft"]
 
 _UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 _NAME = re.compile(r"[^A-Za-z0-9_]+")
@@ -40,6 +41,8 @@ class DraftColumn:
         nullable: whether nulls are allowed.
         measure: unit for labels, if the contract names one.
         said: the contract's own word for the type.
+        asked: what says how cells are read and is not taken over, each with what to do.
+        left: keys of the contract that are not taken over.
     """
 
     name: str
@@ -51,51 +54,49 @@ class DraftColumn:
     nullable: bool = True
     measure: str | None = None
     said: str = ""
+    asked: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DraftTable:
-    """A contract's table: its name, columns and the standard it was read from."""
+    """A contract's table: its name, columns and the standard it was read from; `asked` and `left` as there."""
 
     name: str
     standard: str
     columns: tuple[DraftColumn, ...]
-
-
-def as_number(value: object) -> Fraction | None:
-    """Return a declared bound exactly, or None for anything that is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        found = exact(value)
-    except Exception:  # noqa: BLE001 - any text may stand where a bound is expected
-        return None
-    return found if isinstance(found, Fraction) else None
+    asked: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def write_draft(table: DraftTable, source: str) -> str:
     """Return the text of a schema file for `table`, drafted from the file called `source`."""
-    lines = [_line(c) for c in table.columns]
-    user = _identifier(table.columns)
+    lines = [_asked(c) for c in table.columns]
     width = max((len(_key(c.name)) + 1 for c in table.columns), default=0)
     ready = [
         (c, body) for c, (body, answer) in zip(table.columns, lines, strict=True) if not answer
     ]
     out = [
-        f"# Drafted from {source} ({table.standard}).",
+        _comment([f"Drafted from {source} ({table.standard})."]).strip(),
+        *([_comment(["Not taken over: " + ", ".join(table.left)]).strip()] if table.left else []),
         "# Lines with ANSWER need a decision that only the publisher can take. Never take a bound",
         "# from the data: it would tell about them. Where a line begins with it, take `# ANSWER ` away",
         "# and fill in the dots.",
         "dprelease: schema/1",
         f"name: {_safe_name(table.name)}",
-        *_unit(user),
+        *_unit(_identifier([c for c, _ in ready])),
         "adjacency: add_remove",
         "# ANSWER rows: {max: 1000000, expected: 1000}   # public cap on all rows; public guess per group",
-        "columns:",
+        "columns:" + _comment(["ANSWER " + "; ".join(table.asked)] if table.asked else []),
     ]
     for column, (body, answer) in zip(table.columns, lines, strict=True):
         text = f"{_key(column.name) + ':':<{width}} {body}"
-        out.append(f"  # ANSWER {text}   # {answer}" if answer else f"  {text}")
+        left = [f"not taken over: {', '.join(column.left)}"] if column.left else []
+        out.append(
+            f"  # ANSWER {text}{_comment([answer, *left])}"
+            if answer
+            else f"  {text}{_comment(left)}"
+        )
     out += _release([c for c, _ in ready], table.columns)
     open_ = [c for c, (_, answer) in zip(table.columns, lines, strict=True) if answer]
     out += [
@@ -108,6 +109,17 @@ def write_draft(table: DraftTable, source: str) -> str:
             '    # - "mean(NAME)"   # for each column of numbers, once its range is answered'
         )
     return "\n".join(out) + "\n"
+
+
+def _comment(parts: Sequence[str]) -> str:
+    """Return a comment of one line, whatever a contract's texts hold; nothing for no part."""
+    return f"   # {printable(' '.join('; '.join(parts).split()))}" if parts else ""
+
+
+def _asked(column: DraftColumn) -> tuple[str, str]:
+    """Return as `_line`; what says how cells are read is to be answered too."""
+    body, answer = _line(column)
+    return body, "; ".join(part for part in (answer, *column.asked) if part)
 
 
 def _line(column: DraftColumn) -> tuple[str, str]:

@@ -1,0 +1,62 @@
+"""The Open Data Contract Standard, version 3: objects under `schema`, with their `properties`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dprelease.schema.column import Kind
+from dprelease.schema.importers.column import Bounds, drafted, kind_of
+from dprelease.schema.importers.draft import DraftColumn, DraftTable
+from dprelease.schema.importers.keys import Keys, items, true, written
+
+__all__ = ["read_object"]
+
+_FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
+    Kind.date: ("yyyy-mm-dd",),
+    Kind.timestamp: ("yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd't'hh:mm:ss", "yyyy-mm-dd't'hh:mm:ssx"),
+}
+
+
+def read_object(table: Mapping[str, Any], contract: Keys, standard: str) -> DraftTable:
+    """Return the table of one object of a contract; `contract` is what stands around the objects."""
+    keys = Keys(table)
+    name = written(keys.take("name")) or "table"
+    keys.usual("logicalType", "object")
+    properties = [Keys(p) for p in items(keys.take("properties")) if isinstance(p, Mapping)]
+    columns = tuple(_property(found) for found in properties)
+    left = (*contract.left, *(f"schema.{key}" for key in keys.left))
+    return DraftTable(name, standard, columns, left=left)
+
+
+def _property(found: Keys) -> DraftColumn:
+    options = found.within("logicalTypeOptions")
+    said = written(found.take("logicalType")) or written(found.take("physicalType")) or ""
+    kind = kind_of(said)
+    if kind in _FORMATS:
+        options.usual("format", *_FORMATS[kind])
+        options.usual("defaultTimezone", "utc", "etc/utc", "z", "gmt")
+        options.ask("format", "only ISO 8601 is read as a day or a time: convert the source")
+        options.ask("defaultTimezone", "a time without a zone is read as UTC: convert the source")
+    elif (written(options.peek("format")) or "").lower() in ("byte", "binary"):
+        options.ask("format", "cells are read as they are written: decode them in the source")
+    for rule in items(found.peek("quality")):
+        _quality(found, rule)
+    found.asked += options.asked
+    key = true(found.take("primaryKey"))
+    return drafted(
+        written(found.take("name")) or "", said, found, key=true(found.take("unique")) or key,
+        listed=(found, "enum") if found.peek("enum") else (options, "enum"),
+        bounds=Bounds(options, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
+        step="multipleOf", nullable=not true(found.take("required")),
+    )  # fmt: skip
+
+
+def _quality(found: Keys, rule: object) -> None:
+    """Ask about texts that a rule of quality takes for missing values."""
+    arguments = Keys(rule).within("arguments")
+    if any(written(text) for text in items(arguments.peek("missingValues"))):
+        arguments.ask(
+            "missingValues", "these texts are values here: leave such cells empty in the source"
+        )
+        found.asked += [f"quality.arguments.{one}" for one in arguments.asked]
