@@ -118,6 +118,7 @@ def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
         (),
         (Primitive("rows", max_rows=1),),
         view=plan.query.view,
+        missing=plan.query.missing,
     )
     if {int(engine.compute(source, count, b"").reveal_to_mechanism().sums[0, 0])} != declared:
         raise SourceError(

@@ -117,9 +117,8 @@ def _rows(
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        opened, view = open_rows(
-            Tables(lambda: connection, engine.statements, exact=True), source, query, rows=True
-        )
+        tables = Tables(lambda: connection, engine.statements, exact=True, missing=query.missing)
+        opened, view = open_rows(tables, source, query, rows=True)
         yield connection, opened, view
 
 

@@ -58,6 +58,7 @@ from dprelease.aggregates.clipped import limit_spreads
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import Derived, derived_columns
+from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 
@@ -289,6 +290,7 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
         derived=_derived(query, tuple(codes)),
         view=query.view,
         per=query.intervals,
+        missing=MISSING_COLUMN in query.spec.allow,
     )
 
 

@@ -135,7 +135,9 @@ class DuckDBEngine:
             connection = None if known else left.enter_context(self._connection())
             left.enter_context(self._spill())  # its parent may be gone since
             tables = Tables(
-                lambda: connection or left.enter_context(self._connection()), self.statements
+                lambda: connection or left.enter_context(self._connection()),
+                self.statements,
+                missing=query.missing,
             )
             try:
                 opened, _ = open_rows(tables, source, query, rows=False)
@@ -241,7 +243,7 @@ class DuckDBEngine:
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        tables = Tables(lambda: connection, self.statements, exact=exact)
+        tables = Tables(lambda: connection, self.statements, exact=exact, missing=query.missing)
         opened, view = open_rows(tables, source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(

@@ -17,9 +17,10 @@ from typing import Any
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.csv_rows import CsvRows
+from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
-from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.source import Source
 from dprelease.errors import SourceError, printable
 from dprelease.schema.column import Column
 
@@ -45,14 +46,21 @@ class Tables:
             than all else that a small release does.
         exact: read Parquet in the slower way that takes everything (`parquet_rows`); else a text that
             is not UTF-8 stops the statement.
+        missing: a Parquet file may lack a column that is read.
     """
 
     def __init__(
-        self, connect: Callable[[], Any], statements: list[str], *, exact: bool = False
+        self,
+        connect: Callable[[], Any],
+        statements: list[str],
+        *,
+        exact: bool = False,
+        missing: bool = False,
     ) -> None:
         self._connect = connect
         self.statements = statements
         self.exact = exact
+        self.missing = missing
         self._allowed: list[Path] = []
 
     @cached_property
@@ -171,27 +179,21 @@ class Tables:
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
     ) -> Opened:
         paths: Any = source.payload
+        hive = source.keys
         self._run(
             f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
-            f"union_by_name = true, hive_partitioning = {str(partitioned(paths)).lower()}, "
+            f"union_by_name = true, hive_partitioning = {str(bool(hive)).lower()}, "
             "hive_types_autocast = false, binary_as_string = false, utf8_validation = 'strict')",
         )
         self._allow(paths)
         opened = self._described(name)
-        hive = (
-            frozenset(key for path in paths for key, _ in partition(path))
-            if partitioned(paths)
-            else frozenset()
-        )
-        stored = {
-            n: found
-            for n, found in stored_columns(self._run, _path_list(paths)).items()
-            if n not in hive
-        }
-        check_alike(source.name, columns, stored)
+        stored = stored_columns(self._run, _path_list(paths))
+        check_alike(source, columns, stored, missing=self.missing)
         # DuckDB takes `id` of one file and `ID` of the next for one column, and renames one of two in a file
-        own = frozenset(stored) | hive
-        alike = len({n.lower() for n in own}) < len(own)
+        own = frozenset(stored) | {*hive}
+        alike = len({n.lower() for n in own}) < len(stored) + len(hive)
+        # and each folder `key=value` for a column, wherever it lies
+        alike = alike or (bool(hive) and not all(map(_folders_alone, paths, source.folders)))
         there = {n: found for n, found in opened.stored.items() if not alike or n in own}
         wanted = tuple(c.name for c in columns if c.name in own)
         stops = any(one.stops for found in stored.values() for one in found)
@@ -199,7 +201,7 @@ class Tables:
             one.exact for n in wanted for one in stored.get(n, ())
         ):
             return opened
-        other = ParquetRows(paths, wanted, hive=partitioned(paths))
+        other = ParquetRows(paths, wanted, source.in_folders)
         if rows:
             self._run(f"DROP VIEW {name}")
             self.connection.register(name, other)
@@ -211,9 +213,9 @@ class Tables:
         from dprelease.engines.object_rows import ObjectRows, described
 
         objects: Any = source.payload
-        found = described(source, columns)
+        found = described(source, columns, missing=self.missing)
         wanted = tuple(dict.fromkeys(c.name for c in columns if c.name in found.stored))
-        read = ObjectRows(objects, wanted, hive=partitioned(objects))
+        read = ObjectRows(objects, wanted, source.in_folders)
         if rows:
             self.connection.register(name, read)
         others = {n: ("", physical) for n, physical in found.stored.items()}
@@ -265,6 +267,14 @@ def _bare_rows(source: Source) -> Any:
         payload = payload.lazy().collect()
     length = payload.num_rows if source.kind == "arrow" else len(payload)
     return pa.table({"c0": pa.nulls(length, pa.bool_())})
+
+
+def _folders_alone(path: Path, folders: Folders) -> bool:
+    """Return whether no other folder above a file is a `key=value`."""
+    try:
+        return folders_in(path.parts[:-1]) == folders
+    except SourceError:  # one that is not read
+        return False
 
 
 def _text(value: str) -> str:

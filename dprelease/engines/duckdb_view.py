@@ -184,7 +184,7 @@ def _open_proven(
     for i, (alias, s) in enumerate(sources.items()):
         check_names(alias, needed[alias], opened[alias])
         public = alias != view.private[1]
-        if s.kind == "parquet" or (read_again(s) and (rows or public)):
+        if s.kind in ("parquet", "objects") or (read_again(s) and (rows or public)):
             texts = passed_as_text(view, alias, declared, query.user)
             wanted = tuple(
                 Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]
@@ -218,9 +218,10 @@ def check_names(alias: str, names: list[str], opened: Opened) -> None:
 def _open_wide(
     tables: Tables, named: dict[str, Source], view: View, *, rows: bool
 ) -> tuple[Opened, ViewStatement]:
-    from dprelease.query.wide_view import wide_tree
+    from dprelease.query.wide_view import names_in, wide_tree
 
     own = {}
+    names = names_in(view)
     for i, (table, source) in enumerate(named.items()):
         if source.kind not in _TWICE:
             raise SourceError(
@@ -236,7 +237,11 @@ def _open_wide(
         every = every_column(raw)
         if raw.kind in ("parquet", "objects"):
             found = tables.open(raw, (), rows=False, name=f"raw_table_{i}").stored
-            every = tuple(Column(name, Kind.number) for name in found)
+            every = tuple(
+                Column(name, Kind.number)
+                for name in found
+                if names is None or name.lower() in names
+            )
         opened = tables.open(raw, every, rows=True, name=f"raw_table_{i}")
         parts = [
             exp.Alias(this=column(identifier), alias=exp.to_identifier(name, quoted=True))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dprelease.engines.bounded_sql import build_kept
 from dprelease.engines.physical import Physical
-from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.source import Source
 from dprelease.query import nodes as n
 from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.query.expression import Expression
@@ -37,17 +37,13 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
         query: as for the rows; without a view.
     """
     paths: Any = source.payload
-    asked = (
-        of_columns(query, frozenset(key for key, _ in partition(paths[0])))
-        if partitioned(paths)
-        else None
-    )
+    asked = of_columns(query, frozenset(source.keys)) if source.keys else None
     if asked is None:
         return source
     values: dict[str, list[object]] = {"file": list(range(len(paths)))}
     stored = {}
-    for place, (key, _) in enumerate(partition(paths[0])):
-        values[f"c{place}"] = [partition(path)[place][1] for path in paths]
+    for place, key in enumerate(source.keys):
+        values[f"c{place}"] = [folders[place][1] for folders in source.folders]
         stored[key] = (f"c{place}", Physical.text)
     kinds = [pa.int64(), *([pa.string()] * len(stored))]
     arrays = [pa.array(cells, kind) for cells, kind in zip(values.values(), kinds, strict=True)]
@@ -60,7 +56,12 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
     found = sorted(row[0] for row in connection.execute(sql, used).fetchall())
     for name in tables:
         connection.unregister(name)
-    return Source(source.kind, tuple(paths[i] for i in found) or paths[:1], source.name)
+    kept = found or [0]
+    return replace(
+        source,
+        payload=tuple(paths[i] for i in kept),
+        folders=tuple(source.folders[i] for i in kept),
+    )
 
 
 def of_columns(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from dprelease.engines.hive import of_columns
 from dprelease.engines.object_store import StoredObject, opened_footers
 from dprelease.engines.parquet_rows import BATCH, ParquetRows, Stored, check_alike, plain_column
 from dprelease.engines.physical import Physical, of_arrow
-from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.source import Source
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column
 
@@ -56,30 +56,29 @@ class Described:
     repeated: frozenset[str]
 
 
-def described(source: Source, columns: tuple[Column, ...]) -> Described:
+def described(source: Source, columns: tuple[Column, ...], *, missing: bool) -> Described:
     """Return what a source's objects store; read no row.
 
     Args:
         columns: which of them will be read.
+        missing: an object may lack one of them.
 
     Raises:
-        SourceError: an object does not open (DPR502), or columns are stored differently or not
-            exactly enough (DPR506, DPR504).
+        SourceError: an object does not open (DPR502), or as `check_alike`.
     """
     objects: tuple[StoredObject, ...] = source.payload  # type: ignore[assignment]
     opened_footers(objects, source.name)
-    hive = _folders(objects)
     found: dict[str, list[Stored]] = {}
     repeated: set[str] = set()
     for one in objects:
         schema, times = _arrow_schema(one), _times_of_96_bits(one)
         repeated |= {name for name, count in Counter(schema.names).items() if count > 1}
         for name, kind in zip(schema.names, schema.types, strict=True):
-            if name not in hive:
-                found.setdefault(name, []).append(_stored(kind, cut=name in times))
-    check_alike(source.name, columns, found)
-    names = dict.fromkeys((*found, *hive))
-    rows = ObjectRows(objects, tuple(n for n in names if n not in repeated), hive=bool(hive))
+            stored = _stored(kind, cut=name in times)._replace(file=str(one))
+            found.setdefault(name, []).append(stored)
+    check_alike(source, columns, found, missing=missing)
+    names = dict.fromkeys((*found, *source.keys))
+    rows = ObjectRows(objects, tuple(n for n in names if n not in repeated), source.in_folders)
     stored = {name: physical for name, (_, physical) in rows.stored.items()}
     return Described({**dict.fromkeys(repeated, Physical.other), **stored}, frozenset(repeated))
 
@@ -95,12 +94,12 @@ def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) 
     objects: tuple[StoredObject, ...] = source.payload  # type: ignore[assignment]
     places = [(one, group) for one in objects for group in one.row_groups]
     own = query.window.column if query.window is not None else None
-    elsewhere = _folders(objects) | {made.column for made in query.derived}
+    elsewhere = {*source.keys, *(made.column for made in query.derived)}
     stored = {name for one in objects for name in _arrow_schema(one).names}
     asked = None if own is None else of_columns(query, frozenset({own}))
     if own is None or asked is None or own not in stored - elsewhere or len(places) < 2:
         return source
-    rows = _Placed(ObjectRows(objects, (own,), hive=False), places)
+    rows = _Placed(ObjectRows(objects, (own,)), places)
     statement = build_kept(asked, rows.rows.stored, _TABLE, "place")
     tables = {_TABLE: rows, **statement.tables}
     for name, table in tables.items():
@@ -115,7 +114,7 @@ def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) 
         if place in kept:
             groups[one].append(group)
     left = tuple(one.only(tuple(found)) for one, found in groups.items())
-    return Source(source.kind, left, source.name)
+    return replace(source, payload=left)
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,6 @@ def _rows_of(
         with one.opened() as file:
             for group in groups:  # one by one: what is read ahead is one group at most
                 yield from file.iter_batches(BATCH, row_groups=[group], columns=columns)
-
-
-def _folders(objects: tuple[StoredObject, ...]) -> set[str]:
-    """Return the keys of Hive partitions."""
-    return {key for key, _ in partition(objects[0])} if partitioned(objects) else set()
 
 
 def _arrow_schema(one: StoredObject) -> pa.Schema:

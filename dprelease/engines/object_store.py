@@ -59,9 +59,12 @@ class StoredObject:
     key: str
     groups: tuple[int, ...] | None = field(default=None, repr=False)
 
+    def __str__(self) -> str:
+        return self.key
+
     @property
     def parts(self) -> tuple[str, ...]:
-        """The folders and the name, as `source.partition` reads them."""
+        """The folders and the name."""
         return PurePosixPath(self.key).parts
 
     @cached_property

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,14 +27,17 @@ import pyarrow.parquet as pq
 
 from dprelease.engines.in_memory import plain_array
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
-from dprelease.engines.source import partition
+from dprelease.engines.source import Source
 from dprelease.errors import SourceError
+from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.schema.column import Column, Kind
 
 __all__ = ["BATCH", "ParquetRows", "Stored", "check_alike", "plain_column", "stored_columns"]
 
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NULL = '"NULL"'
+_NAMED = 5
+"""Files that a refusal names."""
 BATCH = 16_384
 
 
@@ -47,6 +50,7 @@ class Stored(NamedTuple):
         cut: whether it holds them to the microsecond only.
         stops: whether one value, of the column or nested in it, can stop DuckDB's scan.
         alike: its family, where DuckDB does not read the file.
+        file: the file's name, as it is asked for.
     """
 
     type: str
@@ -54,6 +58,7 @@ class Stored(NamedTuple):
     cut: bool = False
     stops: bool = False
     alike: str | None = None
+    file: str = ""
 
     @property
     def family(self) -> str:
@@ -73,7 +78,7 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
         paths: the files as a list in SQL.
     """
     rows = run(
-        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "  # noqa: S608 - quoted
+        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type, file_name "  # noqa: S608 - quoted
         f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"
     ).fetchall()
     out: dict[str, list[Stored]] = {}
@@ -91,30 +96,59 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
 
 
 def _stored(
-    kind: str, converted: str | None, precision: int | None, logical: str | None, found: str
+    kind: str,
+    converted: str | None,
+    precision: int | None,
+    logical: str | None,
+    found: str,
+    file: str,
 ) -> Stored:
     millis = converted == "TIMESTAMP_MILLIS" or (
         "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
     )
     wide = converted == "DECIMAL" and (precision or 0) > 38
-    return Stored(found, exact=not (millis or wide), cut=kind == "INT96", stops=millis)
+    return Stored(found, exact=not (millis or wide), cut=kind == "INT96", stops=millis, file=file)
 
 
 def check_alike(
-    source: str, columns: tuple[Column, ...], stored: Mapping[str, list[Stored]]
+    source: Source,
+    columns: tuple[Column, ...],
+    stored: Mapping[str, list[Stored]],
+    *,
+    missing: bool,
 ) -> None:
-    """Refuse columns that the files store differently, or not exactly enough for what is declared.
+    """Refuse columns that a file lacks, that the files store differently, or not exactly enough.
+
+    Args:
+        columns: what will be read.
+        stored: each column's entries, one per file that has it.
+        missing: a file may lack a column.
 
     Raises:
-        SourceError: so it is (DPR506, DPR504).
+        SourceError: so it is (DPR503, DPR506, DPR504), or a column is the name of a folder too (DPR505).
     """
+    files: Any = source.payload
     for column in columns:
-        found = [one for one in stored.get(column.name, ()) if one.type != _NULL]
+        if source.keys.count(column.name) + (column.name in stored) > 1:
+            raise SourceError(
+                f"the column {column.name!r} is there twice, as the name of a folder too",
+                where=source.name,
+                why="which of the two values a row has would be a guess",
+                fix=f"rename the folders `{column.name}=…`, or write the files without it",
+                code="DPR505",
+            )
+        every = stored.get(column.name, [])
+        if every and not missing:
+            has = {one.file for one in every}
+            lack = [str(file) for file in files if str(file) not in has]
+            if lack:
+                raise _lacking(source.name, column.name, lack, len(files), stored)
+        found = [one for one in every if one.type != _NULL]
         kinds = sorted({one.type for one in found})
         if len({one.family for one in found}) > 1:
             raise SourceError(
                 f"the files store column {column.name!r} differently: {', '.join(kinds)}",
-                where=source,
+                where=source.name,
                 why="read as one type, some values would be rounded, or would not fit",
                 fix="rewrite the files with one type, or name them separately",
                 code="DPR506",
@@ -122,11 +156,35 @@ def check_alike(
         if column.kind in _TEXTS and any(one.cut for one in found):
             raise SourceError(
                 f"column {column.name!r} is declared {column.kind} but stored as timestamps of 96 bits (INT96)",
-                where=source,
+                where=source.name,
                 why="they are read in microseconds, in which different ones would be equal",
                 fix="write the file with timestamps in microseconds or nanoseconds",
                 code="DPR504",
             )
+
+
+def _lacking(
+    source: str, column: str, files: list[str], of: int, stored: Mapping[str, list[Stored]]
+) -> SourceError:
+    """Return the refusal of files that lack a used column, with their names."""
+    named = ", ".join(files[:_NAMED]) + (f" and {len(files) - _NAMED} more" * (len(files) > _NAMED))
+    other = next(
+        (
+            name
+            for name, entries in stored.items()
+            if name != column and name.lower() == column.lower() and entries[0].file in files
+        ),
+        None,
+    )
+    return SourceError(
+        f"{len(files)} of {of} files have no column {column!r}: {named}",
+        where=source,
+        why="their cells in it would all be null"
+        + (f"; {other!r} is another name, as case counts" if other else ""),
+        fix=f"write {column!r} into these files, or name other files; `release: {{allow: "
+        f"[{MISSING_COLUMN}]}}` takes these cells for null, and the release says so",
+        code="DPR503",
+    )
 
 
 @dataclass(frozen=True)
@@ -136,12 +194,12 @@ class ParquetRows:
     Attributes:
         paths: the files, in order.
         columns: the wanted names; one that a file lacks is null there.
-        hive: whether folders are columns too (`source.partition`).
+        folders: `Source.in_folders`.
     """
 
     paths: tuple[Any, ...]
     columns: tuple[str, ...]
-    hive: bool
+    folders: Mapping[Any, Mapping[str, str | None]] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -158,10 +216,9 @@ class ParquetRows:
                         if not pa.types.is_null(own.field(name).type)
                         else before
                     )
-            if self.hive:
-                found |= {
-                    key: pa.large_string() for key, _ in partition(path) if key in self.columns
-                }
+            found |= {
+                key: pa.large_string() for key in self.folders.get(path, ()) if key in self.columns
+            }
         kinds = [found.get(name, pa.null()) for name in self.columns]
         plain = [pa.large_string() if pa.types.is_null(kind) else kind for kind in kinds]
         return pa.schema([(f"c{i}", kind) for i, kind in enumerate(plain)] or [("row", pa.bool_())])
@@ -186,21 +243,21 @@ class ParquetRows:
 
     def read_of(self, path: Any) -> list[str]:
         """Return the wanted columns that one file stores, once each."""
-        fixed = dict(partition(path)) if self.hive else {}
+        fixed = self.folders.get(path, {})
         own = Counter(self._schema_of(path).names)
         return [name for name in self.columns if own[name] == 1 and name not in fixed]
 
     def plain_batch(self, path: Any, batch: pa.RecordBatch, read: list[str]) -> pa.RecordBatch:
         """Return rows of one file in the plain types; `read` as `read_of`."""
-        fixed = dict(partition(path)) if self.hive else {}
+        fixed = self.folders.get(path, {})
         arrays = []
-        for name, field in zip(self.columns, self.schema, strict=False):
+        for name, own in zip(self.columns, self.schema, strict=False):
             if name in fixed:
-                arrays.append(pa.array([fixed[name]] * batch.num_rows, field.type))
+                arrays.append(pa.array([fixed[name]] * batch.num_rows, own.type))
             elif name in read:
-                arrays.append(_as(plain_column(batch.column(name)), field.type))
+                arrays.append(_as(plain_column(batch.column(name)), own.type))
             else:
-                arrays.append(pa.nulls(batch.num_rows, field.type))
+                arrays.append(pa.nulls(batch.num_rows, own.type))
         empty = [pa.nulls(batch.num_rows, pa.bool_())]
         return pa.RecordBatch.from_arrays(arrays or empty, schema=self.schema)
 

@@ -44,14 +44,14 @@ class PublicTables:
         opened: alias -> what the table stores.
     """
 
-    def __init__(self, sources: Mapping[str, Source]) -> None:
+    def __init__(self, sources: Mapping[str, Source], *, missing: bool = False) -> None:
         import duckdb
 
         self.sources = dict(sources)
         self.opened: dict[str, Opened] = {}
         self._connection: Any = duckdb.connect(":memory:")
         # the way that takes every file: a text that is not UTF-8 is a null, and stops nothing
-        self._tables = Tables(lambda: self._connection, [], exact=True)
+        self._tables = Tables(lambda: self._connection, [], exact=True, missing=missing)
 
     def __enter__(self) -> Self:
         for setting in _SETTINGS:

@@ -140,7 +140,8 @@ def view_rows(
     view = query.view
     assert view is not None
     named: Any = source.payload
-    with PublicTables({join.alias: named[join.table] for join in view.joins}) as public:
+    sources = {join.alias: named[join.table] for join in view.joins}
+    with PublicTables(sources, missing=query.missing) as public:
         return _Builder(view, query, held, public).build(table)
 
 

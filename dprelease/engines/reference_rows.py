@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -21,7 +21,7 @@ from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
 from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
-from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.source import Source
 from dprelease.engines.view_rows import view_rows
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
@@ -132,7 +132,8 @@ def _read_table(source: Source) -> Source:
     payload: Any = source.payload
     match source.kind:
         case "parquet" | "objects":
-            tables = [_read_parquet(path, hive=partitioned(payload)) for path in payload]
+            folders = source.in_folders
+            tables = [_read_parquet(path, folders.get(path, {})) for path in payload]
             table = pa.concat_tables(tables, promote_options="permissive")
         case "duckdb_relation":
             table = payload.to_arrow_table()
@@ -151,12 +152,12 @@ def _read_table(source: Source) -> Source:
     return Source("arrow", table, source.name)
 
 
-def _read_parquet(path: Any, *, hive: bool) -> Any:
+def _read_parquet(path: Any, folders: Mapping[str, str | None]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = (pq.ParquetFile(path) if isinstance(path, Path) else _downloaded(path)).read()
-    for name, value in partition(path) if hive else ():
+    for name, value in folders.items():
         cells = pa.array([value] * table.num_rows, pa.string())
         place = table.schema.get_field_index(name)
         table = (

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
-from urllib.parse import unquote
 
+from dprelease.engines.folders import Folders, first_pattern, folders_in, shared_keys
 from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
 
@@ -26,14 +26,10 @@ __all__ = [
     "duckdb_table",
     "file_source",
     "object_source",
-    "partition",
-    "partitioned",
     "postgres_table",
     "spark_table",
     "tables_source",
 ]
-
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 InputFormat = Literal[
     "parquet",
@@ -85,18 +81,24 @@ class Source:
             of Spark's catalogue; `tables`: name ->
             `Source`, for a view; else the in-memory object itself. Never shown.
         name: how errors and plans call it; public.
+        folders: of files and objects: the folders `key=value` of each that are columns.
     """
 
     kind: InputFormat
     payload: object = field(repr=False)
     name: str
-
-
-class Filed(Protocol):
-    """A file or an object: folders and a name."""
+    folders: tuple[Folders, ...] = field(default=(), repr=False)
 
     @property
-    def parts(self) -> tuple[str, ...]: ...
+    def keys(self) -> tuple[str, ...]:
+        """The columns that folders are."""
+        return shared_keys(self.folders)
+
+    @property
+    def in_folders(self) -> Mapping[Any, Mapping[str, str | None]]:
+        """File -> its value of each of `keys`; no file where there is none."""
+        files: Any = self.payload
+        return dict(zip(files, map(dict, self.folders), strict=True)) if self.keys else {}
 
 
 class ArrowStream(Protocol):
@@ -210,9 +212,12 @@ def object_source(text: str, *, store: Any = None) -> Source:
     """
     from dprelease.engines.object_store import (
         objects_at,  # threads and stores: where they are asked for
+        parsed,
     )
 
-    return Source("objects", objects_at(text, store=store), text)
+    found = objects_at(text, store=store)
+    fixed = first_pattern(parsed(text)[1].split("/"))
+    return Source("objects", found, text, tuple(folders_in(o.parts[fixed:-1]) for o in found))
 
 
 def file_source(
@@ -224,13 +229,26 @@ def file_source(
         root: a folder that no file may lie outside of, links followed.
 
     Raises:
-        SourceError: no file matches (DPR501), or a name on the way is not UTF-8 (DPR502).
+        SourceError: no file matches (DPR501), a name on the way is not UTF-8 (DPR502), or links put one file
+            into different folders `key=value` (DPR505).
         ConfigError: one lies outside `root` (DPR116).
     """
     text = os.fspath(pattern)
     plain = Path(text)
     found = [text] if plain.is_file() else glob.glob(text, recursive=True)  # noqa: PTH207 - absolute patterns
-    paths = tuple(sorted(Path(p).resolve() for p in found if Path(p).is_file()))
+    fixed = len(plain.parts) if plain.is_file() else first_pattern(plain.parts)
+    named: dict[Path, Folders] = {}
+    for match in sorted(p for p in found if Path(p).is_file()):
+        path, folders = Path(match).resolve(), folders_in(Path(match).parts[fixed:-1])
+        if named.setdefault(path, folders) != folders:  # by links
+            raise SourceError(
+                f"{path.name} lies in two folders `key=value`",
+                where=text,
+                why="its rows would have two values in one column, and each row counts once",
+                fix="remove one of the links to it, or its folder",
+                code="DPR505",
+            )
+    paths = tuple(sorted(named))
     if not paths:
         raise SourceError(
             f"no {kind} file matches {text!r}",
@@ -241,7 +259,7 @@ def file_source(
         if root is not None:
             confined(str(path), base=root, root=root, origin=text)
         _must_be_text(path)
-    return Source(kind, paths, text)
+    return Source(kind, paths, text, tuple(named[path] for path in paths))
 
 
 def _must_be_text(path: Path) -> None:
@@ -287,38 +305,3 @@ def spark_table(table: str) -> Source:
 def tables_source(tables: Mapping[str, Source]) -> Source:
     """Return the source of a query with a view: its tables by the names that the view uses."""
     return Source("tables", dict(tables), ", ".join(tables))
-
-
-def partitioned(paths: Sequence[Filed]) -> bool:
-    """Return whether the files lie in Hive partitions, all by the same keys."""
-    keys = [tuple(key for key, _ in partition(path)) for path in paths]
-    return bool(keys) and bool(keys[0]) and all(k == keys[0] for k in keys)
-
-
-def partition(path: Filed) -> tuple[tuple[str, str | None], ...]:
-    """Return the `key=value` folders above a file, outermost first; Hive's null is None.
-
-    Raises:
-        SourceError: a name holds bytes that are not UTF-8 (DPR502): decoded, %FE and %FF would be one.
-    """
-    pairs = [part.partition("=") for part in path.parts[:-1]]
-    try:
-        return tuple(
-            (_decoded(key), None if value == _HIVE_NULL else _decoded(value))
-            for key, equal, value in pairs
-            if key and equal
-        )
-    except UnicodeError:
-        raise SourceError(
-            "the name of a folder `key=value` is not UTF-8",
-            where=printable(str(path)),
-            why="such folders are read as a column, also those above the source, and two such names"
-            " would be read as one value",
-            fix="rename the folder, or move the source below folders without `=`",
-            code="DPR502",
-        ) from None
-
-
-def _decoded(name: str) -> str:
-    """Return the text that a name's escapes stand for; UnicodeError if their bytes are none."""
-    return unquote(name, errors="strict")

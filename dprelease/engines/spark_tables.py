@@ -23,9 +23,10 @@ import pyarrow as pa
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
+from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
-from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.source import Source
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column, Kind
 
@@ -74,7 +75,7 @@ def frame_of(
         case "csv":
             return _csv(session, payload, wanted, rows=rows)
         case "parquet":
-            return _parquet(session, payload)
+            return _parquet(session, source)
         case _:
             raise SourceError(
                 f"the Spark engine does not read {source.name}",
@@ -84,11 +85,14 @@ def frame_of(
             )
 
 
-def check_files(source: Source, columns: tuple[Column, ...]) -> None:
+def check_files(source: Source, columns: tuple[Column, ...], *, missing: bool) -> None:
     """Refuse Parquet columns that Spark does not read exactly, or at one of whose cells it stops.
 
+    Args:
+        missing: a file may lack one of them.
+
     Raises:
-        SourceError: so it is (DPR504), or the files store a column differently (DPR506).
+        SourceError: so it is (DPR504), or as `check_alike`.
     """
     if source.kind != "parquet":
         return
@@ -98,8 +102,8 @@ def check_files(source: Source, columns: tuple[Column, ...]) -> None:
     listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
     with duckdb.connect() as connection:
         stored = stored_columns(connection.execute, f"[{listed}]")
-    check_alike(source.name, columns, stored)
-    own = {*stored, *(key for path in paths for key, _ in partition(path))}
+    check_alike(source, columns, stored, missing=missing)
+    own = {*stored, *source.keys}
     for column in columns:
         if any(name.lower() == column.name.lower() and name != column.name for name in own):
             raise SourceError(
@@ -200,19 +204,30 @@ def _local(paths: tuple[Path, ...]) -> list[str]:
     return [f"file://{path}" for path in paths]
 
 
-def _parquet(session: Any, paths: tuple[Path, ...]) -> Any:
+def _parquet(session: Any, source: Source) -> Any:
+    paths: Any = source.payload
     names = _local(paths)
     reader = session.read.option("mergeSchema", str(len(paths) > 1).lower())
-    if partitioned(paths):
-        reader = reader.option("basePath", f"file://{_base(paths)}")
+    if source.keys:
+        reader = reader.option("basePath", f"file://{_base(paths[0], source.folders[0])}")
     return reader.parquet(*names)
 
 
-def _base(paths: tuple[Path, ...]) -> Path:
-    """Return the folder above the first `key=value` folder."""
-    parts = paths[0].parts
-    first = next(i for i, part in enumerate(parts) if part.partition("=")[1] and i < len(parts) - 1)
-    return Path(*parts[:first])
+def _base(path: Path, folders: Folders) -> Path:
+    """Return the folder below which all `key=value` folders of a file lie.
+
+    Raises:
+        SourceError: links hide them (DPR517).
+    """
+    for base in path.parents:
+        if folders_in(path.relative_to(base).parts[:-1]) == folders:
+            return base
+    raise SourceError(
+        f"Spark does not find the folders `key=value` of {path.name}",
+        why="a link leads to the file, and Spark reads the columns from the names that it leads to",
+        fix="name the files where they are, or use `engine: duckdb`",
+        code="DPR517",
+    )
 
 
 def _csv(

@@ -97,7 +97,7 @@ def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool
     require_one_table(source, view)
     if view is None:
         columns = used_columns(query)
-        check_files(source, columns)
+        check_files(source, columns, missing=query.missing)
         frame = frame_of(session, source, {c.name for c in columns} if rows else None, rows=rows)
         found, opened = projected(frame, columns, texts=source.kind == "csv")
         return SparkRows({"source_rows": found}, opened)
@@ -116,16 +116,16 @@ def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool
         alias: frame_of(session, source, rows=rows or alias != private)
         for alias, source in sources.items()
     }
-    return _joined(frames, sources, view, {c.name: c for c in query.columns}, query.user)
+    return _joined(frames, sources, view, query)
 
 
 def _joined(
     frames: Mapping[str, Any],
     sources: Mapping[str, Source],
     view: View,
-    declared: Mapping[str, Column],
-    user: str | None,
+    query: BoundedQuery,
 ) -> SparkRows:
+    declared = {c.name: c for c in query.columns}
     types = {alias: dict(frame.dtypes) for alias, frame in frames.items()}
     physical = {a: {n: of_spark(kind) for n, kind in found.items()} for a, found in types.items()}
     made, where = view_expressions(view, scope(view, physical, declared))
@@ -135,7 +135,7 @@ def _joined(
     opened: dict[str, Opened] = {}
     rows: dict[str, Any] = {}
     for i, (alias, source) in enumerate(sources.items()):
-        texts = passed_as_text(view, alias, declared, user)
+        texts = passed_as_text(view, alias, declared, query.user)
         columns = []
         for name in needed[alias]:
             spelt = name in texts and name in types[alias] and respelt(types[alias][name])
@@ -150,6 +150,7 @@ def _joined(
         check_files(
             source,
             tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]),
+            missing=query.missing,
         )
         rows[f"view_table_{i}"], opened[alias] = projected(
             frames[alias], tuple(columns), texts=source.kind == "csv"

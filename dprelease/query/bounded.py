@@ -173,7 +173,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
-    """The engine's whole task. `user` is None for the row unit; `per` splits a user's rows by time."""
+    """The engine's whole task. `user` is None for the row unit; `per` splits a user's rows by time.
+
+    `missing`: a file may lack a column that is read; its cells are then null.
+    """
 
     columns: tuple[Column, ...]
     groups: GroupKeys
@@ -188,6 +191,7 @@ class BoundedQuery:
     derived: tuple[Derived, ...] = ()
     view: View | None = None
     per: Intervals | None = None
+    missing: bool = False
 
     @property
     def cell_maps(self) -> tuple[tuple[int, ...], ...]:

@@ -110,6 +110,7 @@ class _Task:
     cleaned: tuple[Mapping[str, Any], ...] = ()
     view: _View | None = None
     per: Intervals | None = None
+    missing: bool = False
 
 
 def _written(query: BoundedQuery) -> _Task:
@@ -132,6 +133,7 @@ def _written(query: BoundedQuery) -> _Task:
         cleaned=tuple(_cleaned(query)),
         view=None if view is None else _View(view.sql, view.proven, view.keeps_rows),
         per=query.per,
+        missing=query.missing,
     )
 
 
@@ -172,6 +174,7 @@ def _query(task: _Task) -> BoundedQuery:
         max_rows_total=task.max_rows_total,
         view=None if view is None else View(view.sql, view.proven, view.keeps_rows),
         per=task.per,
+        missing=task.missing,
     )
 
 

@@ -23,7 +23,7 @@ from dprelease.query.view import View
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["parse_wide_view", "wide_tree"]
+__all__ = ["names_in", "parse_wide_view", "wide_tree"]
 
 _ROWWISE = (
     "Abs", "Add", "And", "Between", "Case", "Ceil", "Coalesce", "DPipe", "DateTrunc", "Day", "Div",
@@ -59,6 +59,21 @@ def parse_wide_view(read: SqlText, tables: tuple[str, ...]) -> View:
     tree = _parsed(read.clean, read.origin)
     _check(tree, tables, read.origin)
     return View(sql=tree.sql(dialect="duckdb"), proven=False, keeps_rows=False, tables=tables)
+
+
+def names_in(view: View) -> frozenset[str] | None:
+    """Return what an unproven view names, in lower case, the columns that it reads among it.
+
+    None: any column may be read, by a star or a natural join.
+    """
+    from sqlglot import exp
+
+    tree = _parsed(view.sql, "view")
+    stars = (star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count))
+    natural = (join for join in tree.find_all(exp.Join) if join.args.get("method"))
+    if any(True for _ in (*stars, *natural)):
+        return None
+    return frozenset(name.name.lower() for name in tree.find_all(exp.Identifier))
 
 
 def wide_tree(view: View, stored: dict[str, str]) -> exp.Query:

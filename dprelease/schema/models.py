@@ -320,7 +320,7 @@ Statistics = Annotated[
 ]
 
 
-Shortcut = Literal["unproven-view", "sparse-eigenvalue", "visible-timeout"]
+Shortcut = Literal["unproven-view", "sparse-eigenvalue", "visible-timeout", "missing-column"]
 """What `query.view`, `query.graph` and `query.shortcuts` call them."""
 
 
@@ -353,7 +353,8 @@ class ReleaseModel(Strict):
         None, description="Public numbers of the tables, stated by the publisher."
     )
     allow: Annotated[list[Shortcut], BeforeValidator(list_or_none)] = Field(
-        [], description="Shortcuts without a proof that are accepted."
+        [],
+        description="What is accepted by name: shortcuts without a proof, and files that lack a column.",
     )
 
 

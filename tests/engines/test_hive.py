@@ -97,7 +97,7 @@ def test_a_column_that_only_other_files_have_is_still_found(source: Source) -> N
     paths: Any = source.payload
     pq.write_table(pa.table({"y": [1]}), paths[0])
     asked = BoundedQuery(tuple(COLUMNS.values()), GroupKeys((), ((),)), (), (Primitive("rows"),),
-                         where=parse_condition("region = 'n' and day = date '2020-01-01' and x is null", COLUMNS, origin="test"))  # fmt: skip
+                         where=parse_condition("region = 'n' and day = date '2020-01-01' and x is null", COLUMNS, origin="test"), missing=True)  # fmt: skip
     for engine in (DuckDBEngine(), ReferenceEngine()):
         engine.preflight(source, asked)
         assert engine.compute(source, asked, b"").reveal_to_mechanism().sums.tolist() == [[1]]

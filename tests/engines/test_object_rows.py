@@ -225,7 +225,7 @@ def test_views_join_private_and_public_objects(server: ObjectServer) -> None:
         ({"x": [1]}, {"x": pa.array([1], pa.int8())}, None),
         ({"x": [1]}, {"x": pa.array([1], pa.uint64())}, "DPR506"),
         ({"x": [1]}, {"x": [1.5]}, "DPR506"),
-        ({"x": [1]}, {"y": [1]}, None),
+        ({"x": [1]}, {"y": [1]}, "DPR503"),
         ({"x": [1]}, {"x": pa.nulls(1)}, None),
         ({"y": [1]}, {"y": [1]}, "DPR503"),
         ({"x": [[1]]}, {"x": [[1]]}, "DPR504"),

@@ -109,10 +109,13 @@ def test_files_with_and_without_a_column_and_folders_are_read_alike(tmp_path: Pa
     assert counted(source, query(window=MONTH)) == [2, 2]
     assert counted(source, query(user="id", max_rows=9)) == [4, 4]
     assert counted(
-        source, query(where=parse_condition("at is null and x > 1 or x = 1", ALL, origin="test"))
+        source,
+        query(
+            where=parse_condition("at is null and x > 1 or x = 1", ALL, origin="test"), missing=True
+        ),
     ) == [3, 3]
     paths: Any = source.payload
-    rows = ParquetRows(paths, ("id", "at", "x"), hive=True)
+    rows = ParquetRows(paths, ("id", "at", "x"), source.in_folders)
     assert [str(kind) for kind in rows.schema.types] == ["large_string", "timestamp[us]", "int64"]
 
 

@@ -22,8 +22,6 @@ from dprelease.engines.source import (
     as_source,
     duckdb_table,
     file_source,
-    partition,
-    partitioned,
 )
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
@@ -133,12 +131,3 @@ def test_hive_partitions_are_columns_of_text(tmp_path: Path) -> None:
         engine.preflight(source, query)
         found = engine.compute(source, query, b"").reveal_to_mechanism().sums
         assert found.tolist() == [[2, 3, 40], [1, 3, 20], [1, 4, 21]]
-
-
-def test_partitions_are_used_only_where_every_file_has_them(tmp_path: Path) -> None:
-    hive(tmp_path)
-    paths = tuple(sorted(tmp_path.rglob("*.parquet")))
-    assert partitioned(paths)
-    assert partition(paths[0])[-2:] == (("region", None), ("year", "2021"))
-    assert not partitioned(())
-    assert not partitioned((*paths, tmp_path / "other.parquet"))
