@@ -1,24 +1,85 @@
 """The header line of a CSV file: its dialect and column names, public metadata.
 
-The delimiter and the end of a line are decided by the header alone. A sniffer would decide them,
-and types, from rows: then one person's cell could change how everybody's cells are read.
+The delimiter and the end of a line are decided by the header alone, or stated. A sniffer would decide
+them, and types, from rows: then one person's cell could change how everybody's cells are read. How numbers
+are written no header says: files with `;` are mostly written with a decimal comma, so there it is stated.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
-from dprelease.errors import SourceError
+from dprelease.errors import ArgumentError, SourceError
 
-__all__ = ["Header", "opened_after_header", "read_header"]
+__all__ = ["Dialect", "Header", "dialect", "opened_after_header", "read_header", "require_decimal"]
 
 _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
-_BOM = b"\xef\xbb\xbf"
+_BOM = codecs.BOM_UTF8
+_WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UNCERTAIN = ";"
+"""The delimiter beside which both signs are in use."""
+
+
+class Dialect(NamedTuple):
+    """How a CSV file is written; None where its header decides, or the files with `,` that all write.
+
+    Attributes:
+        delimiter: between cells, one ASCII character.
+        decimal: `.` or `,` in numbers; the other sign, a space or an apostrophe may part groups of
+            three digits.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+
+
+def dialect(delimiter: object, decimal: object) -> Dialect:
+    """Return the dialect of these signs, None where one is not stated.
+
+    Raises:
+        ArgumentError: no such sign can be one (DPR643).
+    """
+    if delimiter is not None and not (
+        isinstance(delimiter, str)
+        and len(delimiter) == 1
+        and delimiter.isascii()
+        and (delimiter == "\t" or delimiter.isprintable())
+        and not delimiter.isalnum()
+        and delimiter not in '"+-._ '
+    ):
+        raise ArgumentError(
+            f"{delimiter!r} cannot be a delimiter",
+            why="cells are separated by one ASCII character that is in no number or name",
+            fix='e.g. delimiter: ";", or "\\t" for a tab',
+            code="DPR643",
+        )
+    if decimal is not None and not (isinstance(decimal, str) and decimal in (".", ",")):
+        raise ArgumentError(
+            f"{decimal!r} cannot be a decimal sign", fix='decimal: "," or "."', code="DPR643"
+        )
+    return Dialect(delimiter, decimal)
+
+
+def require_decimal(source: str, header: Header, said: Dialect) -> None:
+    """Refuse a file whose header leaves open how its numbers are written.
+
+    Raises:
+        SourceError: its delimiter is `;` and no decimal sign is stated (DPR526).
+    """
+    if header.delimiter == _UNCERTAIN and said.decimal is None:
+        raise SourceError(
+            "the header has `;` between its names, and how numbers are written is not said",
+            where=source,
+            why="most such files write 12,5 for twelve and a half; read with a point, all these numbers would be null",
+            fix='`source: {csv: {path: FILE, decimal: ","}}` (or "."); in Python {"csv": {"path": FILE, "decimal": ","}}',
+            code="DPR526",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +90,7 @@ class Header:
     names: tuple[str, ...]
 
 
-def read_header(paths: tuple[Path, ...]) -> Header:
+def read_header(paths: tuple[Path, ...], said: Dialect = Dialect()) -> Header:  # noqa: B008 - immutable
     """Return the header that all of `paths` share.
 
     Raises:
@@ -37,7 +98,7 @@ def read_header(paths: tuple[Path, ...]) -> Header:
     """
     first: Header | None = None
     for path in paths:
-        header = _one(path)
+        header = _one(path, said)
         if first is not None and header != first:
             raise SourceError(
                 f"{path.name} and {paths[0].name} have different headers",
@@ -79,26 +140,46 @@ def _first_line(head: bytes) -> bytes:
     return (head.splitlines() or [b""])[0]
 
 
-def _one(path: Path) -> Header:
-    text = ""
+def _one(path: Path, said: Dialect) -> Header:
+    head, text = b"", ""
+    why = "it does not open"
     try:
         with _open(path) as file:
             head = file.read(_LONGEST)
         line = _first_line(head)
-        # cut off, or with a name that holds a line end: where the rows begin is then not known
-        if len(line) < _LONGEST and line.count(b'"') % 2 == 0:
-            text = line.removeprefix(_BOM).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError):
+        why = _unreadable(head, line)
+        text = "" if why else line.removeprefix(_BOM).decode("utf-8")
+    except (OSError, EOFError):
         text = ""
+    except UnicodeDecodeError:
+        why = "its first line is not UTF-8"
     if not text:
         raise SourceError(
             f"{path.name} has no readable header line",
-            why="its first line must be column names in UTF-8",
-            fix="check the file",
+            why=f"{why}; the first line must be column names in UTF-8",
+            fix="write it again: the names of the columns first"
+            if not head
+            else "save it as UTF-8, with the names of the columns in the first line",
             code="DPR502",
         )
-    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+    if said.delimiter is not None:
+        delimiter = said.delimiter
+    elif path.name.lower().endswith((".tsv", ".tsv.gz")):
         delimiter = "\t"
     else:
         delimiter = max(_DELIMITERS, key=lambda d: (text.count(d), d == ","))
     return Header(delimiter, tuple(next(csv.reader([text], delimiter=delimiter, strict=False))))
+
+
+def _unreadable(head: bytes, line: bytes) -> str:
+    """Return why no names can be read from the first bytes of a file; empty where they can."""
+    if not head.removeprefix(_BOM):
+        return "the file is empty"
+    if head.startswith(_WIDE) or b"\0" in line:
+        return "the file is UTF-16 or UTF-32, or no text at all"
+    if not line.removeprefix(_BOM):
+        return "its first line is empty"
+    # cut off, or with a name that holds a line end: where the rows begin is then not known
+    if len(line) >= _LONGEST or line.count(b'"') % 2:
+        return "its first line does not end, or a name in it holds a line end"
+    return ""

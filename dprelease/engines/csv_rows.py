@@ -41,6 +41,7 @@ LONGEST_RECORD = 64 << 20
 _READ = 4 << 20  # bytes read at a time, at least
 _BLOCK = 512 << 10  # bytes split at a time
 
+_SPACES = " \u00a0\u202f"
 _QUOTE, _RETURN = ord('"'), ord("\r")
 
 Places = npt.NDArray[np.int64]
@@ -54,11 +55,15 @@ class CsvRows:
         paths: the files, in order.
         delimiter: between cells, one ASCII character.
         columns: places of the wanted columns in the header; they are named `c{place}`.
+        numbers: those of them that hold numbers.
+        decimal: the sign in numbers, if stated (`csv_header.Dialect`).
     """
 
     paths: tuple[Path, ...]
     delimiter: str
     columns: tuple[int, ...]
+    numbers: frozenset[int] = frozenset()
+    decimal: str | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -82,8 +87,17 @@ class CsvRows:
             with file:
                 split = _Splitter(self.delimiter.encode(), end)
                 for count, cells in split.pieces(file, self.columns):
-                    arrays = [_text(array) for array in cells] or [pa.nulls(count, pa.bool_())]
+                    arrays = [
+                        self._cells(place, array)
+                        for place, array in zip(self.columns, cells, strict=True)
+                    ] or [pa.nulls(count, pa.bool_())]
                     yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _cells(self, place: int, cells: Any) -> Any:
+        text = _text(cells)
+        if self.decimal is None or place not in self.numbers:
+            return text
+        return _with_points(text, self.decimal)
 
 
 Piece = tuple[int, list[Any]]
@@ -270,6 +284,28 @@ class _Splitter:
             at += 1
             if data[at - 1] == self.end:
                 return cells, at, sound
+
+
+def _with_points(cells: Any, decimal: str) -> Any:
+    """Return numbers as they are written with a point and without groups.
+
+    With a decimal comma, a cell with a point or comma that is no such number is missing: 12.5 is none.
+    """
+    signs = pc.match_substring_regex(cells, pattern=f"[.,{_SPACES}'\u2019]")
+    if not pc.any(signs).as_py():
+        return cells
+    digits = "|".join(
+        rf"\d{{1,3}}([{sign}]\d{{3}})+"
+        for sign in ("," if decimal == "." else ".", _SPACES, "'\u2019")
+    )
+    blank = r"[ \t\n\v\f\r]*"
+    number = rf"^{blank}[+-]?({digits}|\d*)([{decimal}]\d*)?([eE][+-]?\d+)?{blank}$"
+    written = pc.match_substring_regex(cells, pattern=number)
+    parts = "[,.\u2019'\\s\u00a0\u202f]".replace(decimal, "")
+    plain = pc.replace_substring_regex(cells, pattern=parts, replacement="")
+    plain = pc.replace_substring(plain, pattern=decimal, replacement=".")
+    other = cells if decimal == "." else pa.scalar(None, pa.large_string())
+    return pc.if_else(signs, pc.if_else(written, plain, other), cells)
 
 
 def _text(cells: Any) -> Any:

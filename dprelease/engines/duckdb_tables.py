@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.engines import in_memory
-from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_header import read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source
 from dprelease.errors import SourceError, printable
-from dprelease.schema.column import Column
+from dprelease.schema.column import NUMERIC, Column
 
 __all__ = ["ROWS", "Opened", "Tables"]
 
@@ -77,7 +77,8 @@ class Tables:
             columns: what will be read of it.
 
         Raises:
-            SourceError: a file has no header, or another one than the first (DPR502, DPR506).
+            SourceError: a file has no header, or another one than the first (DPR502, DPR506), or one
+                that leaves the decimal sign open (DPR526).
         """
         match source.kind:
             case "arrow" | "pandas" | "polars":
@@ -166,12 +167,19 @@ class Tables:
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
     ) -> Opened:
         paths: Any = source.payload
-        header = read_header(paths)
+        header = read_header(paths, source.dialect)
+        if columns:
+            require_decimal(source.name, header, source.dialect)
         counted = Counter(header.names)
         places = {n: i for i, n in enumerate(header.names)}
         if rows:
             wanted = tuple(dict.fromkeys(places[c.name] for c in columns if c.name in places))
-            self.connection.register(name, CsvRows(paths, header.delimiter, wanted))
+            numbers = frozenset(
+                places[c.name] for c in columns if c.kind in NUMERIC and c.name in places
+            )
+            sign = source.dialect.decimal
+            read = CsvRows(paths, header.delimiter, wanted, numbers, sign)
+            self.connection.register(name, read)
         stored = {n: (f"c{i}", Physical.text) for n, i in places.items()}
         return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
 

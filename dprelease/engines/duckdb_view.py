@@ -32,11 +32,12 @@ from dprelease.engines.view_sql import (
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import Place, View
-from dprelease.schema.column import Column, Kind
+from dprelease.schema.column import NUMERIC, Column, Kind
 
 __all__ = [
     "calculated_columns",
     "check_names",
+    "columns_of",
     "every_column",
     "needed_columns",
     "open_rows",
@@ -122,7 +123,7 @@ def every_column(source: Source) -> tuple[Column, ...]:
         names = in_memory.names(source)
     elif source.kind == "csv":
         paths: Any = source.payload
-        names = read_header(paths).names
+        names = read_header(paths, source.dialect).names
     return tuple(Column(name, Kind.identifier) for name in names)
 
 
@@ -155,6 +156,47 @@ def passed_as_text(
     return frozenset(place[1] for place in places if place is not None and place[0] == alias)
 
 
+def columns_of(
+    source: Source,
+    view: View,
+    alias: str,
+    declared: Mapping[str, Column],
+    user: str | None,
+    expressions: list[Any],
+    columns: Mapping[str, Column],
+) -> tuple[Column, ...]:
+    """Return the columns that a proven view reads of a table, as kinds that say how cells are read.
+
+    Args:
+        user: the unit's column.
+        columns: what the expressions may name (`scope`).
+
+    Raises:
+        SourceError: a number of a CSV file that spells them in its own way is a text, too (DPR511).
+    """
+    texts = passed_as_text(view, alias, declared, user)
+    names = needed_columns(view, expressions)[alias]
+    if source.kind != "csv":
+        return tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in names)
+    kinds = [
+        (c.place, declared[c.name].kind) for c in view.columns if c.place and c.name in declared
+    ]
+    kinds += [
+        (place, columns[dotted if (dotted := ".".join(place)) in columns else place[1]].kind)
+        for place in calculated_columns(view, expressions)
+    ]
+    numbers = {place[1] for place, kind in kinds if place[0] == alias and kind in NUMERIC}
+    both = sorted(numbers & texts)
+    if both and source.dialect.decimal is not None:
+        raise SourceError(
+            f"the view reads {alias}.{both[0]} as a number and as a text",
+            why="its numbers have a sign of their own, so the text of 12,5 is not that of 12.5",
+            fix="write the table as Parquet, or join by another column",
+            code="DPR511",
+        )
+    return tuple(Column(n, Kind.number if n in numbers - texts else Kind.identifier) for n in names)
+
+
 def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:
     """Return the columns that the expressions of a proven view name, in order of their names."""
     assert view.private is not None
@@ -180,15 +222,13 @@ def _open_proven(
     stored = {a: {n: p for n, (_, p) in o.stored.items()} for a, o in opened.items()}
     columns = scope(view, stored, declared)
     made, where = view_expressions(view, columns)
-    needed = needed_columns(view, [*made.values(), *([where] if where is not None else [])])
+    read = [*made.values(), *([where] if where is not None else [])]
+    needed = needed_columns(view, read)
     for i, (alias, s) in enumerate(sources.items()):
         check_names(alias, needed[alias], opened[alias])
+        wanted = columns_of(s, view, alias, declared, query.user, read, columns)
         public = alias != view.private[1]
         if s.kind in ("parquet", "objects") or (read_again(s) and (rows or public)):
-            texts = passed_as_text(view, alias, declared, query.user)
-            wanted = tuple(
-                Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]
-            )
             opened[alias] = tables.open(s, wanted, rows=rows or public, name=f"view_table_{i}")
     parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
     for join in view.joins:
@@ -235,6 +275,13 @@ def _open_wide(
             payload: Any = source.payload
             raw = Source("arrow", payload.slice(0, 0), source.name)
         every = every_column(raw)
+        if raw.dialect.decimal == ",":
+            raise SourceError(
+                f"an unproven view cannot read {table}",
+                why="which of its columns hold numbers, with a decimal comma, only a proven view says",
+                fix="write the table as Parquet, or with a decimal point",
+                code="DPR511",
+            )
         if raw.kind in ("parquet", "objects"):
             found = tables.open(raw, (), rows=False, name=f"raw_table_{i}").stored
             every = tuple(

@@ -74,8 +74,8 @@ def described(source: Source, columns: tuple[Column, ...], *, missing: bool) -> 
         schema, times = _arrow_schema(one), _times_of_96_bits(one)
         repeated |= {name for name, count in Counter(schema.names).items() if count > 1}
         for name, kind in zip(schema.names, schema.types, strict=True):
-            stored = _stored(kind, cut=name in times)._replace(file=str(one))
-            found.setdefault(name, []).append(stored)
+            entry = _stored(kind, cut=name in times)._replace(file=str(one))
+            found.setdefault(name, []).append(entry)
     check_alike(source, columns, found, missing=missing)
     names = dict.fromkeys((*found, *source.keys))
     rows = ObjectRows(objects, tuple(n for n in names if n not in repeated), source.in_folders)

@@ -80,11 +80,10 @@ class PublicTables:
         source, opened = self.sources[alias], self.opened[alias]
         name = f"public_{list(self.sources).index(alias)}"
         if read_again(source):
-            texts = {own for own, kind in wanted.values() if kind is Kind.identifier}
-            columns = tuple(
-                Column(own, Kind.identifier if own in texts else Kind.number)
-                for own in dict.fromkeys(own for own, _ in wanted.values())
-            )
+            kinds: dict[str, Kind] = {}
+            for own, kind in wanted.values():  # a text where it is one as well
+                kinds[own] = kind if kinds.get(own) is not Kind.identifier else Kind.identifier
+            columns = tuple(Column(own, kind) for own, kind in kinds.items())
             opened = self._open(source, columns, name, rows=True)
         parts = []
         for place, (own, kind) in wanted.items():

@@ -25,7 +25,7 @@ from dprelease.engines.source import Source
 from dprelease.engines.view_rows import view_rows
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
-from dprelease.schema.column import Column, Kind
+from dprelease.schema.column import NUMERIC, Column, Kind
 
 __all__ = ["UNIT", "Row", "load_rows", "naive"]
 
@@ -34,6 +34,7 @@ Row = dict[str, object]
 UNIT = ""
 """Where a row has the canonical text of its unit's id, as it is stored; no column has no name."""
 
+_SPACES = " \u00a0\u202f"
 _NUMBER = re.compile(
     r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
 )
@@ -69,7 +70,7 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
     """Return every column of a table that is there once, as stored."""
     if source.kind == "csv":
-        names = list(read_header(cast("Any", source.payload)).names)
+        names = list(read_header(cast("Any", source.payload), source.dialect).names)
         kinds = dict.fromkeys(names, Physical.text)
     else:
         table = _read_table(source)
@@ -82,7 +83,7 @@ def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
 def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
     """Check the columns and return the rows as they are stored."""
     if source.kind == "csv":
-        header, cells = _read_csv(source.payload)
+        header, cells = _read_csv(source)
         stored = dict.fromkeys(header, Physical.text)
         repeated = {n for n in header if header.count(n) > 1}
         check_columns(source.name, columns, stored, repeated)
@@ -175,18 +176,47 @@ def _downloaded(stored: Any) -> Any:
         return pq.ParquetFile(pa.BufferReader(stream.read()))
 
 
-def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str | None]]]:
-    assert isinstance(paths, tuple)
-    header = read_header(paths)
+class _Spelt(str):
+    """A cell of a CSV file whose numbers have a decimal sign that was stated."""
+
+    decimal: str
+
+
+def _read_csv(source: Source) -> tuple[list[str], Iterator[list[str | None]]]:
+    paths: Any = source.payload
+    header = read_header(paths, source.dialect)
 
     def rows() -> Iterator[list[str | None]]:
         for path in paths:
             file, end = opened_after_header(path)
             with file:
                 for record in _records(file.read(), header.delimiter.encode(), end):
-                    yield [_csv_text(cell) for cell in record]
+                    yield [_spelt(_csv_text(cell), source.dialect.decimal) for cell in record]
 
     return list(header.names), rows()
+
+
+def _spelt(cell: str | None, decimal: str | None) -> str | None:
+    if cell is None or decimal is None:
+        return cell
+    spelt = _Spelt(cell)
+    spelt.decimal = decimal
+    return spelt
+
+
+def _with_point(cell: _Spelt) -> str:
+    """Return a number as it is written with a point and without groups; no number for what is none."""
+    text = cell.strip(" \t\n\v\f\r")
+    if not any(sign in text for sign in f".,'\u2019{_SPACES}"):
+        return text
+    other = "," if cell.decimal == "." else "."
+    groups = "|".join(f"[0-9]{{1,3}}(?:[{s}][0-9]{{3}})+" for s in (other, _SPACES, "'\u2019"))
+    number = rf"([+-]?)({groups}|[0-9]*)(?:[{cell.decimal}]([0-9]*))?([eE][+-]?[0-9]+)?"
+    found = re.fullmatch(number, text)
+    if found is None:
+        return text if cell.decimal == "." else "none"
+    sign, whole, rest, power = found.groups()
+    return sign + re.sub("[^0-9]", "", whole) + "." + (rest or "") + (power or "")
 
 
 def _records(data: bytes, delimiter: bytes, end: bytes) -> Iterator[list[bytes]]:
@@ -249,6 +279,8 @@ def _typed(kind: Kind, value: object) -> object:
     """Return a cell as its declared type, None when it is missing or cannot be read as one."""
     if value is None:
         return None
+    if isinstance(value, _Spelt):
+        value = _with_point(value) if kind in NUMERIC else str(value)
     match kind:
         case Kind.integer | Kind.number:
             return _number(value)

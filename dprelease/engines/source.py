@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from dprelease.engines.csv_header import Dialect, dialect
 from dprelease.engines.folders import Folders, first_pattern, folders_in, shared_keys
 from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
@@ -82,12 +83,14 @@ class Source:
             `Source`, for a view; else the in-memory object itself. Never shown.
         name: how errors and plans call it; public.
         folders: of files and objects: the folders `key=value` of each that are columns.
+        dialect: of CSV files.
     """
 
     kind: InputFormat
     payload: object = field(repr=False)
     name: str
     folders: tuple[Folders, ...] = field(default=(), repr=False)
+    dialect: Dialect = field(default=Dialect(), repr=False)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -138,8 +141,19 @@ class SparkPandas(Protocol):
     def to_spark(self) -> Callable[..., object]: ...
 
 
+CsvFile = Mapping[Literal["csv"], Mapping[str, str]]
+"""`{"csv": {"path": …, "delimiter": …, "decimal": …}}`, as a pipeline names it."""
+
 TableLike = (
-    ArrowStream | LazyTable | Relation | SparkTable | SparkPandas | str | os.PathLike[str] | Source
+    ArrowStream
+    | LazyTable
+    | Relation
+    | SparkTable
+    | SparkPandas
+    | str
+    | os.PathLike[str]
+    | CsvFile
+    | Source
 )
 """What `as_source` takes, by shape: none of the libraries need be installed to check a call."""
 
@@ -148,14 +162,17 @@ def as_source(data: TableLike) -> Source:
     """Return the source that `data` is.
 
     `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a Spark
-    DataFrame, a path (or glob) of Parquet or CSV files, an address of Parquet objects
-    (`object_store`), or already a `Source`.
+    DataFrame, a path (or glob) of Parquet or CSV files, a CSV file with its signs (`CsvFile`), an address
+    of Parquet objects (`object_store`), or already a `Source`.
 
     Raises:
         SourceError: none of these (DPR500), no such file (DPR501), or as `object_source`.
+        ArgumentError: no such sign of a CSV file (DPR643).
     """
     if isinstance(data, Source):
         return data
+    if (file := _csv_file(data)) is not None:
+        return file
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         if isinstance(text, str) and "://" in text:
@@ -201,6 +218,17 @@ def as_source(data: TableLike) -> Source:
     )
 
 
+def _csv_file(data: object) -> Source | None:
+    """Return the source of a CSV file that is named with its signs; None for anything else."""
+    said = data.get("csv") if isinstance(data, Mapping) and set(data) == {"csv"} else None
+    if not isinstance(said, Mapping) or not set(said) <= {"path", "delimiter", "decimal"}:
+        return None
+    path, delimiter, decimal = (said.get(key) for key in ("path", "delimiter", "decimal"))
+    if not isinstance(path, str | os.PathLike):
+        return None
+    return file_source("csv", path, signs=dialect(delimiter, decimal))
+
+
 def object_source(text: str, *, store: Any = None) -> Source:
     """Return the source made of the objects that an address matches, in name order.
 
@@ -221,12 +249,17 @@ def object_source(text: str, *, store: Any = None) -> Source:
 
 
 def file_source(
-    kind: Literal["parquet", "csv"], pattern: str | Path, *, root: Path | None = None
+    kind: Literal["parquet", "csv"],
+    pattern: str | os.PathLike[str],
+    *,
+    root: Path | None = None,
+    signs: Dialect = Dialect(),  # noqa: B008 - immutable
 ) -> Source:
     """Return the source made of the files that match `pattern` (a path or a glob), in name order.
 
     Args:
         root: a folder that no file may lie outside of, links followed.
+        signs: of CSV files.
 
     Raises:
         SourceError: no file matches (DPR501), a name on the way is not UTF-8 (DPR502), or links put one file
@@ -259,7 +292,7 @@ def file_source(
         if root is not None:
             confined(str(path), base=root, root=root, origin=text)
         _must_be_text(path)
-    return Source(kind, paths, text, tuple(named[path] for path in paths))
+    return Source(kind, paths, text, tuple(named[path] for path in paths), signs)
 
 
 def _must_be_text(path: Path) -> None:

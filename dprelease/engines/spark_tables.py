@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_header import read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.folders import Folders, folders_in
@@ -28,7 +28,7 @@ from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.errors import SourceError
-from dprelease.schema.column import Column, Kind
+from dprelease.schema.column import NUMERIC, Column, Kind
 
 __all__ = ["check_files", "frame_of", "of_spark", "projected", "respelt"]
 
@@ -54,16 +54,17 @@ def of_spark(name: str) -> Physical:
 
 
 def frame_of(
-    session: Any, source: Source, wanted: Collection[str] | None = None, *, rows: bool = True
+    session: Any, source: Source, wanted: Collection[Column] | None = None, *, rows: bool = True
 ) -> Any:
     """Return the DataFrame that `source` is; reads names and types only, of CSV files the rows.
 
     Args:
-        wanted: names of the columns that will be read; all if None.
+        wanted: the columns that will be read; all, as texts, if None.
         rows: whether a CSV file's rows are read; else it has none.
 
     Raises:
-        SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR502), a path cannot
+        SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR502) or one that leaves the
+            decimal sign open (DPR526), a path cannot
             be given to Spark (DPR517), or Spark does not read this kind of source (DPR516).
     """
     payload: Any = source.payload
@@ -73,7 +74,7 @@ def frame_of(
         case "spark_table":
             return session.table(payload)
         case "csv":
-            return _csv(session, payload, wanted, rows=rows)
+            return _csv(session, source, wanted, rows=rows)
         case "parquet":
             return _parquet(session, source)
         case _:
@@ -230,13 +231,16 @@ def _base(path: Path, folders: Folders) -> Path:
     )
 
 
-def _csv(
-    session: Any, paths: tuple[Path, ...], wanted: Collection[str] | None, *, rows: bool
-) -> Any:
-    header = read_header(paths)
+def _csv(session: Any, source: Source, wanted: Collection[Column] | None, *, rows: bool) -> Any:
+    paths: Any = source.payload
+    header = read_header(paths, source.dialect)
+    if wanted is None or wanted:
+        require_decimal(source.name, header, source.dialect)
     names = header.names
-    places = tuple(i for i, name in enumerate(names) if wanted is None or name in wanted)
-    read = CsvRows(paths, header.delimiter, places)
+    kinds = None if wanted is None else {column.name: column.kind for column in wanted}
+    places = tuple(i for i, name in enumerate(names) if kinds is None or name in kinds)
+    numbers = frozenset(i for i in places if kinds is not None and kinds[names[i]] in NUMERIC)
+    read = CsvRows(paths, header.delimiter, places, numbers, source.dialect.decimal)
     table = pa.Table.from_batches(read.batches() if rows else (), read.schema)
     short = pa.schema([(f.name, pa.string() if places else f.type) for f in read.schema])
     return session.createDataFrame(table.cast(short)).toDF(*([names[i] for i in places] or ["row"]))

@@ -22,6 +22,7 @@ from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.duckdb_view import (
     calculated_columns,
     check_names,
+    columns_of,
     needed_columns,
     passed_as_text,
     repeated_key_error,
@@ -98,7 +99,7 @@ def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool
     if view is None:
         columns = used_columns(query)
         check_files(source, columns, missing=query.missing)
-        frame = frame_of(session, source, {c.name for c in columns} if rows else None, rows=rows)
+        frame = frame_of(session, source, columns if rows or not columns else None, rows=rows)
         found, opened = projected(frame, columns, texts=source.kind == "csv")
         return SparkRows({"source_rows": found}, opened)
     if not view.proven or view.private is None:
@@ -113,27 +114,32 @@ def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool
     sources |= {join.alias: named[join.table] for join in view.joins}
     private = view.private[1]
     frames = {
-        alias: frame_of(session, source, rows=rows or alias != private)
+        alias: frame_of(session, source, rows=source.kind != "csv" and (rows or alias != private))
         for alias, source in sources.items()
     }
-    return _joined(frames, sources, view, query)
+    return _joined(session, frames, sources, view, query, rows=rows)
 
 
 def _joined(
-    frames: Mapping[str, Any],
+    session: Any,
+    frames: dict[str, Any],
     sources: Mapping[str, Source],
     view: View,
     query: BoundedQuery,
+    *,
+    rows: bool,
 ) -> SparkRows:
+    assert view.private is not None
     declared = {c.name: c for c in query.columns}
     types = {alias: dict(frame.dtypes) for alias, frame in frames.items()}
     physical = {a: {n: of_spark(kind) for n, kind in found.items()} for a, found in types.items()}
-    made, where = view_expressions(view, scope(view, physical, declared))
+    seen = scope(view, physical, declared)
+    made, where = view_expressions(view, seen)
     read = [*made.values(), *([where] if where is not None else [])]
     calculated = calculated_columns(view, read)
     needed = needed_columns(view, read)
     opened: dict[str, Opened] = {}
-    rows: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for i, (alias, source) in enumerate(sources.items()):
         texts = passed_as_text(view, alias, declared, query.user)
         columns = []
@@ -152,7 +158,11 @@ def _joined(
             tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]),
             missing=query.missing,
         )
-        rows[f"view_table_{i}"], opened[alias] = projected(
+        if source.kind == "csv":  # its rows, now that it is known which cells are numbers
+            wanted = columns_of(source, view, alias, declared, query.user, read, seen)
+            now = rows or alias != view.private[1]
+            frames[alias] = frame_of(session, source, wanted, rows=now)
+        found[f"view_table_{i}"], opened[alias] = projected(
             frames[alias], tuple(columns), texts=source.kind == "csv"
         )
         check_names(alias, needed[alias], opened[alias])
@@ -163,7 +173,7 @@ def _joined(
         for join in view.joins
     )
     statement = build_view(view, parts, scope(view, stored, declared))
-    return SparkRows(rows, Opened(dict(statement.stored), frozenset()), statement, keys)
+    return SparkRows(found, Opened(dict(statement.stored), frozenset()), statement, keys)
 
 
 def _read(opened: Opened) -> dict[str, tuple[str, Physical]]:

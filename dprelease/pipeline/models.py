@@ -20,6 +20,7 @@ from dprelease.schema.naming import nearest
 __all__ = [
     "SOURCES",
     "BudgetModel",
+    "CsvModel",
     "EngineModel",
     "PeriodModel",
     "PipelineModel",
@@ -30,6 +31,29 @@ __all__ = [
 ]
 
 SOURCES = ("parquet", "csv", "arrow", "duckdb", "postgres", "spark")
+
+
+class CsvModel(Strict):
+    """CSV files and the signs that their header does not say."""
+
+    path: Text = Field(description="Path or pattern of CSV files with a header.")
+    delimiter: Text | None = Field(
+        None, description="What separates cells; by default the header says it."
+    )
+    decimal: Text | None = Field(
+        None,
+        description='The sign in numbers, "," or "."; needed where the header is separated by ";". The other '
+        "one, a space or an apostrophe may part groups of three digits.",
+    )
+
+
+def _csv_tag(value: object) -> str:
+    return "keys" if isinstance(value, Mapping | CsvModel) else "path"
+
+
+Csv = Annotated[
+    Annotated[Text, Tag("path")] | Annotated[CsvModel, Tag("keys")], Discriminator(_csv_tag)
+]
 
 
 class DuckDBModel(Strict):
@@ -59,7 +83,10 @@ class TableModel(Strict):
         None,
         description="Path or pattern of Parquet files, or an address of objects (s3://, gs://, az://).",
     )
-    csv: Text | None = Field(None, description="Path or pattern of CSV files with a header.")
+    csv: Csv | None = Field(
+        None,
+        description="Path or pattern of CSV files with a header, or {path, delimiter, decimal}.",
+    )
     arrow: Text | None = Field(None, description="Path of an Arrow IPC file.")
     duckdb: DuckDBModel | None = Field(None, description="A table of a DuckDB file.")
     postgres: PostgresModel | None = Field(None, description="A Postgres table.")

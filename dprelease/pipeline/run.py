@@ -324,7 +324,7 @@ def open_source(source: SourceConfig) -> Source:
     """
     if source.kind in ("parquet", "csv"):
         assert source.path is not None
-        return file_source(source.kind, source.path, root=source.root)  # type: ignore[arg-type]
+        return file_source(source.kind, source.path, root=source.root, signs=source.signs)  # type: ignore[arg-type]
     if source.kind == "objects":
         return object_source(str(source.path))
     if source.kind == "arrow":

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dprelease import registry
+from dprelease.engines.csv_header import Dialect, dialect
 from dprelease.engines.engine import reads
 from dprelease.engines.object_store import is_address, parsed
-from dprelease.errors import SourceError
-from dprelease.pipeline.models import SOURCES, SourceModel, TableModel
+from dprelease.errors import ArgumentError, SourceError
+from dprelease.pipeline.models import SOURCES, CsvModel, SourceModel, TableModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.query.read_view import parse_view
 from dprelease.query.view import View
@@ -36,6 +37,7 @@ class SourceConfig:
         dsn: reference to the connection string (postgres).
         view: what `tables` are read through (kind view): a name of the view -> its source.
         root: the project's root, when files match; files that appear later may not lead out either.
+        signs: of CSV files, as far as stated.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class SourceConfig:
     view: View | None = None
     tables: Mapping[str, SourceConfig] = field(default_factory=dict)
     root: Path | None = None
+    signs: Dialect = Dialect()  # noqa: RUF009 - immutable
 
 
 def read_source(
@@ -151,11 +154,25 @@ def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -
         return SourceConfig(kind, table=model.postgres.table, dsn=dsn)
     if model.spark is not None:
         return SourceConfig(kind, table=model.spark.table)
+    if isinstance(model.csv, CsvModel):
+        path = confined_glob(model.csv.path, **inside)  # type: ignore[arg-type]
+        signs = _signs(file, model.csv, *place)
+        return SourceConfig(kind, path=path, root=file.root, signs=signs)
     text: str = getattr(model, kind)
     if is_address(text):
         return _objects(file, text, kind, engine, *place)
     path = confined_glob(text, **inside)  # type: ignore[arg-type]
     return SourceConfig(kind, path=path, root=file.root)
+
+
+def _signs(file: DeclarationFile, model: CsvModel, *place: str) -> Dialect:
+    try:
+        return dialect(model.delimiter, model.decimal)
+    except ArgumentError as faulty:
+        key = "decimal" if "decimal" in faulty.what else "delimiter"
+        file.fail(
+            faulty.what, *place, "csv", key, why=faulty.why, fix=faulty.fix or "", code="DPR140"
+        )
 
 
 def _objects(file: DeclarationFile, text: str, kind: str, engine: str, *place: str) -> SourceConfig:

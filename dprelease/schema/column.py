@@ -21,7 +21,7 @@ from dprelease.schema.domain import Domain, GridSet
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
 
-__all__ = ["Column", "Kind"]
+__all__ = ["NUMERIC", "Column", "Kind"]
 
 
 class Kind(StrEnum):
@@ -35,6 +35,9 @@ class Kind(StrEnum):
     date = "date"
     timestamp = "timestamp"
     node = "node"
+
+
+NUMERIC = (Kind.integer, Kind.number)
 
 
 @dataclass(frozen=True, slots=True)

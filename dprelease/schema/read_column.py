@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, exact, plain
-from dprelease.schema.column import Column, Kind
+from dprelease.schema.column import NUMERIC, Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.domain import Domain
 from dprelease.schema.models import As, ColumnModel, NullDefault
@@ -25,7 +25,6 @@ from dprelease.schema.paths import read_keys
 __all__ = ["read_column"]
 
 LEAST_STEPS = 1000
-NUMERIC = (Kind.integer, Kind.number)
 KEYED = (Kind.category, Kind.boolean)
 _FITS: Mapping[str, tuple[Kind, ...]] = {
     "measure": NUMERIC,

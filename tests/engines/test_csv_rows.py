@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dprelease.engines import csv_rows, reference_rows
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, CsvRows
+from dprelease.engines.source import Source
 from dprelease.errors import SourceError
 from tests.sizes import whole
 
@@ -33,7 +34,7 @@ def read(*paths: Path) -> Rows:
 
 def by_reference(*paths: Path) -> Rows:
     """The same rows by the reader of the reference engine, which shares the header alone."""
-    names, rows = reference_rows._read_csv(paths)
+    names, rows = reference_rows._read_csv(Source("csv", paths, "t"))
     return [tuple((row + [None] * len(names))[: len(names)]) for row in rows]
 
 

@@ -385,7 +385,8 @@ def test_a_cell_that_does_not_parse_keeps_its_row(tmp_path: Path) -> None:
 
 def test_a_delimiter_comes_from_the_header_alone(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x;y\n" + "1,2,3;4\n" * 50 + "5;6\n")
-    assert total(as_source(tmp_path / "t.csv"), COUNT_X) == [[51, 1]]
+    source = as_source({"csv": {"path": str(tmp_path / "t.csv"), "decimal": "."}})
+    assert total(source, COUNT_X) == [[51, 1]]
     with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
         file.write("x\ty,z\n1\t2\n")
     assert total(as_source(tmp_path / "t.tsv.gz"), COUNT_X) == [[1, 1]]
