@@ -21,6 +21,7 @@ from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source
+from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError, printable
 from dprelease.schema.column import NUMERIC, Column
 
@@ -232,7 +233,7 @@ class Tables:
     def _open_table(self, source: Source, name: str) -> Opened:
         payload: Any = source.payload
         database, table = payload
-        path = ".".join(_quoted(part) for part in str(table).split("."))
+        path = quoted_name(str(table))
         attached = f"{name}_database"
         self._run(f"ATTACH {_text(str(database))} AS {attached} (READ_ONLY)")
         self._run(f"CREATE VIEW {name} AS SELECT * FROM {attached}.{path}")  # noqa: S608 - quoted

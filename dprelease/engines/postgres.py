@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dprelease.engines.identity import text_of_bytes
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
+from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Session:
     def __init__(self, source: Source) -> None:
         payload: Any = source.payload
         reveal: Callable[[], str] = payload[0]
-        self.table = ".".join(_quoted(part) for part in str(payload[1]).split("."))
+        self.table = quoted_name(str(payload[1]), "DPR512")
         self.name = source.name
         try:
             import psycopg

@@ -22,6 +22,7 @@ from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
+from dprelease.engines.table_names import quoted_name
 from dprelease.engines.view_rows import view_rows
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
@@ -142,7 +143,8 @@ def _read_table(source: Source) -> Source:
             import duckdb
 
             with duckdb.connect(str(payload[0]), read_only=True) as connection:
-                table = connection.table(payload[1]).to_arrow_table()
+                sql = f"SELECT * FROM {quoted_name(payload[1])}"  # noqa: S608 - quoted
+                table = connection.sql(sql).to_arrow_table()
         case "postgres":
             from dprelease.engines import postgres
 

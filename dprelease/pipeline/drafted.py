@@ -12,6 +12,7 @@ from pathlib import Path
 from dprelease.engines.columns import stored_columns
 from dprelease.engines.physical import KINDS, Physical
 from dprelease.engines.source import Source, TableLike, as_source, duckdb_table, postgres_table
+from dprelease.engines.table_names import table_parts
 from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.draft import DraftColumn, DraftTable, write_draft
@@ -19,6 +20,8 @@ from dprelease.schema.importers.draft import DraftColumn, DraftTable, write_draf
 __all__ = ["draft_schema", "named_source"]
 
 _KINDS = {**KINDS, Physical.whole: Kind.integer, Physical.unsigned: Kind.integer}
+_NAMED = re.compile(r"(\$\{[^}]*\}|.+?\.(?:duckdb|ddb|db)):(.+)", re.DOTALL)
+"""A place and a table in it, whose quoted name may hold a colon."""
 _ID = re.compile(r"(^|_)(id|uuid|guid)$", re.IGNORECASE)
 
 
@@ -41,20 +44,24 @@ def draft_schema(data: TableLike | Source, *, name: str = "table") -> str:
 def named_source(text: str) -> tuple[Source, str]:
     """Return the source that the command line names, and a name for its schema.
 
-    `visits.parquet`, `clinic.duckdb:visits`, `${env:CLINIC_DSN}:public.visits`.
+    `visits.parquet`, `clinic.duckdb:visits`, `${env:CLINIC_DSN}:public.visits`; parts of a table's name
+    as `table_names` reads them.
 
     Raises:
-        SourceError: it is none of these (DPR500), or there is no such file (DPR501).
+        SourceError: it is none of these (DPR500), there is no such file (DPR501), or no table has
+            such a name (DPR502).
         ConfigError: the reference to the connection string is faulty, or its place is not there.
     """
-    place, colon, table = text.rpartition(":")
-    if colon and place.startswith("${"):
-        here = Path.cwd()
-        reference = SecretReference(place, base=here, root=here, origin="SOURCE")
-        return postgres_table(reference.reveal_to_source, table), table.rpartition(".")[2]
-    if colon and place.endswith((".duckdb", ".ddb", ".db")):
-        return duckdb_table(place, table), table.rpartition(".")[2]
-    return as_source(text), Path(text).name.partition(".")[0]
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        return as_source(text), Path(text).name.partition(".")[0]
+    place, table = found.groups()
+    name = table_parts(table)[-1]
+    if not place.startswith("${"):
+        return duckdb_table(place, table), name
+    here = Path.cwd()
+    reference = SecretReference(place, base=here, root=here, origin="SOURCE")
+    return postgres_table(reference.reveal_to_source, table), name
 
 
 def _column(name: str, stored: Physical | None) -> DraftColumn:

@@ -60,14 +60,18 @@ class DuckDBModel(Strict):
     """A table of a DuckDB database file."""
 
     database: Text = Field(description="Path of the database file.")
-    table: Text = Field(description="Name of the table.")
+    table: Text = Field(
+        description="Name of the table, as schema.table; a part that holds a dot in double quotes."
+    )
 
 
 class PostgresModel(Strict):
     """A Postgres table."""
 
     dsn: Text = Field(description='Connection string by reference: "${env:NAME}".')
-    table: Text = Field(description="Name of the table.")
+    table: Text = Field(
+        description="Name of the table, as schema.table; a part that holds a dot in double quotes."
+    )
 
 
 class SparkModel(Strict):
@@ -184,7 +188,7 @@ class LoadsModel(Strict):
 
     database: Text | None = Field(None, description="Path of a DuckDB file.")
     dsn: Text | None = Field(None, description='Or PostgreSQL by reference: "${env:NAME}".')
-    table: Text = Field(description="Name of the table.")
+    table: Text = Field(description="Name of the table, as in `source`.")
     column: Text = Field(description="Its column of period names.")
 
 

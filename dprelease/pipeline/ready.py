@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.engines.source import postgres_table
+from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.timing_config import ReadyConfig
@@ -97,8 +98,8 @@ def _cells(ready: ReadyConfig) -> Iterator[Any]:
     try:
         with duckdb.connect(str(ready.database), read_only=True) as connection:
             column = str(ready.column).replace('"', '""')
-            table = connection.table(str(ready.table))
-            found = table.project(f'"{column}"').distinct().fetchall()
+            table = quoted_name(str(ready.table))
+            found = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}').fetchall()  # noqa: S608 - quoted
     except duckdb.Error:
         found = None
     if found is None:
