@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dprelease.errors import VerificationError
+from dprelease.published_folder import left_by, not_a_release
 from dprelease.strict_json import MOST_BYTES
 
 __all__ = ["Listing", "as_published", "differences", "holds", "listing", "paths_apart", "read_file"]
@@ -66,13 +66,7 @@ def listing(path: Path) -> Listing:
                 return found
     except OSError as error:
         why = error.strerror or "it cannot be listed"
-    raise VerificationError(
-        "this is not a published folder",
-        where=str(path),
-        why=why,
-        fix="name <to>/<pipeline>/<period> or its `latest`",
-        code="DPR810",
-    )
+    raise not_a_release(path, why)
 
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -97,6 +91,7 @@ def as_published(path: Path, made: bytes) -> bytes:
 def differences(path: Path, found: Listing, made: Mapping[str, bytes]) -> dict[str, str]:
     """Return what is not as it was made: file name to what is wrong with it."""
     wrong = {name: "does not follow from the release" for name in found if name not in made}
+    wrong |= {n: f"{wrong[n]}: {who} made it, remove it" for n in wrong if (who := left_by(n))}
     wrong |= {name: "is missing" for name in made if name not in found}
     for name in sorted(set(found) & set(made)):
         if not holds(path / name, found[name], made[name]):

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import IO
 
 from dprelease import corrections
+from dprelease.budget.citation import MANIFEST
 from dprelease.errors import VerificationError
+from dprelease.numeric import counted
 
 __all__ = [
     "MOST_BYTES",
     "PLAIN",
     "files_beside",
     "holds",
+    "left_by",
     "not_a_release",
     "read_folder",
     "record_at",
@@ -31,6 +34,13 @@ MOST_BYTES = 256 * 2**20
 _MOST_FILES = 1000
 _LARGEST_PAGE = 32 * 2**20
 _LARGEST_RECORD = 16 * 2**20
+_LEFT_BY = {
+    ".DS_Store": "the Finder of macOS",
+    ".ipynb_checkpoints": "Jupyter",
+    "__MACOSX": "an archive of macOS",
+    "Thumbs.db": "the Explorer of Windows",
+    "desktop.ini": "the Explorer of Windows",
+}
 # O_NONBLOCK: a named pipe must be recognised, not waited for.
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -134,11 +144,37 @@ def holds(folder: int, files: Mapping[str, bytes]) -> bool:
     return True
 
 
+def left_by(name: str) -> str | None:
+    """Return which program leaves files or folders of this name behind; None if none is known."""
+    if name in _LEFT_BY:
+        return _LEFT_BY[name]
+    return "macOS" if name.startswith("._") else None
+
+
 def not_a_release(path: Path, why: str | None) -> VerificationError:
+    """Return the refusal of a folder; it says what stands there, if that can be told."""
+    why, fix = _what_is_there(path) or (why, "name <to>/<pipeline>/<period> or its `latest`")
     return VerificationError(
-        "this is not a published folder",
-        where=str(path),
-        why=why,
-        fix="name <to>/<pipeline>/<period> or its `latest`",
-        code="DPR810",
+        "this is not a published folder", where=str(path), why=why, fix=fix, code="DPR810"
     )
+
+
+def _what_is_there(path: Path) -> tuple[str, str] | None:
+    """Return what keeps a folder from being one of a period, and what to do, where that can be told."""
+    try:
+        names = sorted(os.listdir(path))[:_MOST_FILES]
+    except OSError:
+        return None
+    if MANIFEST not in names:
+        periods = [n for n in names if n != "latest" and (path / n / MANIFEST).is_file()]
+        if periods:
+            listed = ", ".join(periods[-3:])
+            return (
+                f"it is the folder of a pipeline, with {counted(len(periods), 'period')}: {listed}",
+                f"name one of them: {path / periods[-1]}",
+            )
+    for name in names:
+        who = left_by(name)
+        if who is not None and not (path / name).is_file():
+            return f"it holds {name}, which {who} made", f"remove it: {path / name}"
+    return None

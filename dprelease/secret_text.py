@@ -22,9 +22,9 @@ def parse_reference(text: str) -> tuple[str, str] | None:
 
 
 def read_secret(kind: str, target: str) -> str:
-    """Return what a reference leads to; "" if it is missing, unreadable, empty or not a plain file."""
+    """Return what a reference leads to; "" if it is missing, unreadable, blank or not a plain file."""
     if kind == "env":
-        return os.environ.get(target, "")
+        return os.environ.get(target, "").strip()
     try:
         with open(os.open(target, _PLAIN), "rb") as stream:  # noqa: PTH123 - a descriptor
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):

@@ -50,15 +50,19 @@ class SecretReference:
         """Return the secret, for opening the source only.
 
         Raises:
-            SourceError: the variable is not set, or the file is unreadable or empty (DPR520).
+            SourceError: the variable is not set or blank, or the file unreadable or blank (DPR520).
         """
         secret = read_secret(self.__kind, self.__target)
         if not secret:
             raise SourceError(
                 "the connection string is not available",
                 where=self.__origin,
-                why="the environment variable or file it refers to is missing or empty",
-                fix="set it, then run again",
+                why=f"the environment variable {self.__target} is not set, or blank"
+                if self.__kind == "env"
+                else "the file that it refers to is missing, unreadable or blank",
+                fix=f"set {self.__target} to it, then run again"
+                if self.__kind == "env"
+                else "write the connection string into it, then run again",
                 code="DPR520",
             )
         return secret

@@ -13,6 +13,7 @@ import pytest
 
 from dprelease.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
+from dprelease.pipeline.secret_reference import SecretReference
 from tests.schema.declarations import CLINIC
 from tests.sizes import whole
 
@@ -333,3 +334,22 @@ def test_mutated_files_never_raise_anything_else(project: Path) -> None:
             seen.append(error)
     assert all(e.code.startswith("DPR1") and e.where for e in seen)
     assert len({e.code for e in seen}) >= 8
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", " \t "])
+def test_a_blank_connection_string_is_none(text, monkeypatch, tmp_path):
+    """psycopg takes a blank one for the server of this machine."""
+    (tmp_path / "dsn").write_text(text)
+    monkeypatch.setenv("CLINIC_DSN", text)
+    for reference, said in (
+        ("${env:CLINIC_DSN}", "variable CLINIC_DSN is not set, or blank"),
+        ("${file:dsn}", "blank"),
+    ):
+        secret = SecretReference(reference, base=tmp_path, root=tmp_path, origin="p.yaml:3")
+        with pytest.raises(SourceError) as caught:
+            secret.reveal_to_source()
+        assert caught.value.code == "DPR520"
+        assert said in caught.value.why
+    monkeypatch.setenv("CLINIC_DSN", " dbname=clinic\n")  # the fix, followed
+    secret = SecretReference("${env:CLINIC_DSN}", base=tmp_path, root=tmp_path, origin="p.yaml:3")
+    assert secret.reveal_to_source() == "dbname=clinic"
