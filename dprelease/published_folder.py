@@ -162,7 +162,7 @@ def not_a_release(path: Path, why: str | None) -> VerificationError:
 def _what_is_there(path: Path) -> tuple[str, str] | None:
     """Return what keeps a folder from being one of a period, and what to do, where that can be told."""
     try:
-        names = sorted(os.listdir(path))[:_MOST_FILES]
+        names = sorted(entry.name for entry in path.iterdir())[:_MOST_FILES]
     except OSError:
         return None
     if MANIFEST not in names:

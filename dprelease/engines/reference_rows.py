@@ -181,6 +181,8 @@ def _downloaded(stored: Any) -> Any:
 class _Spelt(str):
     """A cell of a CSV file whose numbers have a decimal sign that was stated."""
 
+    __slots__ = ("decimal",)
+
     decimal: str
 
 

@@ -53,7 +53,7 @@ dp.release(pa.table({"age": [1]}), schema)
 dp.release(duckdb.connect("visits.duckdb").table("visits"), schema)
 dp.release(Path("visits.parquet"), schema, dataset="clinic", ledger=Path("ledger.db"))
 dp.release([1, 2], schema)  # refused: arg-type
-dp.release({"age": [1, 2]}, schema)  # refused: arg-type
+dp.release({"age": [1, 2]}, schema)  # refused: dict-item
 dp.release(pd.Series([1, 2]), schema)  # refused: arg-type
 dp.release(pl.Series([1, 2]), schema)  # refused: arg-type
 dp.release(frame["age"].sum, schema)  # refused: arg-type
