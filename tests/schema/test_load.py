@@ -15,7 +15,7 @@ from dprelease.errors import ConfigError
 from dprelease.query.graph import SPARSE
 from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.merge import merge_release
-from dprelease.query.shortcuts import VISIBLE_TIMEOUT
+from dprelease.query.shortcuts import MISSING_COLUMN, VISIBLE_TIMEOUT
 from dprelease.query.view import UNPROVEN
 from dprelease.schema.column import Kind
 from dprelease.schema.models import Shortcut
@@ -533,7 +533,7 @@ def test_mutated_mappings_never_raise_anything_else() -> None:
 def test_a_misspelt_shortcut_is_refused_with_the_nearest_name() -> None:
     """It would otherwise be found out only where the shortcut is refused, or never."""
     known = get_args(Shortcut)
-    assert set(known) == {UNPROVEN, SPARSE, VISIBLE_TIMEOUT}
+    assert set(known) == {UNPROVEN, SPARSE, VISIBLE_TIMEOUT, MISSING_COLUMN}
     for name in known:
         schema = schema_from_dict(
             minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [name]})
