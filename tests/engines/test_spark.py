@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import warnings
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +30,7 @@ from dprelease.errors import InternalError, SourceError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import open_source, plan_pipeline
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
+from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from tests.engines import own_java
@@ -143,14 +145,59 @@ def test_files_with_quoted_line_ends_and_partitions(tmp_path: Path) -> None:
     ]
     with (tmp_path / "t.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=";").writerows(lines)
-    assert sums(tmp_path / "t.csv") == sums(tmp_path / "t.csv", engine=DuckDBEngine())
-    assert sums(tmp_path / "t.csv")[:2] == [[1, 5], [1, 7]]
+    cells = as_source({"csv": {"path": str(tmp_path / "t.csv"), "decimal": ","}})
+    assert sums(cells) == sums(cells, engine=DuckDBEngine())
+    assert sums(cells)[:2] == [[1, 5], [1, 7]]
     for site in ("a", "b", "__HIVE_DEFAULT_PARTITION__"):
         folder = tmp_path / "data" / f"site={site}"
         folder.mkdir(parents=True)
         pq.write_table(pa.table({"x": [1.0, 2.0]}), folder / "part.parquet")
     pattern = str(tmp_path / "data/*/*.parquet")
     assert sums(pattern) == sums(pattern, engine=DuckDBEngine()) == [[2, 3], [2, 3], [0, 0], [0, 0]]
+
+
+@needs_spark
+def test_signs_of_numbers_folders_and_missing_columns_are_those_of_duckdb(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("site;x\na;12,5\nb;1.034\na;7,25e0\n1.20;2.5\n")
+    with pytest.raises(SourceError) as refused:
+        SparkEngine().preflight(as_source(tmp_path / "t.csv"), SUMS)
+    assert refused.value.code == "DPR526"
+    signs = as_source({"csv": {"path": str(tmp_path / "t.csv"), "decimal": ","}})
+    assert sums(signs) == sums(signs, engine=DuckDBEngine()) == [[2, 20], [1, 100], [1, 0], [0, 0]]
+    (tmp_path / "v.csv").write_text("code;site\n1;a\n2;b\n")
+    (tmp_path / "p.csv").write_text("code;x\n1;12,5\n2;7,25\n")
+    named = {
+        n: as_source({"csv": {"path": str(tmp_path / f"{n}.csv"), "decimal": ","}}) for n in "vp"
+    }
+    view = parse_view("SELECT v.site AS site, p.x AS x FROM v v LEFT JOIN p p ON p.code = v.code",
+                      private=("v",), public=("p",), allow=())  # fmt: skip
+    joined = sources.tables_source(named)
+    asked = replace(SUMS, view=view)
+    assert (
+        sums(joined, asked)
+        == sums(joined, asked, engine=DuckDBEngine())
+        == [[1, 13], [1, 7], [0, 0], [0, 0]]
+    )
+
+    above = tmp_path / "x=50" / "data"
+    for site in "ab":
+        (above / f"site={site}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1.0, 2.0]}), above / f"site={site}" / "0.parquet")
+    parts = f"{above}/*/*.parquet"
+    assert sums(parts) == sums(parts, engine=DuckDBEngine()) == [[2, 3], [2, 3], [0, 0], [0, 0]]
+    pq.write_table(pa.table({"y": [1.0]}), above / "site=a" / "1.parquet")
+    with pytest.raises(SourceError, match="1 of 3 files have no column 'x'") as refused:
+        SparkEngine().preflight(as_source(parts), SUMS)
+    assert refused.value.code == "DPR503"
+    allowed = replace(SUMS, missing=True)
+    assert (
+        sums(parts, allowed)
+        == sums(parts, allowed, engine=DuckDBEngine())
+        == [[3, 3], [2, 3], [0, 0], [0, 0]]
+    )
+    pq.write_table(pa.table({"x": [1.0], "site": ["b"]}), above / "site=a" / "1.parquet")
+    with pytest.raises(SourceError, match="as the name of a folder too"):
+        SparkEngine().preflight(as_source(parts), SUMS)
 
 
 @needs_spark
