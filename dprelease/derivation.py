@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
 from fractions import Fraction
 from functools import cached_property
@@ -48,7 +48,7 @@ from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
 
-__all__ = ["Derivation", "missing_packages"]
+__all__ = ["Derivation", "missing_packages", "receipt_of"]
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -168,30 +168,11 @@ class Derivation:
     @cached_property
     def receipt(self) -> Receipt:
         """The receipt: what the plan costs, under the stated key and entry."""
-        paid, plan = self.manifest["receipt"], self.plan
-        anchor = paid["ledger"]
-        key = {name: paid[name] for name in ("dataset", "pipeline", "period")}
-        if anchor is not None:
-            for name, value in key.items():
-                check_identifier(value, name)
-            ledger, head = anchor["ledger_id"], anchor["head_hash"]
-            seq = anchor["seq"]
-            whole_from_json(seq, "the ledger entry", least=1)
-            if not (type(seq) is int and _LEDGER.fullmatch(ledger) and _HEX.fullmatch(head)):
-                raise _refused("the receipt does not name an entry of a ledger")
-            anchor = {"ledger_id": ledger, "seq": seq, "head_hash": head}
-        elif any(value is not None for value in key.values()):
-            raise _refused("the receipt has a key and no ledger")
-        return Receipt(
-            epsilon=str(plain(plan.epsilon)),
-            delta=str(plain(plan.delta)),
-            protects=describe(plan.adjacency, plan.unit),
-            early=self._early(paid["early"]),
-            approval=self._approval(paid, None if anchor is None else anchor["seq"]),
-            plan_hash=self.plan_hash,
-            **key,
-            **(anchor or {}),
-        )
+        paid = self.manifest["receipt"]
+        stated = receipt_of(self.manifest, self.plan)
+        approval = self._approval(paid, stated.seq)
+        early = self._early(paid["early"])
+        return replace(stated, early=early, approval=approval, plan_hash=self.plan_hash)
 
     @cached_property
     def plan_hash(self) -> str:
@@ -322,6 +303,41 @@ class Derivation:
             as_published=self.as_published,
             **self.stated,
         )
+
+
+def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
+    """Return the receipt as a manifest states it: its key and entry, and the budget as of that entry.
+
+    Raises:
+        VerificationError, ArgumentError, LookupError, TypeError, AttributeError: it is none that we write.
+    """
+    paid = manifest["receipt"]
+    anchor, budget = paid["ledger"], paid["budget"]
+    key = {name: paid[name] for name in ("dataset", "pipeline", "period")}
+    spent: dict[str, Any] = {}
+    if anchor is not None:
+        for name, value in key.items():
+            check_identifier(value, name)
+        ledger, head = anchor["ledger_id"], anchor["head_hash"]
+        seq = anchor["seq"]
+        whole_from_json(seq, "the ledger entry", least=1)
+        if not (type(seq) is int and _LEDGER.fullmatch(ledger) and _HEX.fullmatch(head)):
+            raise _refused("the receipt does not name an entry of a ledger")
+        anchor = {"ledger_id": ledger, "seq": seq, "head_hash": head}
+        if budget is not None:
+            names = {"spent": "spent", "budget": "total"}
+            spent = {n: str(plain(fraction_from_json(budget[of]))) for n, of in names.items()}
+    elif any(value is not None for value in key.values()):
+        raise _refused("the receipt has a key and no ledger")
+    return Receipt(
+        epsilon=str(plain(plan.epsilon)),
+        delta=str(plain(plan.delta)),
+        protects=describe(plan.adjacency, plan.unit),
+        counted=" by the most charged unit" if timeline_of(plan).apart else "",
+        **spent,
+        **key,
+        **(anchor or {}),
+    )
 
 
 def missing_packages(manifest: Mapping[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ __all__ = [
     "DpreleaseError",
     "InternalError",
     "LedgerError",
+    "NotReadWarning",
     "PlanError",
     "SourceError",
     "UnledgeredWarning",
@@ -248,3 +249,7 @@ class InternalError(DpreleaseError):
 
 class UnledgeredWarning(UserWarning):
     """A release was drawn without a ledger: nothing records what it spent."""
+
+
+class NotReadWarning(UserWarning):
+    """The values are those that the ledger holds of an earlier call: the table of this call was not read."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import TableLike, as_source
-from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
+from dprelease.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
 from dprelease.given import plain_values
 from dprelease.numeric import Number
 from dprelease.pipeline.flow import Flow
@@ -118,7 +118,7 @@ def release(
             is the window that the loss counts in, and names the ledger's entry.
         ledger: its file, or a PostgreSQL server by reference: "${env:NAME}".
         dataset, period: charge durably under the key (dataset, schema name, period); the
-            same key again returns the same values and costs nothing. Without them nothing records
+            same key again returns the same values, costs nothing, and says that it read no row (`NotReadWarning`). Without them nothing records
             the spending: one `UnledgeredWarning`, and `publish` refuses. `period` is a label: it leaves
             no row out, so its loss counts for all times; beside `during` it can only be the same.
 
@@ -210,7 +210,16 @@ def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Rel
             UnledgeredWarning,
             stacklevel=_caller_level(),
         )
-    noised = flow.draw(source, flow.charge())
+    receipt = flow.charge()
+    drawn = request is not None and request.ledger.payload(request.key) is not None
+    noised = flow.draw(source, receipt)
+    if drawn:
+        warnings.warn(
+            f"your frame was not read: {receipt.period} of {receipt.pipeline} was drawn before, and these are its"
+            " values; other rows need another `period`, which costs epsilon again",
+            NotReadWarning,
+            stacklevel=_caller_level(),
+        )
     flow.validate(noised, great_expectations=False)
     return Release(noised, flow)
 

@@ -46,10 +46,10 @@ from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
+from dprelease.receipt import Receipt
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.weak import weak_of
 
 __all__ = [
     "CELL_BYTES",
@@ -111,44 +111,6 @@ def tidy_columns(plan: ReleasePlan) -> pa.Schema:
 
 
 _MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What the release cost and where that is written down.
-
-    `ledger` is None for an unledgered release; then nothing records the spending. `early` is the instant at which
-    the period closes, for a release paid for before that. `approval` is the ledger's event that approved it, where it
-    needed one. `plan_hash` is the debit's. `over_time` says what a unit and a whole person have lost so far, in words.
-    """
-
-    epsilon: str
-    delta: str
-    protects: str
-    ledger: str | None = None
-    ledger_id: str | None = None
-    seq: int | None = None
-    head_hash: str | None = None
-    dataset: str | None = None
-    pipeline: str | None = None
-    period: str | None = None
-    spent: str | None = None
-    budget: str | None = None
-    fresh: bool = True
-    early: str | None = None
-    approval: int | None = None
-    plan_hash: str | None = None
-    over_time: str = ""
-
-    def __str__(self) -> str:
-        weak = weak_of(self.epsilon, self.spent)
-        last = "".join(f" · {said}" for said in (self.over_time, weak) if said)
-        if self.ledger is None:
-            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{last}"
-        cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"
-        approved = "" if self.approval is None else f", approved by event {self.approval}"
-        paid = f"{self.spent} of {self.budget} spent on {self.dataset} ({self.protects})"
-        return f"{cost} · {paid} · ledger entry {self.seq}{approved}{last}"
 
 
 @dataclass(frozen=True, slots=True)

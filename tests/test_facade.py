@@ -156,6 +156,31 @@ class TestLedgered:
         assert "cost nothing" in str(again.receipt)
         assert Ledger.open(place["ledger"]).budget("survey").spent == 1
 
+    def test_a_frame_that_is_not_read_is_named_once_for_each_such_call(self, frame, place):
+        """The numbers are not those of the frame that is at hand."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dp.NotReadWarning)
+            first = frame.dp.release(SCHEMA, **place)
+            frame.dp.release(SCHEMA, **{**place, "period": "wave-2"})
+        said = r"your frame was not read: wave-1 of fair was drawn before.*another `period`"
+        for other in (frame, frame.assign(age=15), frame.iloc[::-1]):
+            with pytest.warns(dp.NotReadWarning, match=said) as told:
+                again = dp.release(other, SCHEMA, **place)
+            assert again.table.equals(first.table)
+            assert [Path(w.filename).name for w in told] == ["test_facade.py"]
+
+    def test_a_frame_that_finishes_a_crashed_call_is_read(self, frame, place, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "draw_once", lambda *_a, **_k: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                frame.dp.release(SCHEMA, **place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dp.NotReadWarning)
+            again = frame.dp.release(SCHEMA, **place)
+        assert not again.receipt.fresh
+        with pytest.warns(dp.NotReadWarning):
+            frame.dp.release(SCHEMA, **place)
+
     def test_another_period_costs_and_the_third_is_refused(self, frame, place):
         first = frame.dp.release(SCHEMA, **place)
         second = frame.dp.release(SCHEMA, **{**place, "period": "wave-2"})

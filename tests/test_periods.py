@@ -58,11 +58,11 @@ def test_midnight_is_local() -> None:
 def test_every_instant_lies_in_its_own_period_only(
     moment: datetime, every: Every, zone: str
 ) -> None:
-    name = period_id(moment, every, place)
-    start, end = parse_period(name, every, place)
+    name = period_id(moment, every, zone)
+    start, end = parse_period(name, every, zone)
     assert start <= moment < end
     assert period_id(start, every, zone) == name
-    after = following_period(name, every, place)
+    after = following_period(name, every, zone)
     assert parse_period(after, every, zone)[0] == end  # windows meet: no row twice, none lost
     assert name < after
 

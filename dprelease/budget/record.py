@@ -270,7 +270,8 @@ class Receipt:
 
     Attributes:
         anchor: the head right after the debit, the same on every later request of this key.
-        spent, budget: epsilon of the whole dataset, this debit included.
+        spent, budget: epsilon of the most charged unit that this debit can have read, this debit included, and
+            what the dataset allows each: of the whole dataset where losses are not told apart over time.
         fresh: whether this call paid; False means the key existed already and cost 0 now.
         early: the recorded entry's: when the period closes, if the key was debited before that.
         approval: the recorded debit's: the event of the approval that it was made under.

@@ -26,6 +26,7 @@ from dprelease.budget import chain, declarations, refusals, rows, stored
 from dprelease.budget.approval import Asked
 from dprelease.budget.balance import balance
 from dprelease.budget.connection import Connection, Place
+from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Entry, Key, Receipt
 
 __all__ = ["charge", "commit_files", "draw", "fail", "publish"]
@@ -46,7 +47,8 @@ def charge(
         if again and stored.state(db, seq)[0] == "charged":
             rows.insert_again(db, entry, place, seq, asked)
             fresh = True
-    now, recorded = balance(db, key.dataset), rows.entry_row(db, seq)
+    window = window_of_texts(entry.window)
+    now, recorded = balance(db, key.dataset, window), rows.entry_row(db, seq)
     return Receipt(
         key=key,
         plan_hash=entry.plan_hash,

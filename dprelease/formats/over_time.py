@@ -41,14 +41,17 @@ def over_time_words(
     *,
     scope: str = SO_FAR,
     apart: bool = True,
+    most: bool = False,
 ) -> str:
     """Return the sentence.
 
     Args:
         spent: epsilon and delta of one unit; person: of a whole one, None for no bound.
         scope: over which releases; apart: whether losses of disjoint times are told apart.
+        most: whether to say that it is the most charged unit's, where it stands beside the figure of others.
     """
-    one, unit = f"{words.one}: {loss_words(*spent)}{weak_note(spent[0])}", words.unit
+    at = "at most " if most and apart else ""
+    one, unit = f"{words.one}: {at}{loss_words(*spent)}{weak_note(spent[0])}", words.unit
     if not (isinstance(unit, UserUnit) and unit.per is not None):
         return f"{one}, over all releases that can have read it" if apart else f"{one}, {scope}"
     return f"{one}; {words.whole} {scope}: {_most(person)}"
@@ -62,7 +65,7 @@ def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | 
         spent = now.spent, now.spent_delta
     else:
         spent = book.spent_at(dataset, seq), book.spent_delta_at(dataset, seq)
-    return over_time_words(words, spent, whole, apart=line.apart)
+    return over_time_words(words, spent, whole, apart=line.apart, most=True)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:

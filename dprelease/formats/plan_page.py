@@ -25,6 +25,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
+from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, planned_words
 from dprelease.formats.templates import text_of, with_parts
 from dprelease.formats.words import mechanism_words, odds, short
@@ -116,6 +117,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "guarantee": words.statement(plan.guarantee, *groups),
         "factor": odds(plan.epsilon)[0],
         "one": words.one if words.about.unit_name else "one protected unit",
+        "promise": promise(words, plan.adjacency.value),
         "groups": len(plan.keys),
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,

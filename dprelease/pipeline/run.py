@@ -18,6 +18,7 @@ from typing import Any
 from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.budget.person import window_of_texts
 from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -51,6 +52,7 @@ from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved
 from dprelease.publish import folder_for
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import ledger_window
 from dprelease.release_plan.weak import weak_of
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
@@ -91,7 +93,7 @@ class RunResult:
             "budget": r.budget,
             "weak": weak_of(r.epsilon, r.spent),
             "ledger": {"ledger_id": r.ledger_id, "seq": r.seq, "head_hash": r.head_hash},
-            "plan_hash": self.plan.hash,
+            "plan_hash": r.plan_hash,
         }
 
 
@@ -288,7 +290,8 @@ def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | N
         except BudgetError as refused:
             if refused.code != "DPR301":
                 raise
-            left = request.ledger.budget(request.key.dataset).left
+            window = window_of_texts(ledger_window(flow.plan))
+            left = request.ledger.budget(request.key.dataset, window).left
             fix = (
                 f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
                 "raises the budget, on the record"

@@ -273,7 +273,7 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
         "info",
         "released" if receipt.fresh else "republished",
         f"epsilon {receipt.epsilon if receipt.fresh else 0}, now {receipt.spent} of "
-        f"{receipt.budget} spent on {receipt.dataset}, ledger entry {receipt.seq}",
+        f"{receipt.budget} spent on {receipt.dataset}{receipt.counted}, ledger entry {receipt.seq}",
         pipeline=config.name,
         period=due.period,
         due=instant_text(due.at),

@@ -36,7 +36,7 @@ from dprelease.numeric import plain
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import ledger_window
+from dprelease.release_plan.promise import counted_for, ledger_window
 from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
@@ -113,6 +113,7 @@ def charge(
         approval=got.approval,
         plan_hash=got.plan_hash,
         over_time=_over_time(plan, request, got.anchor.seq),
+        counted=counted_for(plan, key.period),
     )
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dprelease.comparison import read_file
-from dprelease.errors import ConfigError, DpreleaseError, VerificationError
+from dprelease.derivation import receipt_of
+from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.given import given_path
 from dprelease.measurements.draw import Draw, draw_from_json
-from dprelease.noised import Noised
-from dprelease.numeric import counted
+from dprelease.noised import Noised, Receipt
+from dprelease.numeric import counted, whole_from_json
 from dprelease.publish import period_order
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
@@ -22,6 +24,7 @@ from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.series.collect import noised_of
 from dprelease.verification import Verification, examined
 from dprelease.verification import verify as verify_folder
@@ -41,6 +44,12 @@ class Publication(DrawnTables):
     def __init__(self, folder: Path, manifest: Mapping[str, Any], noised: Noised) -> None:
         super().__init__(noised)
         self.folder, self.manifest = folder, manifest
+
+    @property
+    def receipt(self) -> Receipt:
+        """What the manifest says of the payment: the budget is as of the release's own ledger entry."""
+        said = self.manifest.get("over_time")
+        return replace(self._noised.receipt, over_time=said if isinstance(said, str) else "")
 
     def verify(self) -> Verification:
         """Re-check the folder as it is now."""
@@ -111,8 +120,8 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
 def _unchecked(path: Path) -> Publication:
     manifest = read_manifest(_bytes(path), path)
     try:
-        return Publication(path, manifest, noised_of(manifest))
-    except (*_FAULTS, ConfigError) as problem:
+        return Publication(path, manifest, noised_of(manifest, _stated_receipt))
+    except (*_FAULTS, DpreleaseError) as problem:
         raise VerificationError(
             "the manifest does not hold a release",
             where=str(path),
@@ -120,6 +129,17 @@ def _unchecked(path: Path) -> Publication:
             fix="ask the publisher",
             code="DPR806",
         ) from None
+
+
+def _stated_receipt(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
+    paid = manifest["receipt"]
+    early, approval = paid["early"], paid.get("approval")
+    return replace(
+        receipt_of(manifest, plan),
+        early=None if early is None else str(early)[:20],
+        approval=None if approval is None else whole_from_json(approval["event"], "the approval"),
+        plan_hash=str(manifest["plan_hash"])[:64],
+    )
 
 
 def _bytes(path: Path) -> bytes | None:

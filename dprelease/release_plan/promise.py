@@ -22,7 +22,7 @@ from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 from dprelease.strict_json import canonical_json
 
-__all__ = ["ledger_window", "person_in_plan", "time_notes", "timeline_of"]
+__all__ = ["counted_for", "ledger_window", "person_in_plan", "time_notes", "timeline_of"]
 
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 
@@ -40,6 +40,16 @@ def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
     if plan.time is None or window.column != plan.time.column:
         return OPEN
     return window_text(window.start), window_text(window.end)
+
+
+def counted_for(plan: ReleasePlan, period: str) -> str:
+    """Return which units a receipt's figure of what is spent is of, in words behind the dataset's name.
+
+    "" where the losses of all releases add up: then it is the dataset's.
+    """
+    if not timeline_of(plan).apart:
+        return ""
+    return " by the most charged unit" if ledger_window(plan) == OPEN else f" in {period}"
 
 
 def timeline_of(plan: ReleasePlan) -> Timeline:

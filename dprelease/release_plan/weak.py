@@ -26,7 +26,7 @@ def weak_promise(epsilon: Fraction, one: str = "one unit's data") -> str | None:
     factor = (
         ""
         if digits is None
-        else f": a result may be 10^{digits} times as likely with {one} as without"
+        else f": a result may be 10^{digits} times as likely under one of two tables that differ in {one}"
     )
     return (
         f"weak: at epsilon {float(epsilon):,.6g} the promise says next to nothing{factor}"

@@ -18,7 +18,7 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,8 @@ class Period(Stated):
             return self.correction.word
         return "" if self.early is None else "early"
 
+
+_ReceiptOf = Callable[[Mapping[str, Any], ReleasePlan], Receipt]
 
 Columns = Mapping[Place, Released]
 """Released values of one period, by published column."""
@@ -155,11 +157,12 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
     )
 
 
-def noised_of(manifest: Mapping[str, Any]) -> Noised:
-    """Return the release made again from a manifest's plan and noisy integers."""
+def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) -> Noised:
+    """Return the release made again from a manifest's plan and noisy integers, with its receipt if it is asked for."""
     plan = ReleasePlan.from_json(manifest["plan"])
     cells = cells_from_json(manifest["draw"]["cells"], plan)
-    return fitted.noised_of(plan, cells, Receipt("0", "0", ""), manifest["draw"].get("fits"))
+    paid = Receipt("0", "0", "") if receipt is None else receipt(manifest, plan)
+    return fitted.noised_of(plan, cells, paid, manifest["draw"].get("fits"))
 
 
 def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:

@@ -53,7 +53,8 @@ class Stated:
     """The checked fields of one manifest.
 
     Attributes:
-        budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded; adds: whether
+            epsilons add up to it, as they do not under zCDP.
         published: the day of publication (UTC), if it was noted.
         early: when the period closes, if it was released before that.
         observed: the plan's notes on what was observed and not proved.
@@ -84,6 +85,7 @@ class Stated:
     stored: Instants
     over_time: str
     files: Mapping[str, tuple[int, str]]
+    adds: bool = True
     tables: tuple[Shape, ...] = ()
     """Of several tables."""
 
@@ -119,6 +121,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         plan_hash=_like(_HASH, manifest["plan_hash"]),
         ledger=_maybe(manifest["ledger"], _anchor),
         budget=None if budget is None else (_amount(budget["spent"]), _amount(budget["total"])),
+        adds=budget is None or budget.get("composition", "basic") == "basic",
         observed=tuple(note for note in map(_text, plan["notes"]) if note.startswith("observed")),
         by=tuple(map(_text, _list(plan["by"]))),
         statistics=_statistics(plan["statistics"]),

@@ -127,7 +127,7 @@ def _page(series: Series) -> dict[str, Any]:
         "weak_promise": weak_promise(epsilon, newest.words.data)
         if newest
         else weak_promise(epsilon),
-        "budget": _budget(said["budget"], epsilon),
+        "budget": _budget(said["budget"], epsilon, adds=_adds(periods)),
         "sections": _sections(tracks, periods, listed, kept),
         "groups": groups,
         "listed": listed,
@@ -279,7 +279,14 @@ def _each(losses: Iterable[Fraction]) -> str:
     return f"{short(found[0])} to {short(found[-1])}"
 
 
-def _budget(budget: dict[str, str | None], own: Fraction) -> dict[str, Any] | None:
+def _adds(periods: Sequence[Period]) -> bool:
+    """Return whether the periods' losses are parts of one dataset's sum in one ledger."""
+    books = {(p.dataset, p.ledger["ledger_id"] if p.ledger else None) for p in periods}
+    return len(books) == 1 and all(p.adds for p in periods)
+
+
+def _budget(budget: dict[str, str | None], own: Fraction, *, adds: bool) -> dict[str, Any] | None:
+    """Return the dataset's budget; `adds`: what of it `own`, the loss of these periods, is can be said."""
     if not budget["dataset_spent"] or not budget["dataset_total"]:
         return None
     spent, total = (
@@ -288,12 +295,13 @@ def _budget(budget: dict[str, str | None], own: Fraction) -> dict[str, Any] | No
     )
     if total <= 0:
         return None
-    mine = min(own, spent)
+    mine = min(own, spent) if adds else Fraction(0)
     return {
         "spent": short(spent),
         "total": short(total),
         "left": short(max(total - spent, Fraction(0))),
-        "others": short(spent - mine) if spent > mine else "",
+        "adds": adds,
+        "others": short(spent - mine) if adds and spent > mine else "",
         "mine_share": round(float(min(mine / total, Fraction(1)) * 100), 3),
         "spent_share": round(float(min(spent / total, Fraction(1)) * 100), 3),
     }

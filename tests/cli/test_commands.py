@@ -194,7 +194,7 @@ def test_an_unforeseen_failure_shows_its_type_and_place_never_its_text(capsys, s
 
 
 @pytest.mark.parametrize(
-    "kind", sorted(set(errors.__all__) - {"DpreleaseError", "UnledgeredWarning"})
+    "kind", sorted(set(errors.__all__) - {"DpreleaseError", "NotReadWarning", "UnledgeredWarning"})
 )
 def test_exit_status_is_the_error_class_s(kind, capsys):
     import typer

@@ -121,7 +121,7 @@ def test_verify_says_it_with_the_ledger(series):
     )
     assert result.ok
     said = next(c.detail for c in result.checks if c.name == "ledger")
-    assert "one patient's visits of one week: ε = 1; one patient over everything" in said
+    assert "one patient's visits of one week: at most ε = 1; one patient over everything" in said
     assert said.endswith("at most 4")
 
 
@@ -266,7 +266,9 @@ def test_a_later_run_over_the_same_weeks_supersedes_and_is_charged_too(series):
     made = run(load_pipeline(final), period="2026-W03", now=NOW)
     old = series / "public" / "weekly" / "2026-W03"
     supersede(old, by=made.folder, reason="late rows")
-    assert "one patient's visits of one week: ε = 1.5;" in str(made.receipt)  # January, W03 twice
+    assert "one patient's visits of one week: at most ε = 1.5;" in str(
+        made.receipt
+    )  # January, W03 twice
     assert str(made.receipt).endswith("at most 4.5")
     book = Ledger.open(series / ".dprelease" / "ledger.db")
     week = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))

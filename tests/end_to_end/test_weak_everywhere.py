@@ -137,7 +137,9 @@ def test_the_unit_is_called_as_its_publisher_calls_it(weak):
     for name in PLACES - {"verify", "receipt", "plan"}:
         text = weak[1][name]
         assert "one unit's data" not in unescape(text), name
-        assert "times as likely with one worker as without" in " ".join(text.split()), name
+        assert "times as likely under one of two tables that differ in one worker" in " ".join(
+            text.split()
+        ), name
 
 
 def test_the_words_have_one_home():

@@ -10,6 +10,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,13 @@ def _answer(folder: Path, ledger: Path) -> Verification | VerificationError:
 def _is_read(folder: Path) -> None:
     """The values that `dp.read` gives are those that stand in the files."""
     publication = dp.read(folder, verify=False)
+    manifest = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    paid, receipt = manifest["receipt"], publication.receipt
+    stated = {name: paid[name] for name in ("dataset", "pipeline", "period", "early", "epsilon")}
+    assert {name: getattr(receipt, name) for name in stated} == stated
+    assert {n: getattr(receipt, n) for n in paid["ledger"]} == paid["ledger"]
+    assert Fraction(receipt.spent or 0) == Fraction(paid["budget"]["spent"])
+    assert f"ledger entry {receipt.seq} of ledger {paid['ledger']['ledger_id'][:8]}" in str(receipt)
     several = publication.plan.tables is not None
     for name in publication.tables if several else (None,):
         with (folder / (table_file("data.csv", name) if name else "data.csv")).open(
