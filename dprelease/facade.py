@@ -110,7 +110,7 @@ def release(
 
     Args:
         data: pandas or polars frame, pyarrow table, DuckDB relation, Spark DataFrame, or a path to
-            Parquet or CSV.
+            Parquet or CSV; `{"csv": {"path": …, "delimiter": …, "decimal": …}}` says how a CSV file is written.
         schema: a schema, a path to its file, or a mapping of the same shape.
         epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
             instead of `by` and `statistics`.

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, time
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from dprelease.engines.folders import first_pattern
 from dprelease.engines.source import postgres_table
 from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError
@@ -24,8 +24,6 @@ from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.timing_config import ReadyConfig
 
 __all__ = ["is_ready", "must_be_ready"]
-
-_WILD = "*?["
 
 
 def is_ready(config: PipelineConfig, period: str) -> bool:
@@ -66,7 +64,7 @@ def must_be_ready(config: PipelineConfig, period: str) -> None:
 def _folder(pattern: str) -> Path:
     """Return the folder of a source's files above its first wildcard."""
     path = Path(pattern)
-    fixed = list(takewhile(lambda part: not any(sign in part for sign in _WILD), path.parts))
+    fixed = path.parts[: first_pattern(path.parts)]
     whole = Path(*fixed)
     return whole.parent if len(fixed) == len(path.parts) and whole.suffix else whole
 

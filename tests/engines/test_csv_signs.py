@@ -113,6 +113,24 @@ def test_the_fix_works_in_a_pipeline(tmp_path: Path) -> None:
     assert [round(s / 100) for s in sums] == [s for _, s in RIGHT]
 
 
+def test_tables_of_a_view_in_a_pipeline_have_signs_too(tmp_path: Path) -> None:
+    european(tmp_path)
+    (tmp_path / "p.csv").write_text("code|name\na|b\n")
+    (tmp_path / "schema.yaml").write_text(TEXT)
+    file = tmp_path / "t.yaml"
+    source = """source:
+  view: SELECT v.k AS k, v.x AS x FROM v v LEFT JOIN p p ON p.code = v.k
+  tables: {v: {csv: {path: f.csv, decimal: ","}}}
+  public_tables: {p: {csv: {path: p.csv, delimiter: "|", decimal: "."}}}
+"""
+    whole = PIPELINE.format(signs="decimal: ','").splitlines(keepends=True)
+    file.write_text("".join([*whole[:2], source, *whole[3:]]))
+    init_ledger(load_pipeline(file))
+    values = pd.read_csv(run(file).folder / "data.csv")
+    sums = values[values["statistic"] == "sum_x"]["value"].tolist()
+    assert [round(s / 100) for s in sums] == [s for _, s in RIGHT]
+
+
 @pytest.mark.parametrize(
     "signs", ["decimal: ';'", "delimiter: ab", "delimiter: '1'", "delimiter: é", "decimals: ','"]
 )

@@ -87,6 +87,10 @@ def test_a_partition_or_a_table_of_loads_says_it(tmp_path):
     loads(tmp_path, WEEK)
     assert is_ready(table, WEEK)
     assert not is_ready(table, "2026-W02")
+    with duckdb.connect(str(tmp_path / "loads.duckdb")) as connection:
+        connection.execute('ALTER TABLE loads RENAME TO "a.b"')
+    quoted = """{table: {database: ../loads.duckdb, table: '"a.b"', column: week}}"""
+    assert is_ready(config(tmp_path, quoted), WEEK)
     assert is_ready(load_pipeline(project(tmp_path)), WEEK)
 
 
