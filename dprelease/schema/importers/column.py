@@ -86,7 +86,7 @@ class Bounds:
             if (key == opened or both) and kind is Kind.integer and value.denominator == 1:
                 value += inward
             ends.append(value)
-        if both or (written(self.rules.peek(opened)) or "").lower() == "false":
+        if (both and ends) or (written(self.rules.peek(opened)) or "").lower() == "false":
             self.rules.take(opened)
         return (max if inward > 0 else min)(ends, default=None)
 
@@ -96,23 +96,31 @@ def drafted(
     said: str,
     keys: Keys,
     *,
-    key: bool,
+    unique: tuple[tuple[Keys, str], ...],
     listed: tuple[Keys, str],
     bounds: Bounds,
     step: str | None = None,
     measure: str | None = None,
-    nullable: bool,
+    required: tuple[Keys, str] | None = None,
+    nullable: bool = True,
+    key: bool = False,
 ) -> DraftColumn:
     """Return a column; what its kind has no use for stays in `keys`, and is named as left.
 
     Args:
         said: the contract's word for the type.
         keys: all that the contract says of the column.
-        key: whether each value is there once.
+        unique: where it says that each value is there once; `key`: that the table says so.
         listed: where the list of values is.
+        required: where it says that no cell is missing; else `nullable`.
         step: the key of the resolution, beside the bounds.
     """
     kind = kind_of(said)
+    present = (required,) if required is not None else ()
+    for flagged, flag in (*unique, *present):
+        flagged.usual(flag, "false")
+    key = key or any(true(flagged.peek(flag)) for flagged, flag in unique)
+    nullable = nullable and not any(true(flagged.peek(flag)) for flagged, flag in present)
     holder, place = listed
     values = [
         one.get("value") if isinstance(one, Mapping) else one for one in items(holder.peek(place))
@@ -124,8 +132,16 @@ def drafted(
         kind = Kind.identifier  # a numbered person, not a quantity
     if kind is Kind.integer and public and not bounds.any:
         kind = Kind.category  # a coded answer: 1, 2, 9
-    if kind is Kind.category or (kind is Kind.boolean and {v.lower() for v in public} <= _TRUTHS):
+    used = kind is Kind.category or (
+        kind is Kind.boolean and {v.lower() for v in public} <= _TRUTHS
+    )
+    if used and isinstance(holder.peek(place), list):
         holder.take(place)
+    for flagged, flag in (
+        *(unique if kind is Kind.identifier else ()),
+        *(present if kind is Kind.category and public else ()),
+    ):
+        flagged.usual(flag, "true")
     low = high = resolution = None
     if kind in (Kind.integer, Kind.number):
         low, high = bounds.taken(kind)

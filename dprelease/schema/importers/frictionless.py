@@ -13,7 +13,7 @@ from typing import Any
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.column import Bounds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
-from dprelease.schema.importers.keys import Keys, items, true, written
+from dprelease.schema.importers.keys import Keys, items, written
 from dprelease.strict_json import json_text
 
 __all__ = ["read_resource", "read_table"]
@@ -82,7 +82,9 @@ def read_table(table: Mapping[str, Any], name: str, standard: str) -> DraftTable
     keys = Keys(table)
     for key in ("$schema", "name"):
         keys.take(key)
-    primary = keys.take("primaryKey")
+    primary = keys.peek("primaryKey")
+    if isinstance(primary, str) or all(isinstance(name, str) for name in items(primary) or [0]):
+        keys.take("primaryKey")
     unique = {written(k) for k in ([primary] if isinstance(primary, str) else items(primary))}
     missing = keys.take("missingValues")
     fields = [Keys(f) for f in items(keys.take("fields")) if isinstance(f, Mapping)]
@@ -96,19 +98,22 @@ def _field(field: Keys, unique: set[str | None], missing: object) -> DraftColumn
     _cells(field, kind_of(said), missing)
     return drafted(
         name, said, field,
-        key=true(rules.take("unique")) or name in unique,
+        unique=((rules, "unique"),), key=name in unique,
         listed=(field, "categories") if field.peek("categories") else (rules, "enum"),
         bounds=Bounds(rules, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
-        measure=written(field.take("unit")), nullable=not true(rules.take("required")),
+        measure=written(field.take("unit")), required=(rules, "required"),
     )  # fmt: skip
 
 
 def _cells(field: Keys, kind: Kind | None, missing: object) -> None:
     """Take what says how the field's cells are read, or ask about it."""
     own = field.take("missingValues")
-    listed = items(missing if own is None else own)
-    texts = [written(one.get("value") if isinstance(one, Mapping) else one) for one in listed]
-    if marks := [text for text in texts if text]:
+    listed = missing if own is None else own
+    texts = [
+        written(one.get("value") if isinstance(one, Mapping) else one) for one in items(listed)
+    ]
+    if any(texts) or not isinstance(listed, list | None):
+        marks = [text for text in texts if text] or listed
         field.asked += [f"missingValues {json_text(marks)}: {_MISSING}"]
     field.usual("format", *_FORMATS.get(kind, ("default",)))
     if kind in _FORMATS:
@@ -122,6 +127,7 @@ def _cells(field: Keys, kind: Kind | None, missing: object) -> None:
         field.ask(key, 'numbers are read so by `source: {csv: {path: …, decimal: "…"}}` alone')
     field.ask("bareNumber", "a number beside other signs is none here: take them out of the source")
     for key, known in (("trueValues", _TRUE), ("falseValues", _FALSE)):
-        if {(written(one) or "").lower() for one in items(field.peek(key))} <= known:
+        said = field.peek(key)
+        if isinstance(said, list) and {(written(one) or "").lower() for one in said} <= known:
             field.take(key)
         field.ask(key, f"read here: {', '.join(sorted(known))}; convert the others in the source")

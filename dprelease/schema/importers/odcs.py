@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.column import Bounds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
-from dprelease.schema.importers.keys import Keys, items, true, written
+from dprelease.schema.importers.keys import Keys, items, written
 
 __all__ = ["read_object"]
 
@@ -43,12 +43,11 @@ def _property(found: Keys) -> DraftColumn:
     for rule in items(found.peek("quality")):
         _quality(found, rule)
     found.asked += options.asked
-    key = true(found.take("primaryKey"))
     return drafted(
-        written(found.take("name")) or "", said, found, key=true(found.take("unique")) or key,
+        written(found.take("name")) or "", said, found, unique=((found, "unique"), (found, "primaryKey")),
         listed=(found, "enum") if found.peek("enum") else (options, "enum"),
         bounds=Bounds(options, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
-        step="multipleOf", nullable=not true(found.take("required")),
+        step="multipleOf", required=(found, "required"),
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def _column(name: str, column: Keys) -> DraftColumn:
     column.ask("default", "a null stays one here: `nulls: {default: …}` puts a value in its place")
     checks = column.within("checks")
     return drafted(
-        name, written(column.take("dtype")) or "", column, key=true(column.take("unique")),
+        name, written(column.take("dtype")) or "", column, unique=((column, "unique"),),
         listed=(checks, "isin"), bounds=Bounds(checks, *_ENDS),
         nullable=true(column.take("nullable")),
     )  # fmt: skip

@@ -251,6 +251,8 @@ READING = [  # what says how cells are read, and not as they are read here
     ("integer", {"missingValues": ["-99"]}),
     ("string", {"missingValues": ["", "-99"]}),
     ("integer", {"missingValues": [{"value": "-99", "label": "unknown"}]}),
+    ("integer", {"missingValues": "-99"}),
+    ("boolean", {"trueValues": "ja"}),
     ("number", {"decimalChar": ","}),
     ("number", {"groupChar": "."}),
     ("number", {"bareNumber": False}),
@@ -339,7 +341,7 @@ def test_the_usual_dialect_is_not_asked_about(tmp_path):
 
 SPEC = {  # every key that the standards' own JSON schemas list, beside those that are taken over
     "frictionless field": "title description example rdfType categoriesOrdered constraints.pattern "
-    "constraints.minLength constraints.maxLength constraints.jsonSchema newer.key",
+    "constraints.required constraints.unique constraints.minLength constraints.maxLength constraints.jsonSchema newer.key",
     "frictionless table": "foreignKeys uniqueKeys fieldsMatch newer.key",
     "frictionless resource": "path data type title description format mediatype bytes hash sources licenses "
     "homepage profile newer.key",
