@@ -6,6 +6,10 @@ made-up tables. "One by one" asks the same library for a single choice each, at 
 is the recursion of Kaplan, Schnapp & Stemmer in floats (`prototypes.py`), its rows spread over their steps by noise.
 
     rank error   rows between the target and the nearest rank that the value has, mean over quantiles and draws
+    value error  between the quantile and the value, in the column's unit, mean over quantiles and draws
+
+The second table is of rows of which many share a value: ages, ratings of 1 to 5, incomes in whole thousands among
+500,001 allowed ones, and one constant value, at 30 to 1,000,000 rows and two epsilons.
 
     python benchmarks/quantiles.py           # writes results/quantiles.md
 """
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,7 @@ sys.path.append(str(Path(__file__).parent))
 from prototypes import recursive_quantiles
 
 from dprelease.audit.answers import answer_of, cells_of
-from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.entropy import SystemBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
@@ -49,6 +54,29 @@ MORE: dict[str, tuple[int, int, None]] = {
 """The same without a goal."""
 
 
+SIZES = (30, 300, 10_000, 1_000_000)
+HEAPED: dict[str, tuple[int, int]] = {
+    "deciles of ages": (9, 120),
+    "19 quantiles of ages": (19, 120),
+    "quintiles of ratings": (4, 5),
+    "deciles of incomes in thousands": (9, 500_000),
+    "deciles of one constant age": (9, 120),
+}
+"""Quantiles, the column's greatest value."""
+
+
+def heaped(name: str, size: int, seed: int) -> Floats:
+    """Return rows of which many share a value."""
+    pick = np.random.default_rng(seed)
+    if "ratings" in name:
+        return pick.choice([1.0, 2, 3, 4, 5], size, p=[0.08, 0.07, 0.15, 0.3, 0.4])
+    if "incomes" in name:
+        return np.clip(np.round(np.exp(pick.normal(np.log(30), 0.6, size))), 0, 500) * 1000.0
+    if "constant" in name:
+        return np.full(size, 42.0)
+    return np.clip(np.round(pick.normal(45, 18, size)), 0, 120)
+
+
 def table(most: int, seed: int) -> Floats:
     pick = np.random.default_rng(seed)
     if most > 1000:
@@ -56,7 +84,9 @@ def table(most: int, seed: int) -> Floats:
     return np.clip(np.round(pick.normal(45, 18, 300)), 0, most)
 
 
-def planned(shares: list[str], most: int, rows: int, *, alone: bool) -> ReleasePlan:
+def planned(
+    shares: list[str], most: int, rows: int, *, alone: bool, epsilon: float = 1
+) -> ReleasePlan:
     asked = [
         {"statistic": f"quantile(x, {p})", "as": f"q{i}"}
         | ({"share": 1 / len(shares)} if alone else {})
@@ -69,8 +99,8 @@ def planned(shares: list[str], most: int, rows: int, *, alone: bool) -> ReleaseP
             "unit": "row",
             "adjacency": "add_remove",
             "rows": {"expected": rows},
-            "columns": {"x": {"kind": "integer", "range": [0, most]}},
-            "release": {"epsilon": 1, "statistics": asked},
+            "columns": {"x": {"kind": "integer", "range": [1 if most == 5 else 0, most]}},
+            "release": {"epsilon": epsilon, "statistics": asked},
         }
     )
     return make_plan(resolve(schema, merge_release(schema)))
@@ -78,15 +108,29 @@ def planned(shares: list[str], most: int, rows: int, *, alone: bool) -> ReleaseP
 
 def rank_error(plan: ReleasePlan, shares: list[str], x: Floats, draws: int) -> float:
     """Return the mean rank error over `draws` of the plan's blocks."""
-    exact = cells_of(plan, answer_of(plan, pa.table({"x": x}), ReferenceEngine()))
+    return errors_of(plan, shares, x, draws)[0]
+
+
+def errors_of(
+    plan: ReleasePlan, shares: list[str], x: Floats, draws: int
+) -> tuple[float, float, float]:
+    """Return the mean rank error, the mean error in the column's unit, and the processor seconds of one draw."""
+    exact = cells_of(plan, answer_of(plan, pa.table({"x": x}), DuckDBEngine()))
     by_name = {f"q{i}": float(p) for i, p in enumerate(shares)}
     found: list[float] = []
+    off: list[float] = []
+    ordered, seconds = np.sort(x), 0.0
     for block, cells in zip(plan.blocks, exact, strict=True):
         draw = draw_from_json(block.law)
+        start = time.process_time()
         values = draw.cells(draw.draw(np.repeat(cells, draws, axis=0), SystemBits()))
+        seconds += time.process_time() - start
         of_block = [s for s in plan.statistics if s.block == block.name]
         found += [missed(x, values[:, s.view or 0], by_name[s.name]) for s in of_block]
-    return float(np.mean(found))
+        for s in of_block:
+            exact_value = ordered[max(0, int(np.ceil(by_name[s.name] * x.size - 1e-9)) - 1)]
+            off.append(float(np.abs(values[:, s.view or 0] - exact_value).mean()))
+    return float(np.mean(found)), float(np.mean(off)), seconds / draws
 
 
 def missed(x: Floats, chosen: Floats, share: float) -> float:
@@ -125,6 +169,30 @@ def row(name: str, tables: int, draws: int) -> str:
     )
 
 
+def heaped_rows(name: str, tables: int, draws: int) -> list[str]:
+    """Return the lines of one kind of rows: together as planned, and one by one, in one run."""
+    many, most = HEAPED[name]
+    shares = [f"{i / (many + 1):.3g}" for i in range(1, many + 1)]
+    out = []
+    for size in SIZES:
+        for epsilon in (1, 10):
+            told: list[str] = []
+            for alone in (False, True):
+                plan = planned(shares, most, size, alone=alone, epsilon=epsilon)
+                errors = [
+                    errors_of(plan, shares, heaped(name, size, s), draws) for s in range(tables)
+                ]
+                ranks, values, seconds = np.mean(errors, axis=0)
+                told.append(
+                    f"{plan.blocks[0].family} | {ranks:.2f} | {values:.3g} | {1000 * seconds:.3g}"
+                )
+            out.append(
+                f"| {name} | {size:,} | {epsilon} | {told[0]} | {told[1].split(' | ', 1)[1]} |"
+            )
+            print(out[-1], flush=True)
+    return out
+
+
 def main() -> None:
     """Print the table and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,6 +209,15 @@ def main() -> None:
     for name in WORLDS | MORE:
         lines.append(row(name, chosen.tables, chosen.draws))
         print(lines[-1], flush=True)
+    lines += [
+        "",
+        "Rows that share values, two tables each, milliseconds of the processor to a draw of all quantiles.",
+        "",
+        "| quantiles | rows | epsilon | measured as | rank error | value error | ms | one by one: rank error | value error | ms |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in HEAPED:
+        lines += heaped_rows(name, 2, max(10, chosen.draws // 5))
     (chosen.to / "quantiles.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 

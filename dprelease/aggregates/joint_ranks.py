@@ -1,20 +1,20 @@
-"""Several quantiles of one column, drawn together; scored by the numbers of rows between neighbouring ones.
+"""Several quantiles of one column, drawn together; scored by how their misses of the target ranks change.
 
-Each point of the column's grid has `LEVELS` candidates, in order; of c rows at a point the l-th candidate has
-the share (2 l + 1) / (2 LEVELS) below it. So a heap of rows can hold several quantiles and still have the right
-number of rows between them: the level is dropped when the value is published. With R(y) the rows below a
-candidate y, shares of rows included, and targets q_1 <= .. <= q_m of the rows, y_1 <= .. <= y_m score
+With n rows the value v holds the ranks below(v) .. upto(v), and targets are shares q_1 <= .. <= q_m of the rows. Values
+y_1 <= .. <= y_m have the misses e_0 = 0 and e_j, the point nearest to e_{j-1} of the ranks of y_j less q_j n, and score
 
-    sum over j = 1 .. m + 1 of |R(y_j) - R(y_{j-1}) - (q_j - q_{j-1}) n|,
+    sum over j = 1 .. m + 1 of |e_j - e_{j-1}|,   e_{m+1} = 0,
 
-R(y_0) = 0, R(y_{m+1}) = n, q_0 = 0, q_{m+1} = 1. One row adds a mass of 1, split over the gaps that it lies in,
-and (q_j - q_{j-1}) to the target of each, so with D the least q_j - q_{j-1} all errors rise by at most
-2 (1 - D) together, and fall by at most as much: spread 4 (1 - D). A replaced row changes two masses: 4.
+the least that the rows between neighbouring values can differ from those between neighbouring targets, wherever within its
+value's ranks each is taken to be. So several targets may lie within the ranks of one value, at no cost. One row moves the end
+of a value's ranks by p = 0 or 1, and a miss that ends there by p - q_j; along the values p never falls. So with D the least
+q_j - q_{j-1} (q_0 = 0, q_{m+1} = 1) all gaps change by at most 2 (1 - D) together, either way: spread 4 (1 - D). A
+replaced row moves two ends: 4.
 
-Units: ranks in rows / (b PARTS), b the common denominator of the targets. Both spreads add up over
-rows and groups as L1 sensitivities do (`mechanisms.forms.joint_scores` needs sums of errors only).
+Units: ranks in rows / b, b the common denominator of the targets. Both spreads add up over
+rows and groups as L1 sensitivities do (`mechanisms.forms.joint_scores` needs sums of changes only).
 Sources: `docs/theory/quantiles.md#several-quantiles-together`; Gillenwater, Joseph & Kulesza
-(arXiv:2102.08244) for the score; they split equal rows by a little noise on the data instead.
+(arXiv:2102.08244) for scores of gaps; they split equal rows by a little noise on the data instead.
 """
 
 from __future__ import annotations
@@ -31,12 +31,7 @@ import numpy.typing as npt
 from dprelease.aggregates.measurement import Measurement
 from dprelease.query.answer import Objects
 
-__all__ = ["LEVELS", "PARTS", "Positions", "joint_ranks", "joint_spreads", "positions"]
-
-LEVELS = 4
-"""Candidates of each point: of a heap of c rows every rank is met within c / 8."""
-PARTS = 2 * LEVELS
-"""Of a row: a candidate's share of a row is a whole number of them."""
+__all__ = ["Positions", "joint_ranks", "joint_spreads", "positions"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -74,33 +69,13 @@ class Positions:
         return replace(self, codes=codes, below=below, upto=upto)
 
     @property
-    def aims(self) -> tuple[tuple[int, ...], int]:
-        """The targets' ranks, and that of all rows."""
-        each = PARTS
-        return tuple(each * a * self.total for a in self.targets), self.b * each * self.total
+    def aims(self) -> tuple[int, ...]:
+        """The targets' ranks, in rows / b."""
+        return tuple(a * self.total for a in self.targets)
 
-    def blocks(self, places: Ints, points: int) -> tuple[Ints, Ints, Ints]:
-        """Return (number, rank, first point's place) of the blocks of candidates of equal rank.
-
-        Args:
-            places: of the codes among all `points`.
-        """
-        scale = self.b * PARTS
-        levels = np.arange(LEVELS, dtype=np.int64)
-        width = LEVELS + 1  # a run of points without rows, then one point's levels
-        counts = np.ones(places.size * width + 1, dtype=np.int64)
-        ranks = np.empty_like(counts)
-        first = np.empty_like(counts)
-        edges = np.concatenate([[-1], places, [points]])
-        counts[::width] = (np.diff(edges) - 1) * LEVELS
-        ranks[::width] = scale * np.concatenate([[0], self.upto])
-        first[::width] = edges[:-1] + 1
-        held = self.upto - self.below
-        for level in levels:
-            ranks[1 + level :: width] = scale * self.below + self.b * held * (2 * level + 1)
-            first[1 + level :: width] = places
-        kept = counts > 0
-        return counts[kept], ranks[kept], first[kept]
+    def ranks(self) -> Ints:
+        """Return the rank of the beginning, and those up to which the values reach, in rows / b."""
+        return self.b * np.concatenate([[0], self.upto])
 
 
 def positions(tally: Ints, groups: int, weights: Sequence[Sequence[int]]) -> Objects:
@@ -124,7 +99,7 @@ def joint_spreads(weights: Sequence[Sequence[int]]) -> tuple[int, int]:
     if not fits or b < 1 or any(later < sooner for sooner, later in pairwise(ends)):
         raise ValueError("targets do not rise from 0 to b")
     least = min(later - sooner for sooner, later in pairwise(ends))
-    return 4 * PARTS * (b - least), 4 * PARTS * b
+    return 4 * (b - least), 4 * b
 
 
 def joint_ranks(alone: Sequence[Measurement]) -> Measurement:

@@ -8,8 +8,7 @@ Spread of a level. A choice with a share f of the way between the targets around
 if one added row has mass p between what was chosen around it, M = max(f, 1 - f). So a choice has as many score
 steps to a row as make v = steps * M the same for all of a level, but for rounding: spread 2 v p, over the level at
 most 2 max v. A replaced row has two masses: 2 steps if they are in one choice, else at most 2 (v + v') for the two largest.
-Scores are whole and rounded down: one step more, up and down, for each choice where the row has mass, of which
-there are at most `COPIES` + 1 a row.
+Scores are whole and rounded down: one step more, up and down, for each choice.
 
 Units: scores in steps, `UNITS` or more to a row. Spreads add up over rows and groups as L1 sensitivities do.
 Sources: `docs/theory/quantiles.md#one-inside-the-other`; Kaplan, Schnapp & Stemmer (ICML 2022).
@@ -27,7 +26,6 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.choice_tree import Node, halves
 
 __all__ = [
-    "COPIES",
     "UNITS",
     "larger",
     "level_spreads",
@@ -36,11 +34,8 @@ __all__ = [
     "steps",
 ]
 
-COPIES = 16
-"""Candidates of each point: of a heap of c rows every rank is met within c / 32."""
 UNITS = 2**14
-"""Score steps to a row in the choice of a level that moves by most; a multiple of 2 COPIES."""
-_PARTS = 2 * COPIES
+"""Score steps to a row in the choice of a level that moves by most."""
 
 
 def level_spreads(weights: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
@@ -52,13 +47,12 @@ def level_spreads(weights: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ..
     nodes = halves([w[0] for w in weights], b)
     out = []
     for _, found in groupby(zip(nodes, steps(nodes), strict=True), key=lambda one: one[0].level):
-        level = [(_PARTS * unit, larger(node)) for node, unit in found]
+        level = [(unit, larger(node)) for node, unit in found]
         moved = sorted((each * part for each, part in level), reverse=True)
-        changed_choices = min(len(level), COPIES + 1)
         apart = sum(moved[:2], Fraction(0)) if len(level) > 1 else Fraction(0)
         swapped = max([apart, *(Fraction(each) for each, _ in level)])
-        row = math.ceil(2 * moved[0]) + 2 * changed_choices
-        out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * changed_choices)))
+        row = math.ceil(2 * moved[0]) + 2 * len(level)
+        out.append((row, math.ceil(2 * swapped) + 2 * len(level)))
     return tuple(out)
 
 
@@ -68,11 +62,11 @@ def larger(node: Node) -> Fraction:
 
 
 def steps(nodes: Sequence[Node]) -> tuple[int, ...]:
-    """Return the score steps of each choice to 1 / (2 COPIES) of a row."""
+    """Return the score steps of each choice to a row."""
     most: dict[int, Fraction] = {}
     for node in nodes:
         most[node.level] = max(most.get(node.level, Fraction(0)), larger(node))
-    return tuple(math.floor(UNITS // _PARTS * most[n.level] / larger(n)) for n in nodes)
+    return tuple(math.floor(UNITS * most[n.level] / larger(n)) for n in nodes)
 
 
 def recursive_spreads(weights: Sequence[Sequence[int]]) -> tuple[int, int]:

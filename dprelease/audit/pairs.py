@@ -45,7 +45,7 @@ from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import Objects, draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.measurements.rank_interval import IntervalDraw
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
 from dprelease.measurements.recursive_ranks import RecursiveDraw
@@ -163,7 +163,7 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
                 for one, other in zip(draw.scores(here[0]), draw.scores(there[0]), strict=True)
                 for part in _choice(draw, one, other, curves=curves)
             ]
-        case JointExponentialDraw():
+        case JointDraw():
             worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
         case RecursiveDraw():

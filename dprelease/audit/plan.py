@@ -41,7 +41,7 @@ from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.measurements.scalar import ScalarDraw
@@ -200,7 +200,7 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
         elif isinstance(draw, CellDraw | GaussianDraw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
-        elif isinstance(draw, JointExponentialDraw):
+        elif isinstance(draw, JointDraw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
         elif isinstance(draw, RecursiveDraw):
             tests.append((block.name, draw.mechanism, recursive_fit(draw, min(count, 2**13))))

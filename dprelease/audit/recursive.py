@@ -3,7 +3,8 @@
 Nothing of the sampler is used: ranks are counted here, copy by copy, a choice's scores are exact rationals rounded
 down, and the chance of an outcome is the product over all choices. The outcome of the largest ratio is found
 choice by choice, over what may be chosen on both sides of each. Copies without rows between two values are alike but for how
-many of them lie on either side: the outer ones of each run are tried, and of many copies some.
+many of them lie on either side: the outer ones of each run are tried, and of many copies some. A law of more than 16 copies of
+each point is looked at with 16.
 
 Units    ratios of chances; copies are numbered through all points.
 Sources  `docs/theory/quantiles.md#one-inside-the-other`, `docs/theory/certificates.md#audits`.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
 
@@ -21,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.recursive_ranks import COPIES, UNITS
+from dprelease.aggregates.recursive_ranks import UNITS
 from dprelease.audit.laws import Worst, log_of
 from dprelease.audit.sampler import fit
 from dprelease.entropy import RandomBits, SystemBits
@@ -31,6 +33,8 @@ __all__ = ["RecursiveLaw", "recursive_fit", "recursive_worst"]
 
 _TRIED = 32
 """Copies that are tried, where there are more."""
+_COPIES = 16
+"""Copies of each point, where a law has more: its proof is one for every number of them."""
 _POINTS = 12
 _ROWS = 3
 Run = tuple[int, int, Fraction, Fraction]
@@ -46,20 +50,21 @@ class RecursiveLaw:
 
     def __init__(self, draw: RecursiveDraw, rows: Positions) -> None:
         self._law, self._targets, self._b = draw.law, draw.targets, draw.b
-        self._total = int(rows.total)
+        self._total, many = int(rows.total), draw.copies
+        self._many = many
         self.runs: list[Run] = []
         after = 0
         places = draw.allowed.places(rows.codes + draw.allowed.lower).tolist()
         for place, upto in zip(places, rows.upto.tolist(), strict=True):
             below = self.runs[-1][3] if self.runs else Fraction(0)
-            if place * COPIES > after:
-                self.runs.append((after, place * COPIES - 1, below, below))
-            held = (upto - below) / COPIES
-            for i in range(COPIES):
-                copy = place * COPIES + i
+            if place * many > after:
+                self.runs.append((after, place * many - 1, below, below))
+            held = (upto - below) / many
+            for i in range(many):
+                copy = place * many + i
                 self.runs.append((copy, copy, below + i * held, below + (i + 1) * held))
-            after = (place + 1) * COPIES
-        end = len(draw.allowed) * COPIES
+            after = (place + 1) * many
+        end = len(draw.allowed) * many
         if end > after:
             self.runs.append((after, end - 1, Fraction(self._total), Fraction(self._total)))
         self.end = end
@@ -82,14 +87,14 @@ class RecursiveLaw:
         top = Fraction(self._total) if hi is None else self._rank(hi)
         first, last = (0 if lo is None else lo), (self.end - 1 if hi is None else hi)
         aim = base + part * (top - base)
-        unit = math.floor(UNITS // (2 * COPIES) * self._steps(level) / max(part, 1 - part))
+        unit = math.floor(UNITS * self._steps(level) / max(part, 1 - part))
         found, total = {}, 0
         for start, end, low, high in self.runs:
             many = min(end, last) - max(start, first) + 1
             if many > 0:
                 cut = [min(max(v, base), top) for v in (low, high)]
                 off = max(Fraction(0), cut[0] - aim, aim - cut[1])
-                score = math.floor(unit * 2 * COPIES * off)
+                score = math.floor(unit * off)
                 found[start] = int(self._law.weights(np.array([score]))[0])
                 total += many * found[start]
         return found, total
@@ -131,7 +136,8 @@ def recursive_worst(
             choice alone are less than those of all, so what follows of them is a lower bound.
     """
     codes = np.union1d(here.codes, there.codes)
-    laws = [RecursiveLaw(draw, rows.at(codes)) for rows in (here, there)]
+    few = _of_few(draw)
+    laws = [RecursiveLaw(few, rows.at(codes)) for rows in (here, there)]
     every = sorted({c for run in laws[0].runs for c in run[:2]})
     tried = every[:: max(1, math.ceil(len(every) / _TRIED))]
     nodes = tree(draw.targets, draw.b)
@@ -202,6 +208,13 @@ def _quotient(
     return one.chance(node, lo, hi, copy) / other.chance(node, lo, hi, copy)
 
 
+def _of_few(draw: RecursiveDraw) -> RecursiveDraw:
+    """Return the draw with at most `_COPIES` copies of each point."""
+    few = min(draw.copies, _COPIES)
+    law = replace(draw.law, candidates=few * len(draw.allowed))
+    return replace(draw, copies=few, law=law)
+
+
 def recursive_fit(draw: RecursiveDraw, count: int, bits: RandomBits | None = None) -> list[float]:
     """Return the p-values of the first choice's point, and of its last level's, over draws of a made-up group."""
     points = len(draw.allowed)
@@ -209,6 +222,7 @@ def recursive_fit(draw: RecursiveDraw, count: int, bits: RandomBits | None = Non
     codes = draw.allowed.at(places) - draw.allowed.lower
     upto = _ROWS * np.arange(1, places.size + 1)
     rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), draw.targets, draw.b)
+    draw = _of_few(draw)
     law = RecursiveLaw(draw, rows)
     made = np.empty((count, 1), dtype=object)
     made[:, 0] = [rows] * count
@@ -216,10 +230,10 @@ def recursive_fit(draw: RecursiveDraw, count: int, bits: RandomBits | None = Non
     nodes = tree(draw.targets, draw.b)
     found, total = law.choice(nodes[0], None, None)
     held = {run[0]: run[1] - run[0] + 1 for run in law.runs}
-    starts = np.array([start // COPIES for start in found])
+    starts = np.array([start // draw.copies for start in found])
     points_of = np.unique(starts)
     chance = np.zeros(points_of.size)
     for start, weight in found.items():
-        chance[np.searchsorted(points_of, start // COPIES)] += held[start] * weight / total
+        chance[np.searchsorted(points_of, start // draw.copies)] += held[start] * weight / total
     seen = np.searchsorted(points_of, drawn[:, nodes[0][0]].astype(np.int64), side="right") - 1
     return [fit(seen, np.arange(points_of.size), chance)]

@@ -25,6 +25,7 @@ from dprelease.measurements.draw import Draw, Ends
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import BoundedQuery
+from dprelease.query.spec import Query
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity
@@ -98,9 +99,9 @@ class MeasurementFamily(ABC):
         del member, best, asked, moved
         return []
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return all members of a request, those changed that this family may hold together."""
-        del adjacency
+        del query
         return members
 
     def refusal(

@@ -35,8 +35,8 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import ranking, shown
+from dprelease.query.spec import Query
 from dprelease.schema.domain import Box, Domain
-from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["BoxDraw", "GraphBox", "box_errors"]
@@ -211,12 +211,12 @@ class GraphBox(MeasurementFamily):
             out.append(Option(law.family, error.average * unit, error.worst * unit, said))
         return out
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Draw lambda_2 and degrees of a graph together where all are pinned to bounded Gaussian noise.
 
         They move together anyway, and one law over a box is what the bounded Gaussian paper releases.
         """
-        del adjacency
+        del query
         pinned = [
             m
             for m in members

@@ -18,7 +18,7 @@ chosen points among the allowed ones, never falling.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import LEVELS, PARTS, Positions, joint_ranks
+from dprelease.aggregates.joint_ranks import Positions, joint_ranks
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.ranks import spreads, target
 from dprelease.codec import Always, AtLeast
@@ -45,21 +45,38 @@ from dprelease.measurements.ranks import (
     rank_error_text,
 )
 from dprelease.measurements.ranks_price import exponential_error
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential, work
-from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
-from dprelease.numeric import counted, shown
-from dprelease.query.bounded import Fixed
+from dprelease.mechanisms.forms.joint_scores import (
+    MARGIN,
+    Heaps,
+    JointExponential,
+    SequenceLaw,
+    work,
+)
+from dprelease.mechanisms.forms.scores import LONGEST, OUTCOME_LIMIT, ScoreLaw
+from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity
+from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
 
-__all__ = ["JointExponentialDraw", "JointRanks", "OrderedDraw", "able", "may_join", "outcomes"]
+__all__ = [
+    "JointDraw",
+    "JointRanks",
+    "OrderedDraw",
+    "able",
+    "may_join",
+    "nats_per_step",
+    "outcomes",
+    "tied",
+]
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
 """Laws of groups that are kept for further groups with equal rows."""
-_MOST_WORK = 2**23
-"""Products that a draw may take over all groups, a microsecond each."""
+_MOST_WORK = 2**24
+"""Products that a draw may take over all groups, a seventh of a microsecond each."""
+_SMALLER = 16
+"""A choice's part of epsilon may be so many times smaller than an equal one."""
 _LEVEL = 0.95
 _SLACK = Fraction(1, 64)
 """Share of the chance of a miss that is left for weights above r^k: theory, "Several quantiles together"."""
@@ -67,13 +84,7 @@ _SLACK = Fraction(1, 64)
 
 def outcomes(points: int, many: int) -> int:
     """Return how many sequences of `many` candidates in order there are."""
-    return math.comb(points * LEVELS + many - 1, many)
-
-
-def _placed(blocks: Blocks, first: Ints, block: int, place: int) -> int:
-    """Return the place among all points of the candidate at `place` of a block."""
-    many = int(blocks.counts[block])
-    return int(first[block]) + (place // LEVELS if many > 1 else 0)
+    return math.comb(points + many - 1, many)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +110,15 @@ class OrderedDraw(ExponentialDraw):
 
 
 @dataclass(frozen=True, slots=True)
-class JointExponentialDraw(OrderedDraw):
+class JointDraw(OrderedDraw):
     """Points in order by one law over their scores.
 
     The law's candidates are the outcomes: all sequences.
     """
 
-    tag: ClassVar[str] = "joint_exponential"
-    levels: ClassVar[int] = LEVELS
-    constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "levels": "levels"}
+    tag: ClassVar[str] = "joint_ranks"
+
+    law: SequenceLaw
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many):
@@ -118,52 +129,45 @@ class JointExponentialDraw(OrderedDraw):
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         out = np.empty((exact.shape[0], self.many), dtype=object)
-        made: dict[tuple[bytes, bytes], tuple[JointExponential, Blocks, Ints]] = {}
+        made: dict[tuple[bytes, bytes], JointExponential] = {}
         for group, (rows,) in enumerate(exact):
             same = rows.codes.tobytes(), rows.upto.tobytes()  # equal rows have one law
             if same not in made:
-                blocks, first = self.blocks(rows)
                 made = made if len(made) < _KEPT else {}
-                made[same] = JointExponential(self.law, blocks), blocks, first
-            choice, blocks, first = made[same]
-            out[group] = [_placed(blocks, first, *one) for one in choice.draw(bits)]
+                made[same] = JointExponential(self.law, self.heaps(rows))
+            first = self.first(rows)
+            out[group] = [int(first[place]) + i for place, i in made[same].draw(bits)]
         return out
 
-    def blocks(self, rows: Positions) -> tuple[Blocks, Ints]:
-        """Return the candidates of one group in blocks of equal rank, and each block's first point."""
+    def heaps(self, rows: Positions) -> Heaps:
+        """Return the candidates of one group: the values of its rows, and those between them."""
         places = self.allowed.places(rows.codes + self.allowed.lower)
-        counts, ranks, first = rows.blocks(places, len(self.allowed))
-        return Blocks(counts, ranks, *rows.aims), first
+        edges = np.concatenate([[-1], places, [len(self.allowed)]])
+        return Heaps(rows.ranks(), np.diff(edges) - 1, rows.aims)
 
-    def rank_error(self, denominator: int, level: float, sharing: int = 1) -> int | None:
-        """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
+    def first(self, rows: Positions) -> Ints:
+        """Return the place among all points of the first candidate of every run and heap, in order."""
+        places = self.allowed.places(rows.codes + self.allowed.lower)
+        out = np.zeros(2 * places.size + 1, dtype=np.int64)
+        out[1::2], out[2::2] = places, places + 1
+        return out
 
-        For data of which no more than `sharing` rows have one value. None for more than `most_sharing`.
+    def rank_error(self, denominator: int, level: float) -> int | None:
+        """Return r: each chosen value is at most r rows from its target rank, all of them at `level`, for any data.
+
         See `docs/theory/quantiles.md#several-quantiles-together`.
         """
-        error = self._score_error(level)
-        if error is None or sharing > self.most_sharing(denominator, level):
+        error = self.law.score_error(1 - (1 - level) * float(1 - _SLACK))
+        if error is None or error >= self.law.geometric_to(_SLACK / (self.many + 1)):
             return None
-        least = 2 * denominator * self.many * sharing  # what the best outcome may err, in steps
-        return -(-(error + least) // (2 * denominator * PARTS))
-
-    def most_sharing(self, denominator: int, level: float) -> int:
-        """Return how many rows may have one value for `rank_error` to be known; 0 for none."""
-        error = self._score_error(level)
-        if error is None:
-            return 0
-        seen = self.law.geometric_to(_SLACK / (self.many + 1))
-        return max(0, seen - error - 1) // (2 * denominator * self.many)
-
-    def _score_error(self, level: float) -> int | None:
-        return self.law.score_error(1 - (1 - level) * float(1 - _SLACK))
+        return -(-error // (2 * denominator))
 
     @classmethod
     def calibrate(
         cls, allowed: GridSet, step: Fraction, many: int, *, spread: int, epsilon: Fraction
-    ) -> JointExponentialDraw:
+    ) -> JointDraw:
         """Return the choice of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
-        law = ScoreLaw.calibrate(
+        law = SequenceLaw.calibrate(
             outcomes(len(allowed), many), spread=spread, epsilon=epsilon, joint=True
         )
         return cls(law, allowed, step, many)
@@ -173,7 +177,7 @@ class JointRanks(Ranks):
     """The rows of one column value by value, for several ranks chosen together."""
 
     family = "joint_ranks"
-    draws = ("joint_exponential",)
+    draws = ("joint_ranks",)
     forms = ("joint_ranks",)
     mechanisms = ("exponential",)
     one_law = True
@@ -184,15 +188,15 @@ class JointRanks(Ranks):
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
         many, spread = len(measurement.weights), asked.sensitivity.l1_over_groups
-        draw = JointExponentialDraw.calibrate(
-            code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
-        )
-        rate = 2 * draw.law.rate * PARTS
+        draw = JointDraw.calibrate(code.grid, code.step, many, spread=spread, epsilon=asked.epsilon)
+        rate = 2 * draw.law.rate
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
         aims = [target(measurement, m.view).weights[0] for m in asked.block.members]
         errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
+        if (least := tied(len(code.grid), size)) > 1:
+            note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
@@ -216,7 +220,7 @@ class JointRanks(Ranks):
         said = rank_error_text(ExponentialDraw(law, code.grid, code.step), one)
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, those that are chosen together with one measurement and their place in it."""
         found: dict[object, dict[Fraction, Member]] = {}
         for member in members:
@@ -229,9 +233,11 @@ class JointRanks(Ranks):
         for same in found.values():
             rising = [same[share] for share in sorted(same)]
             alone = [m.options[0] for m in rising]
-            if len(alone) < 2 or not _better(alone, rising[0].context.groups, adjacency):
-                continue
             joint = joint_ranks(alone)
+            if len(alone) < 2 or not (
+                _offered(joint, rising, query) and _better(alone, joint, query.schema.adjacency)
+            ):
+                continue
             views |= {m.statistic.spec.name: (joint, i) for i, m in enumerate(rising)}
         return [
             replace(m, options=(views[name][0],), view=views[name][1])
@@ -240,18 +246,21 @@ class JointRanks(Ranks):
             for m in members
         ]
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
-        said = Ranks.error_text(self, draw, measurement, view)
-        assert isinstance(draw, JointExponentialDraw)
-        known = draw.rank_error(measurement.weights[0][1], _LEVEL) is not None
-        return f"{said} if no two rows share a value" if known else said
-
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, JointExponentialDraw)
+        assert isinstance(draw, JointDraw)
         return joint_notes(draw, target(measurement, view))
 
+    def refusal(
+        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+    ) -> str:
+        """Its law draws as many values as the measurement has targets."""
+        why = Ranks.refusal(self, measurement, law, task, at)
+        if not why and isinstance(law, JointDraw) and law.many != len(measurement.weights):
+            return "its law is of other targets"
+        return why
+
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1] * PARTS))
+        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
     def seen(
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
@@ -259,24 +268,15 @@ class JointRanks(Ranks):
         return one_cell(measurement, cells, reading, view)
 
 
-def joint_notes(draw: JointExponentialDraw, aimed: Measurement) -> tuple[str, ...]:
-    """Return the report's sentences: as of a single choice, but for what rows of one value do to its error."""
-    b = aimed.weights[0][1]
-    choice, error, *rest = exponential_notes(draw, aimed)
-    most, rows = draw.most_sharing(b, _LEVEL), draw.rank_error(b, _LEVEL)
-    if most and rows is not None:
-        more = shown(Fraction(draw.many, PARTS))
-        error = (
-            f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows share "
-            f"a value; {more} rows further per row of the commonest value, which may have {most:,} of them: where one "
-            "has more, nothing is known of its rank"
-        )
+def joint_notes(draw: JointDraw, aimed: Measurement) -> tuple[str, ...]:
+    """Return the report's sentences: as of a single choice, but for the others."""
+    choice, *rest = exponential_notes(draw, aimed)
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
     once = (
-        "one choice for all of them: their values never fall, and the bound holds for all at once; where many rows share a "
-        "value, name `mechanism: exponential` for each: chosen by itself, its bound holds for any data"
+        "one choice for all of them: their values never fall, and the bound holds for all at once, however many rows share "
+        "a value"
     )
-    return (choice, error, once, *rest)
+    return (choice, rest[0], once, *rest[1:])
 
 
 def may_join(member: Member) -> bool:
@@ -288,22 +288,43 @@ def may_join(member: Member) -> bool:
 
 def able(points: int, many: int, groups: int) -> bool:
     """Return whether sequences of so many points are not too much work to draw."""
-    products = groups * work(points * (LEVELS + 1) + 1, many)
+    products = groups * work(points, many)
     return outcomes(points, many) <= OUTCOME_LIMIT and products <= _MOST_WORK
 
 
-def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> bool:
+def tied(points: int, size: int) -> int:
+    """Return how many rows some value is sure to have, if there are `size` rows."""
+    return -(-size // points)
+
+
+def nats_per_step(made: Measurement, rising: Sequence[Member], query: Query) -> float:
+    """Return the rate of a choice of them all, per score step, if all statistics of the request have equal shares."""
+    groups = rising[0].context.groups
+    bounds = unit_bounds(query.schema.unit, rising[0].max_rows, groups)
+    moved = sensitivity(made, bounds, query.schema.adjacency, groups).l1_over_groups
+    return float(query.epsilon) * len(rising) / (moved * max(1, len(query.statistics)))
+
+
+def _offered(joint: Measurement, rising: Sequence[Member], query: Query) -> bool:
+    """Return whether sequences can be drawn, and weights tell apart a bad one from all others (`MARGIN`)."""
+    many, points = len(rising), len(_code(joint).grid)
+    rate = nats_per_step(joint, rising, query) / _SMALLER
+    far = math.log(outcomes(points, many)) + MARGIN
+    return able(points, many, rising[0].context.groups) and (not rate or rate * LONGEST >= far)
+
+
+def _better(alone: Sequence[Measurement], joint: Measurement, adjacency: Adjacency) -> bool:
     """Return whether one choice of sequences misses ranks by less than single choices at a share each."""
-    joint, many = joint_ranks(alone), len(alone)
-    code = alone[0].measures[0].code
-    assert isinstance(code, Fixed)
-    points = len(code.grid)
-    if not able(points, many, groups):
-        return False
-    sequences = outcomes(points, many)
+    many, points = len(alone), len(_code(joint).grid)
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
-    moved = (joint.l1_added_row, joint.l1_replaced_row)[which] / (joint.weights[0][1] * PARTS)
-    by_one = (math.log(sequences) + room) * moved / 2
+    moved = (joint.l1_added_row, joint.l1_replaced_row)[which] / joint.weights[0][1]
+    by_one = (math.log(outcomes(points, many)) + room) * moved / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many
+
+
+def _code(measurement: Measurement) -> Fixed:
+    code = measurement.measures[0].code
+    assert isinstance(code, Fixed)
+    return code

@@ -39,7 +39,7 @@ from dprelease.measurements.ranks import (
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
-from dprelease.schema.unit import Adjacency
+from dprelease.query.spec import Query
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["IntervalDraw", "RankInterval"]
@@ -138,9 +138,9 @@ class RankInterval(Ranks):
         note = f"{aim(measurement)}, and {draw.inside:,} rows before and after it"
         return [Candidate(measurement, draw, (error,), (None,), note=note)]
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, each of this family with the place of its value among the three."""
-        del adjacency
+        del query
         own = [m.options[0].form in self.forms for m in members]
         return [replace(m, view=0) if mine else m for m, mine in zip(members, own, strict=True)]
 

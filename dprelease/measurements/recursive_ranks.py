@@ -25,70 +25,59 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import PARTS, Positions, joint_spreads
+from dprelease.aggregates.joint_ranks import Positions, joint_spreads
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import candidates, spreads, target
 from dprelease.aggregates.recursive_ranks import (
-    COPIES,
     UNITS,
-    level_spreads,
     recursive_ranks,
-    steps,
 )
 from dprelease.budget.composition import Proof
-from dprelease.choice_tree import Node, depth, halves
-from dprelease.codec import AtLeast
+from dprelease.choice_tree import depth
+from dprelease.codec import Always, AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.errors import PlanError
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
-from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join
+from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join, nats_per_step, tied
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import ExponentialDraw, Ranks, exponential_notes, moved_text
 from dprelease.measurements.ranks_price import exponential_error
+from dprelease.measurements.several_ranks import Shape, bridge, part_of_rho, shape_of
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.numeric import counted, shown
+from dprelease.numeric import counted
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["RecursiveDraw", "RecursiveRanks"]
+__all__ = ["COPIES", "RecursiveDraw", "RecursiveRanks"]
 
 _LEVEL = 0.95
 _MOST = UNITS * 2**17
 """Scores that are told apart: of a node up to 2**17 rows on either side of its aim are looked at."""
+COPIES = 2**13
+"""Candidates of each point: what the choices part is met within c / 2**14 of c rows that share a value."""
+_SHARING = 1000
+"""Rows of one value for which an error is stated beside that of rows that all differ."""
 _COARSER = 100
 """How much coarser than the column's own a grid may be made."""
-_AS_GOOD = 1.05
+_AS_GOOD = 1.25
+_CROWDED = 0.9
+_FEW = 2
+"""Of the rate's inverse: sequences between whose targets are fewer rows err by more than their gaps' sum."""
 _MOST_CHOICES = 2**16
 """Choices that a draw may take over all groups, some milliseconds each."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What follows of the targets alone.
-
-    Attributes:
-        nodes, units: the choices, those above first, and the score steps of each to 1 / (2 COPIES) of a row;
-        most: the most that a target is missed by if every choice misses its aim by at most 1;
-        squares: the variance of each target's error if a choice of UNITS to a row errs with variance 1.
-    """
-
-    nodes: tuple[Node, ...]
-    units: tuple[int, ...]
-    most: Fraction
-    squares: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +88,13 @@ class RecursiveDraw(OrderedDraw):
         targets: a_1 .. a_m of the measurement's weights, rising, over `b`.
     """
 
-    tag: ClassVar[str] = "recursive_exponential"
-    copies: ClassVar[int] = COPIES
+    tag: ClassVar[str] = "recursive_ranks"
     units: ClassVar[int] = UNITS
-    constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "copies": "copies", "units": "units"}
+    constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "units": "units"}
 
     targets: tuple[int, ...] = ()
     b: Annotated[int, AtLeast(1)] = 1
+    copies: Annotated[int, AtLeast(1), Always()] = COPIES
 
     @property
     def weights(self) -> tuple[tuple[int, int, int], ...]:
@@ -113,11 +102,11 @@ class RecursiveDraw(OrderedDraw):
         return tuple((a, self.b, 0) for a in self.targets)
 
     @property
-    def shape(self) -> _Shape:
-        return _shape(self.targets, self.b)
+    def shape(self) -> Shape:
+        return shape_of(self.targets, self.b)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.law.candidates != COPIES * len(self.allowed) or self.many != len(self.targets):
+        if self.law.candidates != self.copies * len(self.allowed) or self.many != len(self.targets):
             raise underclaimed("number of candidates")
         if self.step <= 0 or self.law.spread < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
@@ -131,20 +120,20 @@ class RecursiveDraw(OrderedDraw):
         """Return one loss, and the rho of its levels: each is of bounded range, and they add up."""
         plain = ExponentialDraw.proof(self, sensitivity)
         assert plain.tight is not None
-        return replace(plain, tight=_part_of_rho(self.weights) * plain.tight)
+        return replace(plain, tight=part_of_rho(self.weights) * plain.tight)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         out = np.empty((exact.shape[0], self.many), dtype=object)
         shape = self.shape
         for group, (rows,) in enumerate(exact):
             chosen = self.candidates_of(rows).draw(self.law, shape.nodes, shape.units, bits)
-            out[group] = [copy // COPIES for copy in chosen]
+            out[group] = [copy // self.copies for copy in chosen]
         return out
 
     def candidates_of(self, rows: Positions) -> Copies:
         """Return the candidates of one group."""
         places = self.allowed.places(rows.codes + self.allowed.lower)
-        return Copies(places, rows.below, rows.upto, len(self.allowed), rows.total, COPIES)
+        return Copies(places, rows.below, rows.upto, len(self.allowed), rows.total, self.copies)
 
     def rank_error(self, denominator: int, level: float, sharing: int = 1) -> int | None:
         """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
@@ -153,16 +142,22 @@ class RecursiveDraw(OrderedDraw):
         See `docs/theory/quantiles.md#one-inside-the-other`.
         """
         del denominator
-        error = self.law.score_error(1 - (1 - level) / depth(self.many))
+        rate, points = self.law.rate, len(self.allowed)
+        near = min(self.law.last, max(1, round(1 / rate))) if rate else self.law.last
+        # copies within `near` steps of the aim, and those of all that may be further
+        close = max(Fraction(1), Fraction(near * self.copies, max(self.shape.units) * sharing))
+        others = Fraction(self.copies * points + self.many) / close + self.many
+        room = 1 - (1 - level) / depth(self.many)
+        error = self.law.score_error(room, others, near)
         if error is None:
             return None
-        own = self.shape.most * Fraction(error + 1, UNITS)
+        own = self.shape.most * Fraction(error + 1, min(self.shape.units))
         return math.ceil(own + self.per_row_shared * sharing)
 
     @property
     def per_row_shared(self) -> Fraction:
-        """By how much the error of ranks rises with each row that shares a value."""
-        return (self.shape.most - 1) / (2 * COPIES)
+        """How far each row that shares a value moves the aims inside it, at most."""
+        return (self.shape.most - 1) / (2 * self.copies)
 
     @classmethod
     def calibrate(
@@ -173,20 +168,21 @@ class RecursiveDraw(OrderedDraw):
         *,
         spread: int,
         epsilon: Fraction,
+        copies: int = COPIES,
     ) -> RecursiveDraw:
         """Return the choices of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
         law = ScoreLaw.calibrate(
-            COPIES * len(allowed), spread=spread, epsilon=epsilon, most=_MOST, joint=True
+            copies * len(allowed), spread=spread, epsilon=epsilon, most=_MOST, joint=True
         )
         targets = tuple(w[0] for w in weights)
-        return cls(law, allowed, step, len(targets), targets, weights[0][1])
+        return cls(law, allowed, step, len(targets), targets, weights[0][1], copies)
 
 
 class RecursiveRanks(Ranks):
     """The rows of one column value by value, for several ranks chosen one inside the other."""
 
     family = "recursive_ranks"
-    draws = ("recursive_exponential",)
+    draws = ("recursive_ranks",)
     forms = ("recursive_ranks",)
     mechanisms = ("exponential",)
     one_law = True
@@ -215,6 +211,8 @@ class RecursiveRanks(Ranks):
         )
         missed = [_missed(math.sqrt(squares[i]) / (draw.law.rate * UNITS)) for i in views]
         note = f"{draw.many} values chosen one inside the other: {missed[0]}"
+        if (least := tied(points, size)) > 1:
+            note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
@@ -230,12 +228,12 @@ class RecursiveRanks(Ranks):
         if able(points, many, member.context.groups):
             row, swap = joint_spreads(mine.weights)
             other = replace(mine, form="joint_ranks", l1_added_row=row, l1_replaced_row=swap)
-            scale = moved(other).l1_over_groups / (b * PARTS * float(asked.epsilon))
-            found.append(("together by one choice", scale * math.sqrt(_bridge(i, many))))
+            scale = moved(other).l1_over_groups / (b * float(asked.epsilon))
+            found.append(("together by one choice", scale * math.sqrt(bridge(i, many) / 2)))
         name = ScoreLaw.family
         return [Option(name, None, None, f"{how}: {_missed(s)}") for how, s in found]
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, those that are chosen one inside the other with one measurement and their place in it."""
         found: dict[object, dict[Fraction, Member]] = {}
         for member in members:
@@ -247,7 +245,7 @@ class RecursiveRanks(Ranks):
         for same in found.values():
             rising = [same[share] for share in sorted(same)]
             made = _measured(rising) if len(rising) > 1 else None
-            if made is None or not _better(rising, made, adjacency):
+            if made is None or not _better(rising, made, query):
                 continue
             views |= {m.statistic.spec.name: (made, i) for i, m in enumerate(rising)}
         return [
@@ -288,12 +286,11 @@ class RecursiveRanks(Ranks):
 def _notes(draw: RecursiveDraw, aimed: Measurement) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others and for rows of one value."""
     choice, error, *rest = exponential_notes(draw, aimed)
-    rows = draw.rank_error(draw.b, _LEVEL)
-    if rows is not None:
-        more = shown(draw.per_row_shared)
+    rows, shared = (draw.rank_error(draw.b, _LEVEL, sharing) for sharing in (1, _SHARING))
+    if rows is not None and shared is not None:
         error = (
             f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows "
-            f"share a value; {more} rows further per row of the commonest value, for any data"
+            f"share a value, and {shared:,} if no more than {_SHARING:,} do, for any data"
         )
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
     inside = (
@@ -346,52 +343,28 @@ def _measured(rising: Sequence[Member]) -> Measurement | None:
     return recursive_ranks(first, cells, [_share(m) for m in rising])
 
 
-def _better(rising: Sequence[Member], made: Measurement, adjacency: Adjacency) -> bool:
+def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
     """Return whether it misses ranks by less than the way that the members are measured now, on average.
 
-    Within a twentieth of a choice of sequences it is taken too: rows that share a value do it less harm.
+    A choice of sequences is kept where it is nearly as good for rows that all differ: it gains from rows that share a
+    value. So it is where some value is sure to have more of them than one step of the law. With few rows between targets
+    it errs by more than this sum of gaps says, and has to be better.
     """
     now, many = rising[0].options[0], len(rising)
     if now.form == made.form:
         return False
-    which = 0 if adjacency is Adjacency.add_remove else 1
-    squares = _shape(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
+    which = 0 if query.schema.adjacency is Adjacency.add_remove else 1
+    squares = shape_of(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
     mine = (made.l1_added_row, made.l1_replaced_row)[which] / UNITS * sum(map(math.sqrt, squares))
     if len(now.weights) == many:
-        joint = (now.l1_added_row, now.l1_replaced_row)[which] / (now.weights[0][1] * PARTS)
-        return mine <= _AS_GOOD * joint * sum(math.sqrt(_bridge(i, many)) for i in range(many))
+        joint = (now.l1_added_row, now.l1_replaced_row)[which] / now.weights[0][1]
+        theirs = joint * sum(math.sqrt(bridge(i, many) / 2) for i in range(many))
+        size, b = query.expected or 0, now.weights[0][1]
+        scale = 1 / (nats_per_step(now, rising, query) * b or 1)
+        if tied(len(_code(now).grid), size) >= scale:
+            return False
+        crowded = 0 < size < _FEW * scale * (many + 1)
+        return theirs > (_CROWDED if crowded else _AS_GOOD) * mine
     each = ((m.options[0].l1_added_row, m.options[0].l1_replaced_row)[which] for m in rising)
     alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
     return mine < many * alone
-
-
-def _bridge(i: int, many: int) -> float:
-    """Return the variance of the i-th of `many` sums of gaps' errors that end at zero, of errors of variance 1."""
-    return (i + 1) * (many - i) / (many + 1)
-
-
-@lru_cache(maxsize=16)
-def _shape(targets: tuple[int, ...], b: int) -> _Shape:
-    """Return what follows of rising targets over `b`; ValueError for others."""
-    nodes = halves(targets, b)
-    units = steps(nodes)
-    mixed: list[dict[int, Fraction]] = [{} for _ in nodes]
-    for node in nodes:
-        own = {node.target: Fraction(1)}
-        for place, share in ((node.low, 1 - node.part), (node.high, node.part)):
-            for other, part in mixed[place].items() if place >= 0 else ():
-                own[other] = own.get(other, Fraction(0)) + share * part
-        mixed[node.target] = own
-    each = {n.target: (UNITS / (2 * COPIES * u)) ** 2 for n, u in zip(nodes, units, strict=True)}
-    return _Shape(
-        nodes,
-        units,
-        max(sum(parts.values(), Fraction(0)) for parts in mixed),
-        tuple(sum(float(p) ** 2 * each[i] for i, p in parts.items()) for parts in mixed),
-    )
-
-
-def _part_of_rho(weights: Sequence[Sequence[int]]) -> Fraction:
-    """Return what share of one choice's rho all levels have together, whether rows are added or replaced."""
-    both = zip(*level_spreads(weights), strict=True)
-    return max(Fraction(sum(s * s for s in spread), sum(spread) ** 2) for spread in both)

@@ -11,7 +11,7 @@ from dprelease.measurements.base import Hull
 from dprelease.measurements.columns import Columns
 from dprelease.measurements.members import Member
 from dprelease.query.bounded import Fixed
-from dprelease.schema.unit import Adjacency
+from dprelease.query.spec import Query
 
 __all__ = ["Tensor"]
 
@@ -24,13 +24,13 @@ class Tensor(Columns):
     nowhere_negative = True
     way = "nine cells of both columns"
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Let moments of one column look at a tensor that a correlation makes anyway.
 
         With covariances drawn as soft tables or cross products a tensor costs them nothing extra
         either: it serves as soon as a moment of one of the two columns, over the same rows, is asked for.
         """
-        del adjacency
+        del query
         tensors = [o for m in members for o in m.options if o.family == self.family and _shares(m)]
         wanted = {o.key for m in members for o in m.options[:1] if o.family == self.family}
         seen = {}

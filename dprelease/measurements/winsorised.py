@@ -49,6 +49,7 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.spec import Query
 from dprelease.schema.domain import LongRuns
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, of_limits, sensitivity
@@ -275,9 +276,9 @@ class WinsorisedCells(MeasurementFamily):
             )
         ]
 
-    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+    def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, those with the same limits with one degree: the least that all can be computed from."""
-        del adjacency
+        del query
         least: dict[object, int] = {}
         for member, key in _with_limits(members):
             own = min(map(degree_of, member.options))

@@ -92,7 +92,7 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     """
     members = [member_of(query, s) for s in query.statistics]
     for kind in families():
-        members = kind.together(members, query.schema.adjacency)
+        members = kind.together(members, query)
     joint = {_subject(m) for m in members if any(map(_shared, m.options[:1]))}
     groups: dict[tuple[object, ...], list[Member]] = {}
     chosen: dict[tuple[object, ...], tuple[Measurement, ...]] = {}

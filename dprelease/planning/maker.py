@@ -66,10 +66,7 @@ class Maker:
         self.recorded = recorded
         self.brief = brief
         rows = query.schema.rows
-        whole = not (query.spec.by or query.where or query.window)
-        by_key = sorted(rows.expected_by_key.values())
-        typical = by_key[len(by_key) // 2] if by_key else None
-        self.guess = rows.expected or typical or (rows.exact if whole else None)
+        self.guess = query.expected
         self.size = self.guess or rows.exact or REFERENCE_SIZE
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
 

@@ -53,6 +53,14 @@ class Query:
         return self.spec.epsilon
 
     @property
+    def expected(self) -> int | None:
+        """The public guess of rows per group: declared, of the middle key, or exact where no row is left out."""
+        rows, by_key = self.schema.rows, sorted(self.schema.rows.expected_by_key.values())
+        typical = by_key[len(by_key) // 2] if by_key else None
+        whole = not (self.spec.by or self.where or self.window)
+        return rows.expected or typical or (rows.exact if whole else None)
+
+    @property
     def loss(self) -> Literal["absolute", "squared"]:
         return self.spec.loss
 

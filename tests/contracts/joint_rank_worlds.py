@@ -4,66 +4,68 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 
-from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_spreads
-from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.aggregates.joint_ranks import Positions, joint_spreads
+from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.schema.domain import GridSet
 
 Rows = tuple[int, ...]
 Targets = tuple[tuple[int, int, int], ...]
-Outcome = tuple[tuple[int, int], ...]
+Outcome = tuple[int, ...]
 
-POINTS = 3
+POINTS = 4
 TARGETS: tuple[Targets, ...] = (
     ((1, 2, 0),),
     ((1, 4, 0), (3, 4, 0)),
     ((1, 10, 0), (2, 10, 0)),
     ((1, 3, 0), (1, 3, 0)),
+    ((1, 4, 0), (2, 4, 0), (3, 4, 0)),
 )
 
 
 def sequences(many: int, points: int = POINTS) -> Iterator[Outcome]:
-    every = list(itertools.product(range(points), range(LEVELS)))
-    yield from itertools.combinations_with_replacement(every, many)
+    yield from itertools.combinations_with_replacement(range(points), many)
 
 
 @cache
-def rank(rows: Rows, point: int, level: int) -> Fraction:
-    """Return the rows below a candidate, its share of the rows at its point included."""
+def ends(rows: Rows, point: int) -> tuple[int, int]:
+    """Return the first and the last rank of a point: the rows below it, and those at it too."""
     below = sum(1 for v in rows if v < point)
-    return below + Fraction(2 * level + 1, 2 * LEVELS) * sum(1 for v in rows if v == point)
+    return below, below + sum(1 for v in rows if v == point)
 
 
 def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
-    """Return the error of each gap, in rows."""
-    ranks = [Fraction(0), *(rank(rows, *one) for one in outcome), Fraction(len(rows))]
-    ends = [Fraction(0), *(Fraction(a, b) for a, b, _ in targets), Fraction(1)]
-    return [
-        abs((after - before) - (high - low) * len(rows))
-        for (before, after), (low, high) in zip(
-            itertools.pairwise(ranks), itertools.pairwise(ends), strict=True
-        )
-    ]
+    """Return by how much the miss changes at every value and after the last, in rows."""
+    misses = [Fraction(0)]
+    for point, (a, b, _) in zip(outcome, targets, strict=True):
+        low, high = (end - Fraction(a * len(rows), b) for end in ends(rows, point))
+        miss = misses[-1]
+        miss = max(miss, low)
+        miss = min(miss, high)
+        misses.append(miss)
+    return [abs(after - before) for before, after in itertools.pairwise([*misses, Fraction(0)])]
 
 
 @cache
 def steps(rows: Rows, targets: Targets, points: int = POINTS) -> dict[Outcome, list[int]]:
-    """Return the errors of every sequence's gaps in whole steps, the same for every law."""
-    unit = targets[0][1] * 2 * LEVELS
+    """Return the errors of every sequence in whole steps, the same for every law."""
+    unit = targets[0][1]
     return {
         y: [int(unit * e) for e in errors(rows, y, targets)]
         for y in sequences(len(targets), points)
     }
 
 
-def drawer(targets: Targets, epsilon: Fraction, spread: int | None = None) -> JointExponentialDraw:
-    grid = GridSet(((0, POINTS - 1),))
-    return JointExponentialDraw.calibrate(
+def drawer(
+    targets: Targets, epsilon: Fraction, spread: int | None = None, points: int = POINTS
+) -> JointDraw:
+    grid = GridSet(((0, points - 1),))
+    return JointDraw.calibrate(
         grid, Fraction(1), len(targets),
         spread=spread or max(joint_spreads(targets)), epsilon=epsilon,
     )  # fmt: skip
@@ -76,7 +78,7 @@ def positions(rows: Rows, targets: Targets) -> Positions:
     return Positions(codes, below, upto, len(rows), tuple(a for a, _, _ in targets), targets[0][1])
 
 
-def masses(draw: JointExponentialDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
+def masses(draw: JointDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
     """Return the weight of every sequence: the product of its gaps' weights."""
     gaps = steps(rows, targets, len(draw.allowed))
     weights = draw.law.weights(np.array(list(gaps.values())))
@@ -106,7 +108,3 @@ def replaced(rows: Rows) -> Iterator[Rows]:
 def added(rows: Rows) -> Iterator[Rows]:
     for v in range(POINTS):
         yield tuple(sorted((*rows, v)))
-
-
-def published(outcomes: Sequence[Outcome]) -> set[tuple[int, ...]]:
-    return {tuple(p for p, _ in y) for y in outcomes}

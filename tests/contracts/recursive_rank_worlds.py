@@ -66,10 +66,10 @@ def share_of(node: Node, targets: Targets) -> Fraction:
 
 @cache
 def unit_of(node: Node, targets: Targets, tree: Tree) -> int:
-    """Return the score steps of a choice to a thirty-second of a row."""
+    """Return the score steps of a choice to a row."""
     moved = {other: max(f, 1 - f) for other in tree for f in [share_of(other, targets)]}
     most = max(m for other, m in moved.items() if other[3] == node[3])
-    return math.floor(STEPS // (2 * COPIES) * most / moved[node])
+    return math.floor(STEPS * most / moved[node])
 
 
 class Table:
@@ -103,7 +103,7 @@ class Table:
         base, top, aim = self.aim(node, lo, hi)
         first, last = (min(max(end, base), top) for end in self.stretches[copy])
         unit = unit_of(node, self._targets, self._tree)
-        return math.floor(unit * 2 * COPIES * max(Fraction(0), first - aim, aim - last))
+        return math.floor(unit * max(Fraction(0), first - aim, aim - last))
 
 
 class Law:
@@ -140,7 +140,7 @@ def drawer(
 ) -> RecursiveDraw:
     return RecursiveDraw.calibrate(
         GridSet(((0, points - 1),)), Fraction(1), targets,
-        spread=spread or max(recursive_spreads(targets)), epsilon=epsilon,
+        spread=spread or max(recursive_spreads(targets)), epsilon=epsilon, copies=COPIES,
     )  # fmt: skip
 
 

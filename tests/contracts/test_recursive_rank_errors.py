@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.joint_ranks import Positions
+from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.entropy import SystemBits
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from tests.contracts.recursive_rank_worlds import (
@@ -81,7 +82,7 @@ def test_twin_an_error_that_forgets_heaps_is_missed() -> None:
     targets: Targets = ((9, 20, 0), (15, 20, 0))
     tree: Tree = ((0, None, None, 0), (1, 0, None, 1))
     draw = RecursiveDraw.calibrate(
-        drawer(targets, Fraction(1), 10_001).allowed, Fraction(1), targets, spread=2**16, epsilon=Fraction(40)
+        drawer(targets, Fraction(1), 10_001).allowed, Fraction(1), targets, spread=2**16, epsilon=Fraction(40), copies=16
     )  # fmt: skip
     assert [(n.target, n.low, n.high, n.level) for n in draw.shape.nodes] == [
         (0, -1, -1, 0), (1, 0, -1, 1),
@@ -102,8 +103,43 @@ def test_twin_an_error_that_forgets_heaps_is_missed() -> None:
     assert (off > forgets).mean() > 0.05
 
 
-def test_equal_rows_are_met_where_a_choice_of_sequences_may_land_anywhere() -> None:
-    """2,000 equal rows, eighths, epsilon 1: see the theory of several quantiles together."""
+def test_what_many_rows_of_a_value_part_is_met_between_them() -> None:
+    """A million rows on eleven values, sevenths: none is further from its target than one choice would be."""
+    targets = tuple((i, 8, 0) for i in range(1, 8))
+    draw = RecursiveDraw.calibrate(
+        drawer(targets, Fraction(1), 100_001).allowed, Fraction(1), targets,
+        spread=recursive_spreads(targets)[0], epsilon=Fraction(1),
+    )  # fmt: skip
+    codes = np.arange(0, 100_001, 10_000)
+    upto = np.cumsum(
+        [
+            124_000,
+            70_000,
+            56_200,
+            200_000,
+            49_900,
+            100_000,
+            25_000,
+            125_100,
+            99_800,
+            100_000,
+            50_000,
+        ]
+    )
+    below = np.concatenate([[0], upto[:-1]])
+    rows = Positions(codes, below, upto, 10**6, tuple(range(1, 8)), 8)
+    exact = np.empty((30, 1), dtype=object)
+    exact[:, 0] = [rows] * 30
+    drawn = draw.draw(exact, SystemBits()).astype(np.int64)
+    place = np.searchsorted(codes, drawn)
+    assert (codes[place] == drawn).all()  # none between them
+    aims = 125_000 * np.arange(1, 8)
+    off = np.maximum(0, np.maximum(below[place] - aims, aims - upto[place]))
+    assert off.max() < 200
+
+
+def test_equal_rows_are_met() -> None:
+    """2,000 equal rows, eighths, epsilon 1."""
     targets = tuple((i, 8, 0) for i in range(1, 8))
     draw = drawer(targets, Fraction(1), 121)
     rows = Positions(np.array([50]), np.array([0]), np.array([2_000]), 2_000, tuple(range(1, 8)), 8)

@@ -128,7 +128,7 @@ def test_a_pipeline_publishes_and_verifies_them(project):
         if "ranks" in b["family"]
     ]
     assert laws == [
-        ("recursive_ranks", "recursive_exponential"),  # the median and the quantile
+        ("recursive_ranks", "recursive_ranks"),  # the median and the quantile
         ("ranks", "permute_and_flip"),
         ("ranks", "exponential"),
     ]

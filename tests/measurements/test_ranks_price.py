@@ -114,7 +114,7 @@ def test_spikes_forbidden_and_the_exponential_pinned_are_both_met() -> None:
 def test_quantiles_of_one_column_are_charged_together_and_those_with_a_share_one_by_one() -> None:
     asked = ["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"]
     plan = planned(asked, x=X, epsilon=2)
-    assert [b.family for b in plan.blocks] == ["recursive_ranks", "ranks"]
+    assert [b.family for b in plan.blocks] == ["joint_ranks", "ranks"]
     assert sum(b.epsilon for b in plan.blocks) == 2
     apart = planned([{"statistic": s, "share": 0.25} for s in asked], x=X, epsilon=2)
     assert len(apart.blocks) == 4

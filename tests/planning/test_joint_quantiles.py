@@ -12,9 +12,10 @@ import pytest
 
 import dprelease as dp
 from dprelease import execute
+from dprelease.entropy import SystemBits
 from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
@@ -22,6 +23,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.sensitivity import Sensitivity
 
 FIFTHS = [f"quantile(x, 0.{i})" for i in (4, 2, 6, 8)]
 
@@ -66,20 +68,19 @@ def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
 def test_the_plan_says_what_each_would_cost_by_itself() -> None:
     plan = planned(FIFTHS)
     told = plan.statistics[0]
-    assert told.error_text == "±40 rows in rank (95 %) if no two rows share a value"
+    assert told.error_text == "±31 rows in rank (95 %)"
     assert told.sensitivity == "3.2 rows in rank"
     assert [o.note for o in told.chosen] == [
-        "4 values chosen together, in order",
+        "4 values chosen together, in order; if there are 300 rows, 3 or more of them share a value",
         "by itself at epsilon/4: ±38 rows in rank (95 %)",
     ]
     assert any("one choice for all of them" in note for note in told.notes)
     first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
     assert "among 121 allowed values, together with 3 others; it aims at" in told.notes[first]
-    assert told.notes[first + 1].endswith(
-        "at most 40 rows from that aim if no two rows share a value; 0.5 rows further per row of the commonest value, "
-        "which may have 35 of them: where one has more, nothing is known of its rank"
+    assert told.notes[first + 1].endswith("at most 31 rows from that aim, for any data")
+    assert (
+        "the bound holds for all at once, however many rows share a value" in told.notes[first + 2]
     )
-    assert not any("any data" in note for note in told.notes if "exponential" not in note)
 
 
 def test_a_plan_says_nothing_of_ranks_where_no_two_rows_may_share_a_value() -> None:
@@ -124,7 +125,7 @@ def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: li
     assert families(plan) == ["joint_ranks"]
     execute.check(plan)
     draw = draw_from_json(plan.blocks[0].law)
-    assert isinstance(draw, JointExponentialDraw)
+    assert isinstance(draw, JointDraw)
     assert draw.law.certify().epsilon_upper <= plan.epsilon
 
 
@@ -167,6 +168,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
         [targets[0], ["2", "5", "1"], *targets[2:]],
         [*targets[:3], ["6", "5", "0"]],
         [[a, "10", "0"] for a, _, _ in targets],
+        targets[:3],
         [],
     ):
         with pytest.raises(InternalError):
@@ -176,8 +178,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
         changed_law(block, p=str(int(block.law["law"]["p"]) // 2)),
         changed_law(block, candidates="21"),
         {**block.law, "many": 2},
-        {k: v for k, v in block.law.items() if k not in ("many", "levels")}
-        | {"draw": "exponential"},
+        {k: v for k, v in block.law.items() if k != "many"} | {"draw": "exponential"},
     ):
         with pytest.raises(InternalError):
             execute.check(broken(plan, law=law))
@@ -191,17 +192,51 @@ def test_the_wall_refuses_codes_of_one_rank_only() -> None:
         execute.check(replace(plan, query=cut))
 
 
-def test_a_law_of_other_levels_is_not_read() -> None:
+def test_a_law_that_was_replaced_is_read_and_never_drawn() -> None:
     (block,) = planned(FIFTHS, 20).blocks
+    old = {**block.law, "draw": "joint_exponential", "levels": 4}
+    draw = draw_from_json(old)
+    assert draw.cells(np.array([[0, 0, 9, 20]], dtype=object)).tolist() == [[0, 0, 9, 20]]
+    with pytest.raises(InternalError, match="laws of its own"):
+        execute.check(broken(planned(FIFTHS, 20), law=old))
+    with pytest.raises(InternalError, match="read and no longer drawn"):
+        draw.certify(Sensitivity(1, 1, 1, 1))
+    with pytest.raises(InternalError, match="read and no longer drawn"):
+        draw.draw(np.empty((1, 1), dtype=object), SystemBits())
     with pytest.raises(ConfigError, match="its `levels` is not `4`"):
-        draw_from_json({**block.law, "levels": 5})
+        draw_from_json({**old, "levels": 5})
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ({"expected": 121}, ""),
+        ({"expected": 122}, "; if there are 122 rows, 2 or more of them share a value"),
+        ({"expected": 10**6}, "; if there are 1,000,000 rows, 8,265 or more of them share a value"),
+    ],
+)
+def test_the_plan_says_what_is_certain_about_rows_that_share_a_value(
+    rows: dict[str, int], told: str
+) -> None:
+    note = planned(FIFTHS, rows=rows).statistics[0].chosen[0].note
+    assert note == "4 values chosen together, in order" + told
+
+
+def test_no_sequence_is_offered_whose_weights_would_be_alike_too_soon() -> None:
+    """A user of a million rows at a small epsilon: weights end before they fall by the number of sequences."""
+    user = {"user": "who", "max_groups": 1, "max_rows_per_group": 10**6}
+    rows = {"expected": 10**9, "max": 10**10}
+    enough = planned(FIFTHS, 120, unit=user, rows=rows, release={"epsilon": 10})
+    assert families(enough) == ["joint_ranks"]
+    few = planned(FIFTHS, 120, unit=user, rows=rows, release={"epsilon": 0.01})
+    assert "joint_ranks" not in families(few)
 
 
 def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
     """All four ranks at once, 6 times: the bound is wide, a twentieth of it is not kept."""
     plan = planned(FIFTHS)
     draw = draw_from_json(plan.blocks[0].law)
-    assert isinstance(draw, JointExponentialDraw)
+    assert isinstance(draw, JointDraw)
     rows = np.arange(121)
     schema = declared(FIFTHS)
     frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})

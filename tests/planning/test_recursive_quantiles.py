@@ -20,6 +20,8 @@ from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.test_joint_quantiles import UNITS, broken, declared, families, planned
 from tests.sizes import whole
 
+WIDE = 10**6
+"""The greatest value of a column for which no sequence can be drawn."""
 QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
 
 
@@ -34,7 +36,7 @@ def law_of(plan: ReleasePlan) -> RecursiveDraw:
 
 
 def test_quartiles_are_chosen_one_inside_the_other() -> None:
-    plan = planned([*QUARTILES, "count"])
+    plan = planned([*QUARTILES, "count"], WIDE)
     (block,) = (b for b in plan.blocks if b.family == "recursive_ranks")
     assert [s.view for s in plan.statistics] == [1, 0, 2, None]
     assert block.cells == tuple(f"candidate chosen for {QUARTILES[i]}" for i in (1, 0, 2))
@@ -45,26 +47,39 @@ def test_quartiles_are_chosen_one_inside_the_other() -> None:
 
 
 def test_the_plan_says_what_the_other_ways_would_cost() -> None:
-    told = planned(QUARTILES).statistics[0]
-    assert told.error_text == "±34 rows in rank (95 %) if no two rows share a value"
+    told = planned(QUARTILES, WIDE).statistics[0]
+    assert told.error_text == "±54 rows in rank (95 %) if no two rows share a value"
     assert told.sensitivity == "2 rows in rank"
     where = "rows in rank, root mean square where all rows differ"
     assert [o.note for o in told.chosen] == [
         f"3 values chosen one inside the other: about 2.83 {where}",
         f"by itself at epsilon/3: about 4.24 {where}",
-        f"together by one choice: about 4.24 {where}",
     ]
     first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
-    assert "among 121 allowed values, together with 2 others; it aims at" in told.notes[first]
+    assert "among 1,000,001 allowed values, together with 2 others; it aims at" in told.notes[first]
     assert told.notes[first + 1].endswith(
-        "at most 34 rows from that aim if no two rows share a value; 0.015625 rows further per row of the commonest value, "
-        "for any data"
+        "at most 54 rows from that aim if no two rows share a value, and 75 if no more than 1,000 do, for any data"
     )
     assert "in 2 levels of which a row is in one choice each" in told.notes[first + 2]
 
 
+def test_the_plan_says_what_is_certain_about_rows_that_share_a_value() -> None:
+    told = planned(QUARTILES, WIDE, rows={"expected": 10**7, "max": 10**8}).statistics[0]
+    assert told.chosen[0].note.endswith(
+        "if there are 10,000,000 rows, 10 or more of them share a value"
+    )
+
+
+def test_a_plan_says_what_a_choice_of_sequences_would_cost() -> None:
+    notes = [o.note for o in planned(shares(39)).statistics[19].chosen]
+    assert (
+        notes[2]
+        == "together by one choice: about 17.2 rows in rank, root mean square where all rows differ"
+    )
+
+
 def test_a_plan_says_nothing_of_ranks_where_it_knows_nothing() -> None:
-    told = planned(QUARTILES, release={"epsilon": 1e-9}).statistics[0]
+    told = planned(QUARTILES, WIDE, release={"epsilon": 1e-9}).statistics[0]
     assert told.error_text == "any rank"
     assert "nothing is known of its rank at this epsilon" in told.notes
 
@@ -72,9 +87,11 @@ def test_a_plan_says_nothing_of_ranks_where_it_knows_nothing() -> None:
 @pytest.mark.parametrize(
     ("statistics", "most", "more", "family"),
     [
-        (QUARTILES, 120, {}, "recursive_ranks"),
+        (QUARTILES, 120, {}, "joint_ranks"),
         (QUARTILES, 50_000_000, {}, "recursive_ranks"),  # no sequence can be drawn there
-        (shares(19), 120, {}, "recursive_ranks"),
+        (shares(19), 120, {}, "joint_ranks"),
+        (shares(19), 1000, {}, "recursive_ranks"),  # too much work
+        (shares(39), 120, {"rows": {"expected": 10**4}}, "joint_ranks"),  # some value has 83 of them
         (shares(39), 120, {}, "recursive_ranks"),
         (shares(whole(49, 99)), 50_000_000, {}, "recursive_ranks"),
         (["quantile(x, 0.001)", "quantile(x, 0.002)"], 10**6, {}, "recursive_ranks"),
@@ -153,7 +170,7 @@ def test_under_a_delta_the_levels_count_by_their_rho() -> None:
 
 
 def test_the_wall_refuses_what_claims_less() -> None:
-    plan = planned(QUARTILES)
+    plan = planned(QUARTILES, WIDE)
     (block,) = plan.blocks
     targets = [["1", "4", "0"], ["2", "4", "0"], ["3", "4", "0"]]
     assert block.measurement["weights"] == targets
@@ -181,7 +198,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
             execute.check(broken(plan, law=changed))
     for unread in (
         {**block.law, "targets": [2, 1, 3]},
-        {**block.law, "copies": 15},
+        {**block.law, "copies": 0},
         {**block.law, "units": 2**13},
     ):
         with pytest.raises(ConfigError):
@@ -189,7 +206,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
 
 
 def test_the_wall_refuses_codes_of_one_rank_only() -> None:
-    plan = planned(QUARTILES)
+    plan = planned(QUARTILES, WIDE)
     (tally,) = plan.query.primitives
     cut = replace(plan.query, primitives=(replace(tally, near=Near(1, 2, 0, 2**62)),))
     with pytest.raises(InternalError):
@@ -197,6 +214,6 @@ def test_the_wall_refuses_codes_of_one_rank_only() -> None:
 
 
 def test_the_noisy_integers_that_a_law_can_draw() -> None:
-    draw = law_of(planned(QUARTILES, 20))
-    raw = np.array([[0, 0, 20], [3, 2, 5], [0, 5, 21], [-1, 0, 0]], dtype=object)
+    draw = law_of(planned(QUARTILES, WIDE))
+    raw = np.array([[0, 0, WIDE], [3, 2, 5], [0, 5, WIDE + 1], [-1, 0, 0]], dtype=object)
     assert draw.drawable(raw).tolist() == [True, False, False, False]

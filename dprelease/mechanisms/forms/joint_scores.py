@@ -1,22 +1,28 @@
-"""A joint choice: several candidates in order, by how many rows lie between them, exact.
+"""A joint choice: several candidates in order, by how many rows lie between them and their targets, exact.
 
-Candidates stand in a row, in *blocks* of equal rank: block b has N_b candidates of rank R_b, and ranks do
-not fall. For targets 0 = T_0 <= T_1 <= .. <= T_m <= T_{m+1} = R of the ranks, an outcome is a sequence
-y_1 <= .. <= y_m of candidates, and with w the weights of `ScoreLaw`
+Candidates stand in order: values that have rows (*heaps*), and before, between and behind them *runs* of candidates
+without rows. With ranks 0 = R_0 < R_1 < .. < R_V heap i holds the ranks R_i .. R_{i+1}, and run i the rank R_i
+alone. For targets T_1 <= .. <= T_m of the ranks 0 .. R_V, an outcome is a sequence y_1 <= .. <= y_m of candidates. Its
+*miss* after target j is e_j: e_0 = 0, and e_j is the point nearest to e_{j-1} among the ranks of y_j less T_j. With w the
+weights of `ScoreLaw`
 
-    P(y_1 .. y_m) ~ w[g_1] .. w[g_{m+1}],   g_j = |(R(y_j) - R(y_{j-1})) - (T_j - T_{j-1})|,
+    P(y_1 .. y_m) ~ w[g_1] .. w[g_{m+1}],   g_j = |e_j - e_{j-1}|,   e_{m+1} = 0.
 
-where R(y_0) = 0 and R(y_{m+1}) = R. The score of an outcome is the sum of its gaps' errors g_j.
+So a target inside a heap costs nothing, however many rows share its value, and a sequence that holds all targets has no gap.
 
-Exact draw. Let j targets be placed, the last of them in block b, s of them in that block. Among themselves
-those s have gaps without rows, and C(N_b + s - 1, s) ways to stand in order. So with A_0 for nothing placed
+Exact draw. A miss that moves ends where a heap or a run begins or ends: at R_i - T_j. So after target j a state is the last
+candidate and such a point, of this target or of one before (`_State`), about V m**2 in all. A miss e below a point of target j + 1
+was left by a candidate below it, so only a miss above it asks for the order of candidates. With L_i, B_i the sums over the
+states after target j of their weights times w[|R_i - T_{j+1} - e|], over those below R_i - T_{j+1} and over all others
+whose candidate is before the point:
 
-    E_i(b) = sum over b' < b of A_i(b') w[|R_b - R_b' - t_{i+1}|],     E_0(b) = w[|R_b - t_1|],
-    A_j(b) = sum over s of C(N_b + s - 1, s) w[t_{j-s+2}] .. w[t_j] E_{j-s}(b),   t_j = T_j - T_{j-1},
+    heap i     begins with  L_i, and the states that stand at the point     (its lower end)
+               ends with    B_{i+1}                                         (its upper end)
+               or holds a state's own point, for w[0]                       (none of its ends)
+    run i      L_i + B_i enter it, and s targets in it have C(N_i + s - 1, s) ways to stand in order.
 
-all whole numbers of any size; the chance of a last block b is A_m(b) w[|R - R_b - t_{m+1}|] over their sum,
-and from there the draw goes back block by block. The work grows with the square of the blocks, not with the
-candidates.
+All are whole numbers of any size, and the draw goes back from the last target. Gaps beyond `last` weigh alike and
+are added up at once.
 
 Privacy. Let one unit change g_j(y) by c_j(y), and let P bound the sum of the positive c_j, Q that of the
 negative ones, for every y. Weights never rise, and fall by a factor of at most r a step: the product of an
@@ -25,8 +31,8 @@ outcomes. Hence p(y) / p'(y) <= r^-(P + Q) for every y and all data, and `spread
 rational of a single choice. What P + Q is for ranks: `docs/theory/quantiles.md#several-quantiles-together`.
 
 Units    ranks, targets, spread: the same integer steps; epsilon in nats.
-Sources  Gillenwater, Joseph & Kulesza, "Differentially private quantiles" (arXiv:2102.08244): the score and
-         that outcomes can be drawn target by target; whole-number weights, blocks and flat tails: here.
+Sources  Gillenwater, Joseph & Kulesza, "Differentially private quantiles" (arXiv:2102.08244): a score of gaps and
+         that outcomes can be drawn target by target; misses that heaps absorb, and whole-number weights: here.
 Limits   `work` tells the products of a draw.
 """
 
@@ -36,7 +42,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,78 +50,86 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["Blocks", "JointExponential", "work"]
+__all__ = ["MARGIN", "Heaps", "JointExponential", "SequenceLaw", "work"]
 
 Ints = npt.NDArray[np.int64]
 Wholes = npt.NDArray[np.object_]
+MARGIN = 30.0
+"""Nats that the weights of a joint choice fall, at least, beyond the logarithm of its sequences' number."""
 _TABLE = 2**17
 """Weights that are looked up in one table, where there are no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceLaw(ScoreLaw):
+    """The weights of a joint choice: they fall further, by `MARGIN`, as all sequences weigh against one."""
+
+    room: ClassVar[int] = 48
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
+class Heaps:
     """Candidates in order.
 
     Attributes:
-        counts: candidates of each block, at least 1, `(blocks,)`; ranks: of each, never falling.
-        targets: T_1 .. T_m, never falling, as Python integers; whole: R, the rank of all rows.
+        ranks: R_0 = 0 to R_V, rising, `(V + 1,)`; runs: N_0 .. N_V, candidates without rows, 0 or more, the same shape.
+        targets: T_1 .. T_m, never falling, from 0 to R_V, as Python integers.
     """
 
-    counts: Ints
     ranks: Ints
+    runs: Ints
     targets: tuple[int, ...]
-    whole: int
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """t_1 .. t_{m+1}, the ranks that the gaps should have."""
-        ends = (0, *self.targets, self.whole)
-        return tuple(b - a for a, b in pairwise(ends))
 
 
-def work(blocks: int, targets: int) -> int:
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """Sequences by where they stand after some target, `(states,)` each.
+
+    Attributes:
+        miss: e, never falling; place: of the last candidate, 2 i + 1 for heap i, 2 i for run i; weight: of all that stand there.
+    """
+
+    miss: Ints
+    place: Ints
+    weight: Wholes
+
+
+_START = _State(np.zeros(1, np.int64), np.full(1, -1), np.ones(1, dtype=object))
+
+
+def work(values: int, targets: int) -> int:
     """Return the products of two weights that one draw takes, about."""
-    return targets * (blocks * blocks // 2 + targets * blocks)
+    return values * values * targets * (3 * targets + 8) // 24
 
 
 class JointExponential:
     """The law of one group: its sums, made once, and draws from it."""
 
-    def __init__(self, law: ScoreLaw, blocks: Blocks) -> None:
-        self._law, self._blocks = law, blocks
-        self._many = len(blocks.targets)
-        end = min(law.last, blocks.whole)  # no gap is further off than all rows
+    def __init__(self, law: ScoreLaw, heaps: Heaps) -> None:
+        self._law, self._heaps = law, heaps
+        end = min(law.last, 2 * int(heaps.ranks[-1]))  # no two misses are further apart
         self._table = law.weights(np.arange(end + 1)) if end < _TABLE else None
-        self._alone = [int(v) for v in self._weights(np.array(blocks.steps, dtype=np.int64))]
-        self._entries: list[Wholes] = []  # E_i
-        self._placed: list[list[Wholes]] = []  # of A_j, its parts by s = 1 .. j
-        self._sums: list[Wholes] = []  # A_j
-        for j in range(1, self._many + 1):
-            self._entries.append(self._entry(j - 1))
-            parts = self._parts(j)
-            self._placed.append(parts)
-            self._sums.append(sum(parts[1:], parts[0]))
-        past = np.abs(blocks.whole - blocks.ranks - blocks.steps[-1])
-        self._last: Wholes = self._sums[-1] * self._weights(past)
+        self._best, self._flat = (int(w) for w in law.weights(np.array([0, law.last])))
+        steps = [b - a for a, b in pairwise(heaps.targets)]
+        self._inside = [int(w) for w in self._weights(np.array(steps, dtype=np.int64))]
+        self._entries: list[Wholes] = []  # of every run, by its first target
+        self._parts: list[list[Wholes]] = []  # of every run and last target, by s = 1 .. j
+        self._states = [_START]
+        for target in heaps.targets:
+            self._states.append(self._after(target))
+        final = self._states[-1]
+        self._last: Wholes = final.weight * self._weights(np.abs(final.miss))
 
     @property
-    def last(self) -> Wholes:
-        """The weight of the outcomes whose last candidate is in each block, `(blocks,)`."""
-        return self._last
+    def total(self) -> int:
+        """The weight of all outcomes."""
+        return int(self._last.sum())
 
-    def _entry(self, i: int) -> Wholes:
-        ranks, step = self._blocks.ranks, self._blocks.steps[i]
-        if i == 0:
-            return self._weights(np.abs(ranks - step))
-        before = self._sums[i - 1]
-        out = np.zeros(ranks.size, dtype=object)
-        for b in range(1, ranks.size):
-            out[b] = int(before[:b] @ self._weights_to(b, step))
+    def by_last(self) -> Wholes:
+        """Return the weight of the outcomes whose last candidate is in each run and heap, in order, `(2 V + 1,)`."""
+        out = np.zeros(2 * self._heaps.ranks.size - 1, dtype=object)
+        np.add.at(out, self._states[-1].place, self._last)
         return out
-
-    def _weights_to(self, b: int, step: int) -> Wholes:
-        ranks = self._blocks.ranks
-        return self._weights(np.abs(ranks[b] - ranks[:b] - step))
 
     def _weights(self, apart: Ints) -> Wholes:
         if self._table is None:
@@ -123,34 +137,116 @@ class JointExponential:
         out: Wholes = self._table[np.minimum(apart, self._table.size - 1)]
         return out
 
-    def _parts(self, j: int) -> list[Wholes]:
-        counts = self._blocks.counts.astype(object)
+    def _after(self, target: int) -> _State:
+        """Return the states after one more target."""
+        points = self._heaps.ranks - target
+        before = self._states[-1]
+        misses, weights = _merged(before)
+        sums = np.concatenate([[0], np.cumsum(weights)]).astype(object)
+        under = self._under(points, misses, weights, sums)
+        over = self._over(points, misses, weights, sums)
+        at = _at(points, misses, weights) * self._best
+        runs = self._of_runs(under + over)
+        free = ~np.isin(misses, points) & (points[0] < misses) & (misses < points[-1])
+        held = np.searchsorted(points, misses[free])  # the heap before the first point above
+        every = np.arange(points.size)
+        state = [
+            (points[:-1], 2 * every[:-1] + 1, (under + at)[:-1]),
+            (points[1:], 2 * every[:-1] + 1, over[1:]),
+            (misses[free], 2 * held - 1, weights[free] * self._best),
+            (points, 2 * every, runs),
+        ]
+        miss, place, weight = (np.concatenate(part) for part in zip(*state, strict=True))
+        order = np.argsort(miss, kind="stable")
+        order = order[(weight[order] != 0).astype(bool)]
+        return _State(miss[order], place[order], weight[order])
+
+    def _under(self, points: Ints, misses: Ints, weights: Wholes, sums: Wholes) -> Wholes:
+        """Return L of every point: of all states below it. Those `last` and more below weigh alike."""
+        near = np.searchsorted(misses, points, side="left")
+        far = np.minimum(np.searchsorted(misses, points - self._law.last, side="right"), near)
+        out = self._flat * sums[far]
+        for i in np.flatnonzero(near > far):
+            part = slice(far[i], near[i])
+            out[i] += int(weights[part] @ self._weights(points[i] - misses[part]))
+        return np.asarray(out, dtype=object)
+
+    def _over(self, points: Ints, misses: Ints, weights: Wholes, sums: Wholes) -> Wholes:
+        """Return B of every point: of the states at it and above whose candidate is before it.
+
+        Such a candidate's ranks end at the point's or below, so its miss was at most `most` after the target before. The
+        candidates of smaller misses are before the point.
+        """
+        j, targets = len(self._states) - 1, self._heaps.targets
+        step = targets[j] - (targets[j - 1] if j else 0)
+        most, before = points + step, self._states[-1]
+        start = np.searchsorted(misses, points, side="left")
+        end = np.searchsorted(misses, most, side="left")
+        near = np.minimum(np.searchsorted(misses, points + self._law.last, side="left"), end)
+        out = self._flat * (sums[end] - sums[near])
+        for i in np.flatnonzero(near > start):
+            part = slice(start[i], near[i])
+            out[i] += int(weights[part] @ self._weights(misses[part] - points[i]))
+        at = np.minimum(np.searchsorted(most, before.miss), points.size - 1)
+        kept = (most[at] == before.miss) & (before.place < 2 * at)
+        np.add.at(out, at[kept], before.weight[kept] * int(self._weights(np.array([step]))[0]))
+        return np.asarray(out, dtype=object)
+
+    def _of_runs(self, entry: Wholes) -> Wholes:
+        """Return the weight of every run as the last candidate's, one more target placed."""
+        self._entries.append(entry)
+        j = len(self._entries)
+        counts = self._heaps.runs.astype(object)
         ways, inside = counts, 1
-        out = []
+        parts = []
         for s in range(1, j + 1):
-            out.append(ways * inside * self._entries[j - s])
+            parts.append(ways * inside * self._entries[j - s])
             ways = ways * (counts + s) // (s + 1)  # C(N + s, s + 1)
-            inside *= self._alone[j - s]  # the gap between target j - s and the next one
+            inside *= self._inside[j - s - 1] if s < j else 1  # between two targets in one run
+        self._parts.append(parts)
+        out: Wholes = sum(parts[1:], parts[0])
         return out
 
     def draw(self, bits: RandomBits) -> list[tuple[int, int]]:
-        """Return (block, place in it) of every target's candidate, in order.
+        """Return (place, candidate in it) of every target in order: place 2 i + 1 is heap i, 2 i is run i.
 
         Raises:
             InternalError: the source is stuck (DPR901).
         """
         found: list[tuple[int, int]] = []
-        j, weights = self._many, self._last
+        j, weights = len(self._heaps.targets), self._last
         while j:
-            b = _chosen(weights.tolist(), bits)
-            parts = [int(part[b]) for part in self._placed[j - 1]]
-            s = _chosen(parts, bits) + 1
-            places = _in_order(int(self._blocks.counts[b]), s, bits)
-            found = [(b, place) for place in places] + found
+            state = self._states[j]
+            at = _chosen(weights.tolist(), bits)
+            miss, place = int(state.miss[at]), int(state.place[at])
+            i, s = place // 2, 1
+            if place % 2:
+                found = [(place, 0), *found]
+                ends = self._heaps.ranks[i : i + 2] - self._heaps.targets[j - 1]
+                came, most = self._states[j - 1], place
+            else:
+                s = _chosen([int(part[i]) for part in self._parts[j - 1]], bits) + 1
+                places = _in_order(int(self._heaps.runs[i]), s, bits)
+                found = [(place, p) for p in places] + found
+                miss = int(self._heaps.ranks[i]) - self._heaps.targets[j - s]
+                ends = np.array([miss, miss])
+                came, most = self._states[j - s], place - 1
+            fits = (came.place <= most) & (np.clip(came.miss, *ends) == miss)
+            weights = came.weight * self._weights(np.abs(came.miss - miss)) * fits
             j -= s
-            if j:
-                weights = self._sums[j - 1][:b] * self._weights_to(b, self._blocks.steps[j])
         return found
+
+
+def _merged(state: _State) -> tuple[Ints, Wholes]:
+    """Return the different misses, rising, and the weight of each."""
+    misses, first = np.unique(state.miss, return_index=True)
+    return misses, np.add.reduceat(state.weight, first)
+
+
+def _at(points: Ints, misses: Ints, weights: Wholes) -> Wholes:
+    """Return the weight of the states that stand at each point."""
+    place = np.minimum(np.searchsorted(misses, points), misses.size - 1)
+    return np.where(misses[place] == points, weights[place], 0).astype(object)
 
 
 def _chosen(weights: Sequence[int], bits: RandomBits) -> int:

@@ -7,7 +7,7 @@ rows at the stretch's middle R. Stretches tile 0 .. n, however many rows share a
 Nodes. For targets a_1 < .. < a_m among `whole` one is the root; those under it, and those above it, are chosen in the
 same way between what was chosen around them (`choice_tree.halves`). A node with copies lo <= hi around it and a share f of the way
 from the target of lo to that of hi aims at t = R(lo) + f (R(hi) - R(lo)), R being 0 and n at the ends. A copy
-lo <= y <= hi, its stretch [A, B] cut to [R(lo), R(hi)], scores, in whole steps u of the node,
+lo <= y <= hi, its stretch [A, B] cut to [R(lo), R(hi)], scores, at u whole steps of the node to a row,
 
     s(y) = floor(u * max(0, A - t, t - B)),
 
@@ -15,35 +15,45 @@ and is drawn with chance proportional to w[s(y)], w the weights of `ScoreLaw`. A
 R(lo) .. R(hi), one copy scores 0. The cut itself changes no score: t lies between R(lo) and R(hi), and only A of lo
 and B of hi lie outside. Chosen copies are in order by construction.
 
+Exact draw. There are too many copies to weigh each. They are parted in *segments*, of neighbours: their scores are at least those of
+the first copy's A and the last copy's B (A and B never fall), so a segment is drawn by its number of copies times the weight of that
+score, then one of its copies, and that one is kept with the chance by which its own weight is smaller. What is kept
+follows the law, whatever the segments. They part large values where scores rise by a fraction of what weights tell apart, so that
+few draws are repeated.
+
 Privacy. If, whatever was chosen above, one unit lets the scores of the nodes k of a level rise by at most P_k and fall
 by at most Q_k, with the sum of all P_k + Q_k over all levels at most `spread`, the chance of every outcome changes by at
 most r^-spread: each factor w[s] / (sum of w) falls and rises by no more than r^(P_k + Q_k), as weights never rise and fall
 by at most r a step. That is the certificate of a single choice. The spread: `docs/theory/quantiles.md#one-inside-the-other`.
 
 Cost. Scores beyond `last` weigh alike, so of a node only values within `last` of its aim are told apart: a draw takes
-the logarithm of the different values, and their number near the aim.
+the logarithm of the different values, and their number near the aim, however many copies there are.
 
-Units    R, A, B: 1 / (2 copies) of a row; u: steps to one of these. Fewer than 2**48 rows.
+Units    R, A, B: 1 / (2 copies) of a row; u: steps to a row. Fewer than 2**48 rows, 2**62 / (2 copies).
 Sources  Kaplan, Schnapp & Stemmer, "Differentially private approximate quantiles" (ICML 2022): choices one inside the
          other, a loss per level; stretches, so that equal rows need no noise, and whole numbers: here.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.choice_tree import END, Node
-from dprelease.entropy import RandomBits
+from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
 __all__ = ["Copies"]
 
 Ints = npt.NDArray[np.int64]
+_FAR = 2**40
+"""Of an aim, in units of R: beyond all weights that are told apart."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,58 +87,36 @@ class Copies:
         """Return the copy chosen for every target, in order.
 
         Args:
-            steps: u of each node; times 2 `copies` at most 2**15.
+            steps: u of each node, at most 2**15.
 
         Raises:
             InternalError: the source is stuck (DPR901).
         """
-        each = 2 * self.copies
         found = [0] * len(nodes)
         ranks = [0] * len(nodes)
         for node, unit in zip(nodes, steps, strict=True):
             lo, base = (0, 0) if node.low == END else (found[node.low], ranks[node.low])
             hi, top = (
-                (self.points * self.copies - 1, each * self.total)
+                (self.points * self.copies - 1, 2 * self.copies * self.total)
                 if node.high == END
                 else (found[node.high], ranks[node.high])
             )
-            first, counts, scores = self._runs(node.part, (lo, hi), (base, top), unit, law.last)
-            run, place = law.draw_runs(counts, scores, bits)
-            chosen = int(first[run]) + place
-            found[node.target], ranks[node.target] = chosen, self.rank(chosen)
+            choice = _Choice(self, node.part, (lo, hi), (base, top), unit)
+            found[node.target] = choice.draw(law, bits)
+            ranks[node.target] = self.rank(found[node.target])
         return found
 
-    def _runs(
-        self, part: Fraction, ends: tuple[int, int], ranks: tuple[int, int], unit: int, last: int
-    ) -> tuple[Ints, Ints, Ints]:
-        """Return (first copy, number, score) of the runs of copies between two that score alike."""
-        (lo, hi), (base, top), many = ends, ranks, self.copies
-        whole = unit * part.numerator * (top - base)
-        under, over = whole // part.denominator, -(-whole // part.denominator)
-        start, end = self._near(ends, base + under // unit, last // unit + 2)
-        below, upto, places = self.below[start:end], self.upto[start:end], self.places[start:end]
-        size, levels = places.size, np.arange(many, dtype=np.int64)
-        first, low, high = np.full((3, size * (many + 1) + 1), top, dtype=np.int64)
-        first[0] = lo
-        if size:  # before each value a run without rows, then its copies
-            starts, lows, highs = (v[:-1].reshape(size, many + 1) for v in (first, low, high))
-            lows[:, 0] = highs[:, 0] = 2 * many * below
-            lows[:, 1:] = 2 * many * below[:, None] + 2 * levels * (upto - below)[:, None]
-            highs[:, 1:] = lows[:, 1:] + 2 * (upto - below)[:, None]
-            starts[1:, 0] = (places[:-1] + 1) * many
-            starts[:, 1:] = places[:, None] * many + levels
-            first[-1] = (places[-1] + 1) * many
-            low[-1] = high[-1] = 2 * many * upto[-1]
-        after = np.append(first[1:], hi + 1)
-        first = np.clip(first, lo, hi + 1)
-        counts = np.clip(after, lo, hi + 1) - first
-        some = counts > 0
-        first, counts = first[some], counts[some]
-        low, high = (v[some] - base for v in (low, high))
-        scores = np.maximum(np.maximum(unit * low - over, under - unit * high), 0)
-        return first, counts, scores
+    def stretches(self, copies: Ints) -> tuple[Ints, Ints]:
+        """Return A and B of copies, in the shape given."""
+        point, level = np.divmod(copies, self.copies)
+        upto = np.concatenate([[0], self.upto])
+        i = np.searchsorted(self.places, point, side="left")
+        below = upto[i]
+        held = upto[np.searchsorted(self.places, point, side="right")] - below
+        low = 2 * (self.copies * below + held * level)
+        return low, low + 2 * held
 
-    def _near(self, ends: tuple[int, int], aim: int, window: int) -> tuple[int, int]:
+    def near(self, ends: tuple[int, int], aim: int, window: int) -> tuple[int, int]:
         """Return the values between two copies whose ranks come within `window` of the aim."""
         each = 2 * self.copies
         start = int(np.searchsorted(self.places, ends[0] // self.copies))
@@ -137,3 +125,77 @@ class Copies:
         least, most = (aim - window) // each, -(-(aim + window) // each)
         start = max(start, int(np.searchsorted(self.upto, least)))
         return start, max(start, min(end, int(np.searchsorted(self.below, most, side="right"))))
+
+
+class _Choice:
+    """One choice between two copies."""
+
+    def __init__(
+        self,
+        copies: Copies,
+        part: Fraction,
+        ends: tuple[int, int],
+        ranks: tuple[int, int],
+        unit: int,
+    ) -> None:
+        self._copies, self._ends, self._unit = copies, ends, unit
+        base, top = ranks
+        self._aim = (base * (part.denominator - part.numerator) + top * part.numerator) // (
+            part.denominator
+        )
+        # u times the aim, rounded both ways, less u times the whole part of the aim
+        whole = unit * part.numerator * (top - base)
+        past = unit * (base - self._aim)
+        self._under = whole // part.denominator + past
+        self._over = -(-whole // part.denominator) + past
+        self._cut = base - self._aim, top - self._aim
+
+    def scores(self, first: Ints, last: Ints) -> Ints:
+        """Return the least score that the copies from `first` to `last` may have: of one copy its own."""
+        near = max(self._cut[0], -_FAR), min(self._cut[1], _FAR)
+        low, high = (
+            np.clip(v - self._aim, *near)
+            for v in (self._copies.stretches(first)[0], self._copies.stretches(last)[1])
+        )
+        each = 2 * self._copies.copies
+        over, under = (
+            (self._unit * low - self._over) // each,
+            (self._under - self._unit * high) // each,
+        )
+        return np.asarray(np.maximum(np.maximum(over, under), 0))
+
+    def segments(self, last: int, wide: int) -> tuple[Ints, Ints]:
+        """Return the first copy of every segment, and of that after the last.
+
+        Args:
+            wide: by how many steps the scores of one may differ, about.
+        """
+        many, (lo, hi) = self._copies.copies, self._ends
+        start, end = self._copies.near(self._ends, self._aim, (last // self._unit + 2) * 2 * many)
+        places = self._copies.places[start:end]
+        edges = [np.array([lo, hi + 1]), places * many, (places + 1) * many]
+        held = self._copies.upto[start:end] - self._copies.below[start:end]
+        apart = np.arange(-(last // wide) - 1, last // wide + 2) * (wide / self._unit)
+        for i in np.flatnonzero(held * self._unit > wide):
+            rows = (self._aim - 2 * many * int(self._copies.below[start + i])) / (2 * many) + apart
+            inside = np.clip(rows * (many / held[i]), 0, many).astype(np.int64)
+            edges += [places[i] * many + inside, places[i] * many + np.minimum(inside + 1, many)]
+        found = np.unique(np.clip(np.concatenate(edges), lo, hi + 1))
+        return found[:-1], found[1:]
+
+    def draw(self, law: ScoreLaw, bits: RandomBits) -> int:
+        """Return the chosen copy."""
+        wide = max(1, int(0.7 / law.rate)) if law.rate else law.last + 1  # weights fall by half
+        first, after = self.segments(law.last, wide)
+        weights = law.weights(self.scores(first, after - 1))
+        running = list(accumulate(((after - first).astype(object) * weights).tolist()))
+
+        def attempt(_: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+            goal = int(uniform_below(running[-1], 1, bits)[0])
+            run = bisect_right(running, goal)
+            place, rest = divmod(goal - (running[run - 1] if run else 0), int(weights[run]))
+            copy = np.array([int(first[run]) + place])
+            good = np.array([rest < int(law.weights(self.scores(copy, copy))[0])])
+            return good, copy[good]
+
+        return int(drawn_by_rejection(1, attempt, bits=bits)[0])

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import Number, positive
 
-__all__ = ["CANDIDATE_LIMIT", "OUTCOME_LIMIT", "ScoreLaw"]
+__all__ = ["CANDIDATE_LIMIT", "LONGEST", "OUTCOME_LIMIT", "ScoreLaw"]
 
 CANDIDATE_LIMIT = 2**60 + 1
 OUTCOME_LIMIT = 2**512
@@ -68,18 +68,21 @@ _BITS = 120
 _HEAD = 64
 _MOST_INNER = 2**16
 _MOST_OUTER = 2**17
+LONGEST = _MOST_INNER * _MOST_OUTER
+"""Score steps of the longest table."""
 _EPSILON_RANGE = (Fraction(1, 10**15), Fraction(1000))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreLaw(Stored):
-    """Exponential weights p / 2**120 per score step, alike from `last` steps on.
+    """Exponential weights p / 2**120 per score step, alike from `last` steps on, which weigh 2**-room / candidates or less.
 
     A candidate z is chosen with a chance of at most w[k_z] / (lead w[0]).
     """
 
     family: ClassVar[str] = "exponential"
     lead: ClassVar[int] = 1
+    room: ClassVar[int] = 24
     constants: ClassVar[Mapping[str, str]] = {"family": "family"}
 
     candidates: Digits
@@ -97,7 +100,7 @@ class ScoreLaw(Stored):
         epsilon: Number,
         most: int | None = None,
         joint: bool = False,
-    ) -> ScoreLaw:
+    ) -> Self:
         """Return the law of largest rate whose loss is at most `epsilon`.
 
         Args:
@@ -132,7 +135,7 @@ class ScoreLaw(Stored):
         widen = max(1, p >> 56)
         while cls(candidates, spread, budget, p, 0).certify().epsilon_upper > budget:
             p, widen = min(2**_BITS, p + widen), 2 * widen  # ends where all candidates are alike
-        last = _weights(p, candidates).last
+        last = _weights(p, candidates.bit_length() + cls.room).last
         return cls(candidates, spread, budget, p, last if most is None else min(last, most))
 
     @property
@@ -150,7 +153,7 @@ class ScoreLaw(Stored):
 
     def weights(self, apart: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
         """Return w[k] as Python integers for k >= 0, same shape."""
-        table = _weights(self.p, self.candidates)
+        table = self._table
         k = np.minimum(apart, min(self.last, table.last)).astype(np.int64)
         out: npt.NDArray[np.object_] = table.outer[k // table.block] * table.inner[k % table.block]
         return out
@@ -213,20 +216,26 @@ class ScoreLaw(Stored):
         near: IntArray = np.minimum(apart, np.uint64(self.last)).astype(np.int64)
         return near
 
-    def score_error(self, level: float) -> int | None:
+    def score_error(
+        self, level: float, others: Fraction | None = None, near: int = 0
+    ) -> int | None:
         """Return k: the chosen score is at most k above the best one with probability `level`.
 
         Holds for all scores: at most candidates - 1 have a weight of w[k + 1] or less, and the
         best one has w[0], so P(more than k) <= (candidates - 1) w[k + 1] / (lead w[0]). None where
         the weights do not fall that far.
+
+        Args:
+            others: how many there are, at most, for each one that scores at most `near`.
         """
-        table = _weights(self.p, self.candidates)
+        table = self._table
         end = min(self.last, table.last)
-        best = table.at(0)
+        best = table.at(min(near, end))
         room = Fraction(1 - level).limit_denominator(10**12) * (1 - Fraction(1, 10**9))
+        against = self.candidates - 1 if others is None else others
 
         def enough(k: int) -> bool:
-            return (self.candidates - 1) * table.at(min(k + 1, end)) <= room * self.lead * best
+            return against * table.at(min(k + 1, end)) <= room * self.lead * best
 
         if self.candidates == 1:
             return 0
@@ -240,7 +249,7 @@ class ScoreLaw(Stored):
 
     def geometric_to(self, slack: Fraction) -> int:
         """Return the largest k up to which w[k] is at most 1 + slack times r^k w[0], which it never is below."""
-        table = _weights(self.p, self.candidates)
+        table = self._table
         rise, high = Fraction(2**_BITS, self.p), min(self.last, table.last) + 1
         low = 0
         while high - low > 1:
@@ -248,6 +257,16 @@ class ScoreLaw(Stored):
             near = table.at(k) * _power_upper(rise, k) <= (1 + slack) * table.at(0)
             low, high = (k, high) if near else (low, k)
         return low
+
+    @property
+    def reach(self) -> float:
+        """Nats from the best weight to the least one."""
+        best, least = (int(w) for w in self.weights(np.array([0, self.last])))
+        return math.log(best) - math.log(least)
+
+    @property
+    def _table(self) -> _Weights:
+        return _weights(self.p, self.candidates.bit_length() + self.room)
 
     @property
     def rate(self) -> float:
@@ -293,7 +312,8 @@ def _proposed(rate: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def _weights(p: int, candidates: int) -> _Weights:
+def _weights(p: int, bits: int) -> _Weights:
+    """Return weights that fall by about 2**-bits before they are alike."""
     one = 1 << _BITS
     block = 1
     while block < _MOST_INNER and 32 * block * (one - p) <= one:
@@ -302,7 +322,7 @@ def _weights(p: int, candidates: int) -> _Weights:
     inner = [1 << _HEAD]
     while len(inner) < block:
         inner.append(-(-inner[-1] * p // one))
-    outer = [1 << (candidates.bit_length() + 24 + stand)]
+    outer = [1 << (bits + stand)]
     edge, whole = inner[-1] * p, inner[0] << _BITS
     while p < one and len(outer) < _MOST_OUTER:
         after = -(-outer[-1] * edge // whole)

@@ -8,7 +8,7 @@ GUARDS = (
     Guard(
         "choices of a level without room for rounding",
         file="aggregates/recursive_ranks.py",
-        old="row = math.ceil(2 * moved[0]) + 2 * changed_choices",
+        old="row = math.ceil(2 * moved[0]) + 2 * len(level)",
         new="row = math.ceil(2 * moved[0])",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
@@ -22,7 +22,7 @@ GUARDS = (
     Guard(
         "a replaced row moves choices of a level like an added one",
         file="aggregates/recursive_ranks.py",
-        old="out.append((row, math.ceil(2 * swapped) + 2 * min(len(level), 2 * changed_choices)))",
+        old="out.append((row, math.ceil(2 * swapped) + 2 * len(level)))",
         new="out.append((row, row))",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
@@ -49,16 +49,23 @@ GUARDS = (
     ),
     Guard(
         "the levels of choices cost the rho of one",
-        file="measurements/recursive_ranks.py",
+        file="measurements/several_ranks.py",
         old="max(Fraction(sum(s * s for s in spread), sum(spread) ** 2) for spread in both)",
         new="max(Fraction(max(spread) ** 2, 8 * sum(spread) ** 2) for spread in both)",
         tests=("tests/measurements/test_rho.py",),
     ),
     Guard(
-        "a choice sees values near its aim only as far as half its weights reach",
+        "every draw of a segment is kept",
         file="mechanisms/forms/recursive_scores.py",
-        old="last // unit + 2)",
-        new="last // unit // 2)",
+        old="good = np.array([rest < int(law.weights(self.scores(copy, copy))[0])])",
+        new="good = np.array([True])",
+        tests=("tests/mechanisms/forms/test_recursive_scores.py",),
+    ),
+    Guard(
+        "a segment weighs as its last copy",
+        file="mechanisms/forms/recursive_scores.py",
+        old="self._copies.stretches(first)[0], self._copies.stretches(last)[1]",
+        new="self._copies.stretches(last)[0], self._copies.stretches(first)[1]",
         tests=("tests/mechanisms/forms/test_recursive_scores.py",),
     ),
     Guard(
