@@ -289,7 +289,7 @@ class _Splitter:
 def _with_points(cells: Any, decimal: str) -> Any:
     """Return numbers as they are written with a point and without groups.
 
-    With a decimal comma, a cell with a point or comma that is no such number is missing: 12.5 is none.
+    With a decimal comma, a cell with a point or comma that is no such number is none: 12.5 becomes 12·5.
     """
     signs = pc.match_substring_regex(cells, pattern=f"[.,{_SPACES}'\u2019]")
     if not pc.any(signs).as_py():
@@ -304,7 +304,7 @@ def _with_points(cells: Any, decimal: str) -> Any:
     parts = "[,.\u2019'\\s\u00a0\u202f]".replace(decimal, "")
     plain = pc.replace_substring_regex(cells, pattern=parts, replacement="")
     plain = pc.replace_substring(plain, pattern=decimal, replacement=".")
-    other = cells if decimal == "." else pa.scalar(None, pa.large_string())
+    other = cells if decimal == "." else pc.replace_substring_regex(cells, "[.,]", "\u00b7")
     return pc.if_else(signs, pc.if_else(written, plain, other), cells)
 
 

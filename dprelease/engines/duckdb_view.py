@@ -45,6 +45,7 @@ __all__ = [
     "read_again",
     "repeated_key_error",
     "require_one_table",
+    "two_readings",
 ]
 
 _IN_PLACE = ("parquet", "duckdb_table")
@@ -188,13 +189,18 @@ def columns_of(
     numbers = {place[1] for place, kind in kinds if place[0] == alias and kind in NUMERIC}
     both = sorted(numbers & texts)
     if both and source.dialect.decimal is not None:
-        raise SourceError(
-            f"the view reads {alias}.{both[0]} as a number and as a text",
-            why="its numbers have a sign of their own, so the text of 12,5 is not that of 12.5",
-            fix="write the table as Parquet, or join by another column",
-            code="DPR511",
-        )
+        raise two_readings(alias, both[0])
     return tuple(Column(n, Kind.number if n in numbers - texts else Kind.identifier) for n in names)
+
+
+def two_readings(alias: str, name: str) -> SourceError:
+    """Return the refusal of a number that a CSV file spells in its own way, and that is read as a text too."""
+    return SourceError(
+        f"the view reads {alias}.{name} as a number and as a text",
+        why="its numbers have a sign of their own, so the text of 12,5 is not that of 12.5",
+        fix="write the table as Parquet, or join by another column",
+        code="DPR511",
+    )
 
 
 def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:

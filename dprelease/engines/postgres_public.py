@@ -15,7 +15,12 @@ from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column
 from dprelease.engines.duckdb_tables import Opened, Tables
-from dprelease.engines.duckdb_view import every_column, read_again, repeated_key_error
+from dprelease.engines.duckdb_view import (
+    every_column,
+    read_again,
+    repeated_key_error,
+    two_readings,
+)
 from dprelease.engines.physical import Physical
 from dprelease.engines.postgres_cells import LARGEST_CELL
 from dprelease.engines.source import Source
@@ -75,14 +80,18 @@ class PublicTables:
             wanted: column of the result -> (column of the table, the kind it is read as).
 
         Raises:
-            SourceError: it does not open (DPR502 and its like), or holds what has no place (DPR516).
+            SourceError: it does not open (DPR502 and its like), holds what has no place (DPR516), or is read
+                in two ways (`two_readings`).
         """
         source, opened = self.sources[alias], self.opened[alias]
         name = f"public_{list(self.sources).index(alias)}"
         if read_again(source):
             kinds: dict[str, Kind] = {}
-            for own, kind in wanted.values():  # a text where it is one as well
-                kinds[own] = kind if kinds.get(own) is not Kind.identifier else Kind.identifier
+            for own, kind in wanted.values():
+                both = {kind, kinds.get(own, kind)}
+                if Kind.identifier in both and Kind.number in both and source.dialect.decimal:
+                    raise two_readings(alias, own)
+                kinds[own] = Kind.identifier if Kind.identifier in both else kind
             columns = tuple(Column(own, kind) for own, kind in kinds.items())
             opened = self._open(source, columns, name, rows=True)
         parts = []

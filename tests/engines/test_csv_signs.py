@@ -77,6 +77,10 @@ def test_the_fix_works_in_python(tmp_path: Path) -> None:
     assert released({"csv": {"path": path, "decimal": "."}}) == [(10, 0), (5, 35)]
     seen = inspect_rows(dp.plan(SCHEMA), as_source({"csv": {"path": path, "decimal": ","}}))
     assert all(f.rows == 0 for f in seen if f.of)
+    seen = inspect_rows(dp.plan(SCHEMA), as_source({"csv": {"path": path, "decimal": "."}}))
+    unread = {(f.column, f.what.partition(",")[0]): f.rows for f in seen}
+    assert unread["x", "unreadable as number"] == 10  # and no null
+    assert unread["x", "null"] == 0
 
 
 PIPELINE = """\

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from dprelease.engines import postgres_view
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import Source, as_source, tables_source
+from dprelease.engines.source import Source, as_source, postgres_table, tables_source
 from dprelease.errors import DpreleaseError, InternalError, SourceError
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Label, Primitive
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Label, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.query.view import UNPROVEN, View
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
 from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
 from tests.engines.postgres_server import binaries, server
 from tests.engines.postgres_tables import load, table
@@ -212,6 +214,31 @@ def test_public_files_of_every_kind(dsn: str, kind: str, tmp_path: Path) -> None
             assert (found == sums(DuckDBEngine(), sources(rows, tmp_path), task)).all(), sql
             nonzero += bool(found.any())
     assert nonzero >= 2
+
+
+def test_a_public_file_has_signs_of_its_own(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("code;x;name\n1;12,5;A,1\n2;1.007,25;B\n", encoding="utf-8")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE signs (code text, k text)")
+        connection.execute("INSERT INTO signs VALUES ('1', 'a'), ('2', 'b'), ('12,5', 'c')")
+    columns = (Column("k", Kind.identifier), Column("x", Kind.number))
+    x = Fixed("x", Domain(0, 10_000).on_grid(Fraction(1, 4)), Fraction(1, 4))
+    named = {"v": postgres_table(lambda: dsn, "signs")}
+    named["p"] = as_source({"csv": {"path": str(tmp_path / "p.csv"), "decimal": ","}})
+
+    def task(join: str) -> BoundedQuery:
+        select = f"SELECT v.k AS k, p.x AS x FROM v v LEFT JOIN p p ON p.{join} = v.code WHERE p.name = 'A,1' OR p.x > 9"
+        view = parse_view(select, private=("v",), public=("p",), allow=())
+        return BoundedQuery(columns, GroupKeys((), ((),)), (x,), (Primitive("power", 0, 0), Primitive("power", 0, 1)), view=view)  # fmt: skip
+
+    for engine in (PostgresEngine(), DuckDBEngine(), ReferenceEngine()):
+        source = tables_source(named)
+        engine.preflight(source, task("code"))
+        found = engine.compute(source, task("code"), b"").reveal_to_mechanism().sums.tolist()
+        assert found == [[2, 50 + 4029]], engine.name
+    for refusing in (PostgresEngine(), DuckDBEngine()):
+        with pytest.raises(SourceError, match="as a number and as a text"):
+            refusing.preflight(tables_source(named), task("x"))
 
 
 def in_the_server(dsn: str, source: Source) -> Source:

@@ -56,8 +56,8 @@ GUARDS = (
     _signs(
         "a point is a decimal sign beside the comma",
         file="engines/csv_rows.py",
-        old='    other = cells if decimal == "." else pa.scalar(None, pa.large_string())\n',
-        new="    other = cells\n",
+        old='    other = cells if decimal == "." else ',
+        new="    other = cells if decimal else ",
     ),
     _signs(
         "a number of its own spelling is joined by its text",
