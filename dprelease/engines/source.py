@@ -141,7 +141,7 @@ class SparkPandas(Protocol):
     def to_spark(self) -> Callable[..., object]: ...
 
 
-CsvFile = Mapping[Literal["csv"], Mapping[str, str]]
+CsvFile = Mapping[Literal["csv"], str | Mapping[str, str]]
 """`{"csv": {"path": …, "delimiter": …, "decimal": …}}`, as a pipeline names it."""
 
 TableLike = (
@@ -213,7 +213,9 @@ def as_source(data: TableLike) -> Source:
         f"cannot read rows from an object of type {type(data).__qualname__}",
         why="tables are pandas, polars, pyarrow, DuckDB relations, Spark DataFrames, or Parquet and "
         "CSV files",
-        fix="pass one of these, or a path",
+        fix='a CSV file with its signs is {"csv": {"path": FILE, "delimiter": ";", "decimal": ","}}'
+        if isinstance(data, Mapping) and "csv" in data
+        else "pass one of these, or a path",
         code="DPR500",
     )
 
@@ -221,6 +223,7 @@ def as_source(data: TableLike) -> Source:
 def _csv_file(data: object) -> Source | None:
     """Return the source of a CSV file that is named with its signs; None for anything else."""
     said = data.get("csv") if isinstance(data, Mapping) and set(data) == {"csv"} else None
+    said = {"path": said} if isinstance(said, str | os.PathLike) else said
     if not isinstance(said, Mapping) or not set(said) <= {"path", "delimiter", "decimal"}:
         return None
     path, delimiter, decimal = (said.get(key) for key in ("path", "delimiter", "decimal"))

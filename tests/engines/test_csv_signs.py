@@ -73,6 +73,12 @@ def test_the_fix_works_in_python(tmp_path: Path) -> None:
     path = european(tmp_path)
     assert released({"csv": {"path": path, "decimal": ","}}) == RIGHT
     assert released({"csv": {"path": path, "decimal": ",", "delimiter": ";"}}) == RIGHT
+    (tmp_path / "p.csv").write_text("k,x\na,1200\n")
+    assert released({"csv": str(tmp_path / "p.csv")})[0] == (1, 12)
+    for wrong in ({"csv": {"path": path, "sep": ";"}}, {"csv": 5}, {"csv": {}}):
+        with pytest.raises(SourceError) as caught:
+            as_source(wrong)
+        assert '"decimal": ","' in str(caught.value.fix)
     # with a point 12,5 is no number: groups have three digits; 1.234,50 is none
     assert released({"csv": {"path": path, "decimal": "."}}) == [(10, 0), (5, 35)]
     seen = inspect_rows(dp.plan(SCHEMA), as_source({"csv": {"path": path, "decimal": ","}}))
