@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -149,3 +150,44 @@ def test_a_single_choice_keeps_its_error_of_heaps_and_ends(
         near = max(near, sum((p for p, m in pairs if m > Fraction(error, 3)), Fraction(0)))
     assert worst <= Fraction(1, 20)
     assert near > Fraction(1, 25)  # control: a third of it is missed
+
+
+def held_by(counts: list[int], many: int) -> Positions:
+    codes = np.flatnonzero(counts)
+    upto = np.cumsum(np.array(counts)[codes])
+    below = np.concatenate([[0], upto[:-1]])
+    return Positions(codes, below, upto, sum(counts), tuple(range(1, many + 1)), many + 1)
+
+
+def missing_any(counts: list[int], many: int, epsilon: int) -> Fraction:
+    """Return the exact chance that one or more of equally spaced quantiles is not the value that holds it."""
+    targets = tuple((i, many + 1, 0) for i in range(1, many + 1))
+    draw = JointDraw.calibrate(
+        GridSet(((0, len(counts) - 1),)), Fraction(1), many,
+        spread=joint_spreads(targets)[0], epsilon=Fraction(epsilon),
+    )  # fmt: skip
+    met = int(draw.law.weights(np.zeros(1, np.int64))[0]) ** (many + 1)
+    return 1 - Fraction(met, JointExponential(draw.law, draw.heaps(held_by(counts, many))).total)
+
+
+def ages(rows: int) -> list[int]:
+    """Return how many of `rows` have each age from 0 to 120: normal, 45 +- 18."""
+    upto = [round(rows * NormalDist(45, 18).cdf(age + 0.5)) for age in range(121)]
+    upto[-1] = rows
+    return [upto[0], *(b - a for a, b in itertools.pairwise(upto))]
+
+
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_deciles_of_a_million_ages_and_quintiles_of_ratings_are_exact(epsilon: int) -> None:
+    assert missing_any(ages(10**6), 9, epsilon) < Fraction(1, 10**9)
+    for rows in (10**4, 10**6):
+        ratings = [rows * part // 100 for part in (8, 7, 16, 31, 38)]
+        assert missing_any(ratings, 4, epsilon) < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_deciles_of_ten_thousand_ages_are_off_by_less_than_a_twentieth_of_a_year(
+    epsilon: int,
+) -> None:
+    """By the chance of any miss: none is a year off more often than that, and none by two years."""
+    assert missing_any(ages(10**4), 9, epsilon) < Fraction(1, 10)
