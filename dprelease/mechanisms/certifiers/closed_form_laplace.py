@@ -51,7 +51,7 @@ from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.laplace_inversion import inverse_draw
-from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums, relative_mass
+from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums, mean_distance, relative_mass
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
 from dprelease.mechanisms.law import GridRequest, IntArray
 from dprelease.numeric import exp_lower, exp_upper
@@ -168,21 +168,8 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
         return out
 
     def errors(self, answers: IntArray) -> FloatArray:
-        """Integrate P(|Y - q| > d) numerically on a geometric grid of distances."""
-        rate = float(self.rate)
-        span = self.allowed.hull_steps
-        steps = np.unique(
-            np.concatenate([[0.0], np.geomspace(1, max(2, span), 400)]).astype(np.int64)
-        )
-        q = answers[:, None]
-        whole = relative_mass(self.allowed, rate, q, np.full_like(q, self.allowed.upper))
-        inside = relative_mass(self.allowed, rate, q, q + steps)
-        inside -= relative_mass(self.allowed, rate, q, q - steps - 1)
-        outside = np.clip(1 - inside / whole, 0.0, 1.0)
-        d = steps.astype(np.float64)
-        if self.loss == "squared":
-            return np.asarray(np.trapezoid(2 * d * outside, d))
-        return np.asarray(np.trapezoid(outside, d) + 0.5 * outside[:, 0])
+        power = 1 if self.loss == "absolute" else 2
+        return mean_distance(self.allowed, float(self.rate), answers, power)
 
     def completed(self) -> Self:
         DiscreteLaplaceNoise(self.rate)

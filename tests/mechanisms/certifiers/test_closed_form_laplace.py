@@ -377,3 +377,19 @@ def test_a_claim_below_the_loss_shows():
     )
     stored = {**law.to_json(), "sensitivity": "11"}
     assert law_from_json(stored).certify().epsilon_upper > 1
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("rate", ["5", "1", "1/3", "1/100", "1/300000"])
+@pytest.mark.parametrize(
+    "runs", [((0, 300),), ((-7, -7), (0, 0), (2, 40)), ((-500, -100), (-60, -60), (0, 300))]
+)
+def test_stated_errors_are_those_of_the_law(runs, rate, loss):
+    """A trapezium over distances left out the change by one step: a hundredth of the squared error at ε = 5."""
+    law = BoundedLaplaceWideLaw(GridSet(runs), 8, Fraction(1), loss, Fraction(rate))
+    q = np.arange(runs[0][0], runs[-1][1] + 1, 37)
+    power = 1 if loss == "absolute" else 2
+    exact = [sum(p * abs(y - a) ** power for y, p in law.pmf(int(a)).items()) for a in q]
+    assert law.errors(q) == pytest.approx(exact, rel=1e-6)
+    for error, direct in zip(law.errors(q), exact, strict=True):
+        assert error > 0.99 * direct > 0
