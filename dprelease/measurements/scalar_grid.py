@@ -109,12 +109,14 @@ def truncated_grid(
 
 
 def _law_step(domain: Domain, delta: Fraction, step_size: Fraction | None) -> Fraction:
-    """Return a step with about 16 steps per `delta` and at most 2**15 points."""
-    width = Fraction(domain.width)
-    if (
-        step_size is not None
-        and width / step_size <= MOST_POINTS
-        and step_size.denominator <= 10**6
-    ):
-        return step_size
-    return best_step(max(delta / 16, width / MOST_POINTS), domain)
+    """Return a step with about 16 steps per `delta`, or the cells' own where that is no finer.
+
+    Laws on one interval need no table, so it may have any number of points: a cap of `rows.max` far
+    above the rows costs nothing. Between forbidden intervals there are at most `MOST_POINTS`.
+    """
+    width, whole = Fraction(domain.width), len(domain.exact_pieces) == 1
+    if step_size is not None and step_size.denominator <= 10**6:
+        few = width / step_size <= MOST_POINTS
+        if few or (whole and step_size >= delta / 16):
+            return step_size
+    return best_step(max(delta / 16, 0 if whole else width / MOST_POINTS), domain)
