@@ -1,39 +1,36 @@
-"""How the budget is split: fixed shares first, the rest by the closed form.
+"""How the budget is split: declared shares and goals first, of the rest an equal part for each statistic.
 
-With absolute error c / epsilon_j per block, sum w_j c_j / epsilon_j is least at epsilon_j
-proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3)
-(`docs/theory/composition.md#allocation`). Under zCDP
-the budget is rho and errors fall as its root: (w_j c_j)^(2/3) and c_j sqrt(w_j). c_j is the
-block's expected error relative to the width of its domain at an equal split, a public number, so
-that minutes and counts can be compared. The closed form is a start: `refine` takes one step from it on
-the planner's own prices. Results are whole nano-units rounded down: their sum never
+Statistics that share a block put their parts together. Errors in minutes and in rows are compared without
+a scale for either: each with its own at an equal part. No price, no width of a domain, no guess of a
+size and no `rows.max` enters, so a split is one of public whole numbers, the same on every machine. With
+weights w the sum of w x (error / error at an equal part)^q is made least (q = 1, or 2 under squared
+loss) where errors fall as 1 / epsilon, or as 1 / sqrt(rho) under zCDP: a block of s statistics of the total weight w gets
+
+    s (w / s)^(1 / (q + 1)),     under zCDP s (w / s)^(1 / (q / 2 + 1))
+
+parts (`docs/theory/composition.md#allocation`). Results are whole nano-units rounded down: their sum never
 exceeds the request.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
 
 from dprelease.allocation.goals import too_little
-from dprelease.allocation.refine import refine
 from dprelease.errors import PlanError
 from dprelease.measurements.base import family_of
-from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import NANO, plain, ranking
+from dprelease.measurements.members import BlockLayout, Loss
+from dprelease.numeric import NANO, plain
 
 __all__ = ["allocate"]
-
-_STARVED = 4
 
 
 def allocate(
     blocks: Sequence[BlockLayout],
     epsilon: Fraction,
-    loss: Literal["absolute", "squared"],
-    relative_error: Callable[[BlockLayout, Fraction], float],
+    loss: Loss,
     *,
     concentrated: bool = False,
     needed: Mapping[int, Fraction] | None = None,
@@ -43,7 +40,6 @@ def allocate(
     Args:
         needed: amounts that are fixed beforehand, by the block's place (accuracy goals).
         concentrated: `epsilon` and the results are amounts of rho; shares are parts of it.
-        relative_error: prices one block at one epsilon, as a share of its domain's width.
 
     Raises:
         PlanError: `needed` is more than there is (DPR240), fixed shares exceed 1 or leave nothing for the others (DPR220), or a block
@@ -70,9 +66,10 @@ def allocate(
     if len(free) == 1:
         out[free[0]] = rest
     elif free:
-        better = _divided([blocks[i] for i in free], rest, loss, relative_error, concentrated)
-        for i, amount in zip(free, better, strict=True):
-            out[i] = amount
+        power = (1 if loss == "absolute" else 2) / (2 if concentrated else 1)
+        parts = [_parts(blocks[i], power) for i in free]
+        for i, part in zip(free, parts, strict=True):
+            out[i] = rest * part / sum(parts)
     whole = [_whole(e) for e in out]
     if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
         whole[free[-1]] += _whole(epsilon) - sum(whole, Fraction(0))
@@ -95,53 +92,17 @@ def _overdrawn(fixed: Fraction, free: Sequence[BlockLayout]) -> PlanError:
     )
 
 
-def _divided(
-    blocks: Sequence[BlockLayout],
-    rest: Fraction,
-    loss: Literal["absolute", "squared"],
-    relative_error: Callable[[BlockLayout, Fraction], float],
-    concentrated: bool,
-) -> Sequence[Fraction]:
-    """Return what each of `blocks` gets of `rest`: the closed form, refined by one step."""
-    even = _whole(rest / len(blocks))
-    if even == 0:
-        raise _too_little(blocks[0])
-    parts: list[Fraction] = []
-    weights = [float(sum(m.statistic.spec.weight for m in block.members)) for block in blocks]
-    for block, weight in zip(blocks, weights, strict=True):
-        c = min(max(relative_error(block, even), 1e-12), 1.0)
-        if concentrated:
-            root = (weight * c) ** (2 / 3) if loss == "absolute" else c * math.sqrt(weight)
-        else:
-            root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
-        parts.append(Fraction(root))
-    total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
-    closed = [rest * part / total for part in parts]
-    power = 1 if loss == "absolute" else 2
+def _parts(block: BlockLayout, power: float) -> Fraction:
+    """Return how many parts a block asks for: one per statistic, more or fewer where these are weighted.
 
-    def price(place: int, amount: Fraction) -> float:
-        return relative_error(blocks[place], amount)
-
-    found = refine(closed, weights, price, power)
-    if min(closed) * _STARVED >= even:
-        return found
-    other = refine([even] * len(blocks), weights, price, power)
-    return min(found, other, key=lambda split: ranking(_cost(split, weights, price, power)))
-
-
-def _cost(
-    split: Sequence[Fraction],
-    weights: Sequence[float],
-    price: Callable[[int, Fraction], float],
-    power: int,
-) -> float:
-    """Return the weighted total of a split; infinite where an error is not known or a share is nothing."""
-    if min(_whole(amount) for amount in split) <= 0:
-        return math.inf
-    total = sum(
-        w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, split, strict=True))
-    )
-    return total if math.isfinite(total) else math.inf
+    Args:
+        power: an error, or its square, falls with the budget to this power.
+    """
+    specs = [m.statistic.spec for m in block.members]
+    count = sum(spec.weight > 0 for spec in specs) or 1
+    weight = sum((spec.weight for spec in specs), Fraction(0))
+    factor = float(weight / count) ** (1 / (power + 1))
+    return count * Fraction(max(1, round(factor * NANO)), NANO)  # no last digit of a float counts
 
 
 def _too_little(block: BlockLayout) -> PlanError:

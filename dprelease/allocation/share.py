@@ -94,8 +94,8 @@ class Pricer(Protocol):
         `like`: only the way that this candidate is drawn (pure shares).
         """
 
-    def relative(self, priced: Priced) -> float:
-        """Return the best candidate's error as a share of its domain's width."""
+    def comparable(self, priced: Priced) -> tuple[float, ...]:
+        """Return the best candidate's error per member, for comparison with itself at other shares."""
 
     def errors(self, priced: Priced) -> tuple[float | None, ...]:
         """Return the best candidate's error per member, in its unit; None where it is unknown."""

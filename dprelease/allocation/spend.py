@@ -6,19 +6,18 @@ priced, all by the same declared errors, and the least total error wins:
     basic/1   pure losses that sum to epsilon; delta is not used
     kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
               that cover several groups are charged group by group if that is better
-    zcdp/1    a total rho worth (epsilon, delta), split by the closed form; Gaussian noise where it
+    zcdp/1    a total rho worth (epsilon, delta), split in the same way; Gaussian noise where it
               is better than the pure laws, which count at the rho that is proved of them
 
 A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
 worth more. The wall adds everything up again from the certificates (`release_plan.guarantee`).
 
-Units: epsilon and rho in nats. Total errors are shares of the domains' widths, weighted.
+Units: epsilon and rho in nats. In a total each error is a part of its own in the first way, weighted.
 Sources: `docs/theory/composition.md#optimal-composition`, `docs/theory/composition.md#allocation`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError, VerificationError
 from dprelease.measurements.base import family_of
-from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.release_plan.block import Composition, Evidence
@@ -105,7 +103,7 @@ def spend(
         assert problem is not None
         raise problem
     if free or epsilon > 0:
-        errors = [_total(w.priced, loss, pricer) for w in found]
+        errors = [_total(w.priced, found[0].priced, loss, pricer) for w in found]
     else:  # every goal is met: the least epsilon wins
         errors = [float(w.epsilon) for w in found]
     best = min(range(len(found)), key=errors.__getitem__)
@@ -192,39 +190,20 @@ def _summed(
     asked = sum(needed.values(), Fraction(0))
     if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
         return asked
-    shares = allocate(blocks, epsilon or asked, loss, _scout(pricer), needed=needed)
+    shares = allocate(blocks, epsilon or asked, loss, needed=needed)
     priced = tuple(pricer.priced(b, Share(e)) for b, e in zip(blocks, shares, strict=True))
     return _Way("basic/1", priced, sum(shares, Fraction(0)))
 
 
-def _scout(pricer: Pricer) -> Callable[[BlockLayout, Fraction], float]:
-    """Return relative errors at pure shares, each block by its winner at the first share asked for.
-
-    Dividing the budget needs errors that can be compared, not every rival at every trial share: the
-    final shares are priced in full. Where a rival would win at a trial share, the error there is
-    overstated, which can only keep the allocation from moving.
-    """
-    winners: dict[str, Candidate] = {}
-
-    def error(block: BlockLayout, epsilon: Fraction) -> float:
-        winner = winners.get(block.name)
-        if winner is not None:
-            with contextlib.suppress(PlanError):  # it has no law there: a rival may
-                return pricer.relative(pricer.priced(block, Share(epsilon), winner))
-        priced = pricer.priced(block, Share(epsilon))
-        winners.setdefault(block.name, priced.best)
-        return pricer.relative(priced)
-
-    return error
-
-
-def _total(way: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
-    """Return the declared errors' weighted total."""
-    power = 1 if loss == "absolute" else 2
-    return sum(
-        float(sum(m.statistic.spec.weight for m in p.block.members)) * pricer.relative(p) ** power
-        for p in way
-    )
+def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
+    """Return the weighted sum of a way's expected errors, each a part of its own in the first way."""
+    power, total = 1 if loss == "absolute" else 2, 0.0
+    for mine, other in zip(way, first, strict=True):
+        errors = pricer.comparable(mine), pricer.comparable(other)
+        for member, error, least in zip(mine.block.members, *errors, strict=True):
+            ratio = 1.0 if error == least else error / least if least > 0 else math.inf
+            total += float(member.statistic.spec.weight) * ratio**power
+    return total
 
 
 def _raised(
@@ -305,14 +284,7 @@ def _concentrated(
     total = zcdp_rho(epsilon, delta) if epsilon else asked
     if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
         return zcdp_epsilon(asked, delta)
-    rhos = allocate(
-        blocks,
-        total,
-        loss,
-        lambda b, r: pricer.relative(at(b, r)),
-        concentrated=True,
-        needed=needed,
-    )
+    rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
     priced = tuple(at(b, r) for b, r in zip(blocks, rhos, strict=True))
     proved = _charged([p.proof for p in priced], delta)
     return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)

@@ -5,6 +5,7 @@ The passes run in this order, each a function of public metadata only:
     layout      statistics -> blocks, measurements, domains
     allocation  a share of the budget per block; every admissible law priced, the best kept
     write       the plan that says what was chosen, and the engine's task
+    advice      what the publisher may declare to lower an error by more than a third, or what `rows.max` costs
 
 What another budget would buy is found by making the plan again at half, twice and four times epsilon, the choice
 of mechanisms included. So its figures are what a plan would print, not an extrapolation; errors are in the
@@ -13,12 +14,17 @@ statistic's unit, root mean squares under squared loss, to six digits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dprelease.allocation.spend import spend
-from dprelease.errors import PlanError, VerificationError
+from dprelease.allocation.share import Priced, Share
+from dprelease.allocation.spend import Spending, spend
+from dprelease.errors import ArgumentError, PlanError, VerificationError
+from dprelease.measurements.base import family_of
+from dprelease.measurements.price import REFERENCE_SIZE
+from dprelease.numeric import figure
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan
@@ -29,6 +35,9 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["FACTORS", "make_plan", "what_if"]
+
+_HELPS, _SAME = 2 / 3, 0.05
+_FAR, _MEETS = 10**4, 100
 
 FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))
 """Other budgets, each a multiple of the epsilon that is asked for."""
@@ -47,12 +56,112 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
     if query.tables is not None:
         from dprelease.planning.tables.make import plan_tables  # twenty modules for tables alone
 
-        return plan_tables(query)
+        plan = plan_tables(query)
+        rows = query.schema.rows
+        assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
+        return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
     blocks = laid_out(query)
     pricer = Maker(query, brief=brief)
-    return write_plan(
-        query, spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer), pricer
+    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
+    plan = write_plan(query, spending, pricer)
+    return plan if brief else replace(plan, advice=_advice(query, spending, pricer))
+
+
+# --- advice -----------------------------------------------------------------------------------
+
+
+def _advice(query: Query, spending: Spending, maker: Maker) -> tuple[str, ...]:
+    """Return what a publisher may declare: a size, a larger share that would help, what a larger cap would cost."""
+    sized = any(family_of(p.best.measurement).sized for p in spending.priced)
+    return (
+        *(_assumed(maker.size, "group") if sized and not maker.guess else ()),
+        *_larger_share(query, spending, maker),
+        *_larger_cap(query, spending, maker),
     )
+
+
+def _assumed(size: int, each: str) -> tuple[str, ...]:
+    """Return what is assumed of the number of rows, where laws and errors depend on it and nobody has guessed it."""
+    return (
+        f"no `rows: expected` is declared: laws and errors are those for {size:,} rows per {each}",
+    )
+
+
+def _larger_share(query: Query, spending: Spending, maker: Maker) -> Iterator[str]:
+    """Yield which statistics err less by more than a third with half of what is not fixed."""
+
+    def spent(p: Priced) -> Fraction:
+        return p.share.epsilon if p.share.rho is None else p.share.rho
+
+    free = [
+        p
+        for p in spending.priced
+        if spent(p)
+        and all(
+            m.statistic.spec.share is m.statistic.spec.max_error is None for m in p.block.members
+        )
+    ]
+    half = sum(map(spent, free), Fraction(0)) / 2
+    names, gains = [], []
+    for p in free if query.epsilon else ():
+        factor = half / spent(p)
+        if factor <= 1:
+            continue
+        share = (
+            replace(p.share, epsilon=p.share.epsilon * factor)
+            if p.share.rho is None
+            else Share.concentrated(p.share.rho * factor)
+        )
+        try:
+            after = maker.comparable(maker.priced(p.block, share, p.best))
+        except PlanError:
+            continue
+        for member, old, new in zip(p.block.members, maker.comparable(p), after, strict=True):
+            if new < old * _HELPS and member.statistic.spec.weight:
+                names.append(member.statistic.spec.name)
+                gains.append(1 - new / old)
+    if names:
+        total = sum(map(spent, spending.priced), Fraction(0))
+        low, high = (f"{100 * gain:.0f}" for gain in (min(gains), max(gains)))
+        less = f"{low} %" if low == high else f"{low} to {high} %"
+        yield (
+            f"a `share` of {float(half / total):.3g} for one of {', '.join(names)}"
+            f" would lower its error by {less}, and raise the others'"
+        )
+
+
+def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]:
+    """Yield by how much a far larger `rows.max` changes the error of a law that needs it.
+
+    Noise that is small against its domain meets no end of it, unless a law was asked for by name.
+    """
+    rows = query.schema.rows
+    if rows.maximum is None:
+        return
+    far = replace(rows, maximum=rows.maximum * _FAR)
+    other = replace(query, schema=replace(query.schema, rows=far))
+    there: Maker | None = None
+    for p in spending.priced:
+        names = {m.statistic.spec.name for m in p.block.members}
+        errors = maker.errors(p)
+        ends = zip(errors, p.block.members, strict=True)
+        near = any((e or 0) * _MEETS > float(m.domain.width) for e, m in ends)
+        if not (near or p.block.members[0].statistic.spec.mechanism):
+            continue
+        try:
+            there = there or Maker(other, brief=True)
+            blocks = laid_out(other)
+            same = next(b for b in blocks if {m.statistic.spec.name for m in b.members} == names)
+            after = there.errors(there.priced(same, p.share))
+        except (ArgumentError, PlanError, StopIteration):  # a cap that large is no cap
+            continue
+        for member, old, new in zip(p.block.members, errors, after, strict=True):
+            if old and new and abs(new / old - 1) > _SAME:
+                unit = f" {member.measure}" if member.measure else ""
+                yield (
+                    f"the law of {member.statistic.spec.name} is cut at its domain, which follows from `rows.max`:"
+                    f" ±{figure(old)}{unit} at {rows.maximum:,}, ±{figure(new)} at {far.maximum:,}"
+                )
 
 
 # --- at other budgets -------------------------------------------------------------------------

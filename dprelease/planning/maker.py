@@ -101,25 +101,16 @@ class Maker:
             self._known[key] = block, like, found
         return self._known[key][2]
 
-    def relative(self, priced: Priced) -> float:
-        """Return the best candidate's error as a share of its first member's domain.
+    def comparable(self, priced: Priced) -> tuple[float, ...]:
+        """Return the best candidate's error per member, for comparison with itself at other shares.
 
-        Where it is stated at several spreads of the rows, by their geometric mean: divided by the
-        largest, the budget would go to a statistic whose rows may not lie that close together.
+        Where it is stated at several spreads of the rows, their geometric mean: by the largest, the budget
+        would go to a statistic whose rows may not lie that close together.
         """
-        block, best = priced.block, priced.best
-        stated = best.stated[0] if best.stated else best.errors[:1]
-        error = math.prod(stated) ** (1 / len(stated))
-        error = error if self.query.loss == "absolute" else math.sqrt(error)
-        domain = block.members[0].domain
-        scale = float(domain.width)
-        if (
-            family_of(best.measurement).counts
-            and best.measurement.axes == ()
-            and block.members[0].statistic.column is None
-        ):
-            scale = min(scale, float(self.size))
-        return error / scale if scale > 0 else 0.0
+        best = priced.best
+        each = best.stated or [(error,) for error in best.errors]
+        errors = (math.prod(stated) ** (1 / len(stated)) for stated in each)
+        return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
     def errors(self, priced: Priced) -> tuple[float | None, ...]:
         """Return the best candidate's errors in the statistics' units; None where unknown."""

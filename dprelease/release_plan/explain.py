@@ -106,6 +106,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
         yield split
     yield INTERVALS
     yield from plan.notes
+    yield from plan.advice
     yield from _advice(plan)
     yield from _also_priced(plan)
 

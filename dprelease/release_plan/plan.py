@@ -41,7 +41,8 @@ class ReleasePlan(Stored):
     `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
     `keys` are the engine's groups, of which every table's are sums, and `statistics` those of all.
 
-    `asked` is the request it was made of, for planning it at other budgets (`planning.make.what_if`).
+    `asked` is the request it was made of, for planning it at other budgets (`planning.make.what_if`); `advice` says
+    what its publisher may declare to lower an error. Neither is part of the record.
     """
 
     schema: str
@@ -63,6 +64,7 @@ class ReleasePlan(Stored):
     time: Time | None = None
     tables: PlannedTables | None = None
     asked: Annotated[Query | None, Unstored()] = field(default=None, compare=False, repr=False)
+    advice: Annotated[tuple[str, ...], Unstored()] = field(default=(), compare=False, repr=False)
 
     version: ClassVar[str] = PLAN_VERSION
     constants: ClassVar[Mapping[str, str]] = {"dprelease": "version"}

@@ -26,8 +26,8 @@ def why_this_split(plan: ReleasePlan) -> str | None:
     weights = [f"{s.name} counts {shown(s.weight)} times" for s in free if s.weight not in (0, 1)]
     rest = []
     if free:
-        what = "squared errors" if plan.loss == "squared" else "errors"
-        part = "the rest of ε" if fixed or goals else "each part of ε"
-        rule = f"{part} goes where it lowers the sum of expected {what} most"
-        rest = [f"{rule}, measured as shares of their domains' widths", *weights]
+        whole = "the rest of ε" if fixed or goals else "ε"
+        fit = ", each part by its tables so that the fitted errors are least"
+        rule = f"{whole} is shared equally by the statistics{'' if plan.tables is None else fit}"
+        rest = [rule, *weights]
     return f"why this split: {'; '.join([*fixed, *goals, *rest])}"

@@ -272,7 +272,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                     },
                 },
                 "share": {**NUMBER_JSON, "description": "Fixed part of epsilon, 0 to 1."},
-                "weight": {**NUMBER_JSON, "description": "Steers the rest of epsilon."},
+                "weight": {
+                    **NUMBER_JSON,
+                    "description": "How many times its error counts where the rest of epsilon is split.",
+                },
                 "max_error": {
                     **NUMBER_JSON,
                     "description": "Expected error to stay within, in the statistic's unit.",

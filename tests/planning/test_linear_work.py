@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from dprelease import consistency
-from dprelease.allocation import spend
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.measurements import scalar
@@ -59,31 +58,6 @@ def test_equal_statistics_share_their_laws(solved):
     planned(COLUMNS)
     assert len(solved) <= few + 3  # the last block gets the nano-units left over
     assert len(set(solved)) == len(solved)
-
-
-def test_rivals_are_priced_at_the_first_and_the_final_share_only(solved, monkeypatch):
-    """Twelve trial shares per plan, of which two are priced in full."""
-    planned(["a", "b"])
-    scouted = len(solved)
-    scalar._all_laws.cache_clear()
-    solved.clear()
-
-    def everywhere(pricer):
-        return lambda block, epsilon: pricer.relative(pricer.priced(block, spend.Share(epsilon)))
-
-    monkeypatch.setattr(spend, "_scout", everywhere)
-    planned(["a", "b"])
-    assert scouted < len(solved)
-
-
-def test_the_scout_divides_the_budget_as_full_pricing_does(monkeypatch):
-    scouted = planned(["a", "b"])
-
-    def everywhere(pricer):
-        return lambda block, epsilon: pricer.relative(pricer.priced(block, spend.Share(epsilon)))
-
-    monkeypatch.setattr(spend, "_scout", everywhere)
-    assert planned(["a", "b"]).hash == scouted.hash
 
 
 def test_a_statement_does_not_depend_on_the_number_of_statistics(monkeypatch):
