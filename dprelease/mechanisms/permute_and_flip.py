@@ -1,7 +1,8 @@
 """Permute-and-flip: choose an output by coins whose chances fall as e^(-rate * score).
 
-Every candidate is kept by a coin, a best one always; one of those kept is drawn. Never a larger error than the
-exponential mechanism at the same epsilon, down to half of it where one candidate is clearly the best.
+Every candidate is kept by a coin, a best one always; one of those kept is drawn. Never a larger expected score than the
+exponential mechanism's at the same epsilon: down to half of it where one candidate is clearly the best, and nearly the same
+in groups of a few rows.
 `PermuteAndFlip.for_scores(candidates, spread=..., epsilon=...)` is drawn exactly (`forms/flips.py`).
 Medians and other single values by rank on grids of at most `FLIP_LIMIT` points use it where `mechanism` pins it: a
 plan does not know how its ledger adds up, and under zCDP it costs up to four times what the exponential mechanism does.

@@ -70,7 +70,8 @@ class Publication(DrawnTables):
         return Periods(values, self.folder.name, _Siblings(self.folder, values, table))
 
     def _source(self) -> str:
-        return f"{self.folder.parent.name}/{self.folder.name}"
+        paid = self._noised.receipt
+        return f"{paid.pipeline or self.folder.parent.name}/{paid.period or self.folder.name}"
 
     def __repr__(self) -> str:
         groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from fractions import Fraction
 
 import pandas as pd
@@ -77,6 +78,14 @@ def test_a_folder_s_receipt_is_what_its_manifest_says(weeks, verify):
     text = f"spent epsilon 1 · 2 of 2 spent on visits by the most charged unit ({own.protects})"
     assert str(read).startswith(f"{text} · ledger entry {own.seq} of ledger {own.ledger_id[:8]} · ")
     assert "over everything released so far: at most 3" in str(read)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_copy_is_called_what_it_is_whatever_its_folder_is_called(weeks, tmp_path, verify):
+    shutil.copytree(weeks[0] / "public" / "one" / "2026-W03", tmp_path / "downloaded")
+    assert repr(dp.read(tmp_path / "downloaded", verify=verify)).startswith(
+        "<Publication one/2026-W03: "
+    )
 
 
 @pytest.mark.parametrize("verify", [True, False])

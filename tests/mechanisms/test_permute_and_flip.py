@@ -55,6 +55,7 @@ def errors(rows: int, top: int, mean: float, spread: int) -> tuple[float, float,
         ((300, 110, 40, REPLACED), 1.25),
         ((300, 110, 40, MOVED), 1.46),
         ((30, 110, 40, REPLACED), 1.04),
+        ((10, 110, 40, REPLACED), 1.01),
         ((1000, 499, 120, REPLACED), 1.45),
     ],
 )
