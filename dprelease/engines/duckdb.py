@@ -272,17 +272,24 @@ class DuckDBEngine:
                 if value is not None:
                     connection.execute(f"SET {name} = $value", {"value": value})
             self._run(connection, "SET TimeZone = 'UTC'")
-            # the bar is what measures progress; it never prints
-            self._run(
-                connection, f"SET enable_progress_bar = {'false' if self.meter is None else 'true'}"
-            )
-            self._run(connection, "SET enable_progress_bar_print = false")
+            self._set_bar(connection)
             self._run(connection, "SET preserve_insertion_order = false")
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
             off = ",".join(name for name in _HARMFUL if (name,) in known)
             self._run(connection, f"SET disabled_optimizers = {_text(off)}")
             _ACCEPTED.add(tuple(self._settings.values()))
             yield connection
+
+    def _set_bar(self, connection: Any) -> None:
+        """Let the bar that measures progress be there for a meter alone, and never print.
+
+        Nothing is set where it is off: in a notebook without ipywidgets every such setting is refused.
+        """
+        (on,) = self._run(connection, "SELECT current_setting('enable_progress_bar')").fetchone()
+        if on or self.meter is not None:
+            on = "false" if self.meter is None else "true"
+            self._run(connection, f"SET enable_progress_bar = {on}")
+            self._run(connection, "SET enable_progress_bar_print = false")
 
     @contextmanager
     def _spill(self) -> Iterator[str]:

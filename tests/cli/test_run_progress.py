@@ -51,9 +51,22 @@ def test_only_a_terminal_is_told(
 
 def test_an_unwatched_engine_measures_nothing() -> None:
     engine = DuckDBEngine()
-    with engine._connection():
-        assert "SET enable_progress_bar = false" in engine.statements
-        assert "SET enable_progress_bar_print = false" in engine.statements
+    with engine._connection() as connection:
+        assert not any("SET enable_progress_bar" in said for said in engine.statements)
+        for on in ("false", "true"):  # a notebook with widgets has one, and would show it
+            connection.execute(f"SET enable_progress_bar = {on}")
+            engine._set_bar(connection)
+            off = connection.execute("SELECT current_setting('enable_progress_bar')").fetchone()
+            assert off == (False,)
+
+
+def test_a_watched_engine_measures_and_prints_nothing() -> None:
+    engine = DuckDBEngine()
+    engine.meter = lambda _share, _left: None
+    with engine._connection() as connection:
+        names = ("enable_progress_bar", "enable_progress_bar_print")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        assert connection.execute(f"SELECT {asked}").fetchone() == (True, False)
 
 
 @pytest.mark.parametrize("quiet", [False, True])

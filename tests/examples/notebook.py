@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -64,11 +66,16 @@ def texts(outputs: list[Output]) -> str:
     )
 
 
-def run_all(cells: list[str], folder: Path) -> list[list[Output]]:
-    """Run the cells in a copy of the example, from where a notebook server starts."""
+def copied(folder: Path) -> None:
+    """Copy what the example reads."""
     shutil.copytree(ROOT / "schemas", folder / "schemas")
     (folder / "examples" / "data").mkdir(parents=True)
     shutil.copy(ROOT / "examples/data/fair_1978.csv", folder / "examples/data")
+
+
+def run_all(cells: list[str], folder: Path) -> list[list[Output]]:
+    """Run the cells in a copy of the example, from where a notebook server starts."""
+    copied(folder)
     before, old = Path.cwd(), tempfile.tempdir
     os.chdir(folder / "examples")
     tempfile.tempdir = str(folder)
@@ -78,6 +85,32 @@ def run_all(cells: list[str], folder: Path) -> list[list[Output]]:
     finally:
         os.chdir(before)
         tempfile.tempdir = old
+
+
+def run_in_kernel(cells: list[str], folder: Path) -> list[list[Output]]:
+    """Run the cells as `run_all`, in a kernel of their own that has no ipywidgets; a cell's error ends it."""
+    copied(folder)
+    given, done = folder / "given.json", folder / "done.ipynb"
+    given.write_text(json.dumps([_NO_WIDGETS, *cells]), encoding="utf-8")
+    command = [sys.executable, "-c", _EXECUTE, str(given), str(done), str(folder / "examples")]
+    path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
+    said = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert said.returncode == 0, said.stderr[-3000:]
+    cells_done = json.loads(done.read_text(encoding="utf-8"))["cells"]
+    return [cell["outputs"] for cell in cells_done[1:]]
+
+
+_NO_WIDGETS = "import sys\nsys.modules['ipywidgets'] = None  # as if it were not installed"
+_EXECUTE = """
+import json, sys, nbformat, nbclient
+given, done, folder = sys.argv[1:]
+book = nbformat.v4.new_notebook()
+book.cells = [nbformat.v4.new_code_cell(text) for text in json.load(open(given))]
+nbclient.NotebookClient(book, timeout=200, resources={"metadata": {"path": folder}}).execute()
+nbformat.write(book, done)
+"""
 
 
 def main() -> None:

@@ -29,6 +29,15 @@ def test_every_cell_runs_and_the_rich_ones_are_html(outputs):
     assert notebook.texts(outputs[-1]).strip() == "True"
 
 
+def test_it_runs_in_a_plain_jupyter_kernel(tmp_path):
+    """One without ipywidgets, which DuckDB asks for as soon as its progress bar is mentioned."""
+    pytest.importorskip("nbclient", reason="the extra `test` brings nbclient and ipykernel")
+    pytest.importorskip("ipykernel", reason="the extra `test` brings nbclient and ipykernel")
+    found = notebook.run_in_kernel(notebook.code(STORED), tmp_path / "here")
+    assert [kinds(c["outputs"]) for c in CELLS] == [kinds(o) for o in found]
+    assert notebook.texts(found[-1]).strip() == "True"
+
+
 def test_a_broken_cell_is_noticed():
     with pytest.raises(NameError):
         notebook.run("nowhere", {})
