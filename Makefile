@@ -4,6 +4,7 @@
 #   make demo-year  release 52 weeks of the flights, as a scheduler would, and their index page
 #   make test       create .venv, install what the tests need, run every check
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
+#   make lowest     the oldest allowed versions: the same plan hashes, exact answers and doors
 #   make test-fast  a selection of the tests, two minutes: what a change breaks first
 #   make lint       the static checks alone
 #   make size       code lines of each place
@@ -57,7 +58,7 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 # short processes of the tests would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-year test test-fast size lint docs bench peers field lock sbom clean evidence nightly
+.PHONY: demo demo-year test lowest test-fast size lint docs bench peers field lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -95,6 +96,14 @@ test: $(VENV)/.installed-test
 test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not statistical" \
 		$(addprefix --ignore=,$(SLOW)) $(FAST)
+
+# Without Spark, whose oldest allowed version is 400 MB for one more door.
+lowest: $(VENV)/.installed-test
+	$(PIP) -q uv
+	$(BIN)/uv venv -q --clear --python $(BIN)/python .bench/lowest
+	$(BIN)/uv pip install -q --python .bench/lowest/bin/python --resolution lowest-direct \
+		-e '.[postgres,signing]' 'pytest>=8.3' 'hypothesis>=6.120' 'mpmath>=1.3' 'polars>=1.20'
+	$(BIN)/python -m tests.lowest .bench/lowest/bin/python
 
 size: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.meta.lines
