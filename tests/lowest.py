@@ -70,10 +70,15 @@ def main(arguments: list[str]) -> int:
         return 0
     (python,) = arguments
     command = [python, "-m", "tests.lowest", "--hashes"]
-    oldest = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    oldest = json.loads(
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    )
     newest = hashes()
     apart = [name for name in newest if newest[name] != oldest["hashes"].get(name)]
-    print(f"{len(newest)} plans, {len(apart)} with another hash: {', '.join(apart[:5]) or 'none'}", flush=True)
+    print(
+        f"{len(newest)} plans, {len(apart)} with another hash: {', '.join(apart[:5]) or 'none'}",
+        flush=True,
+    )
     if oldest["above"]:
         print(f"not the oldest versions: {', '.join(oldest['above'])}")
     # Old versions warn of what new ones have changed: these warnings are not ours.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -28,8 +28,9 @@ import numpy.typing as npt
 
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
-from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
+from dprelease.engines.duckdb_tables import ROWS, Tables
 from dprelease.engines.physical import check_columns, check_times
+from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
@@ -73,8 +74,9 @@ LOCK = (
     "SET lock_configuration = true",
 )
 """What a connection is told last, in this order: after it no text of a query reaches a file or changes a setting."""
-_ACCEPTED: set[tuple[object, ...]] = set()
-"""Settings with which this process made a connection: a `preflight` that needs none makes none."""
+
+
+_PLAN = "EXPLAIN "
 
 
 class DuckDBEngine:
@@ -117,6 +119,8 @@ class DuckDBEngine:
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
 
+        DuckDB plans the very statement that will run, over the same types without rows.
+
         Raises:
             SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512), lacks a
                 column (DPR503), stores one unfit (DPR504) or twice (DPR505), or a public table of
@@ -125,37 +129,29 @@ class DuckDBEngine:
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
-        columns = used_columns(query)
-        from dprelease.engines.duckdb_view import open_rows
-
         self.statements = []
-        opened: Opened | None = None
-        with ExitStack() as left:
-            known = tuple(self._settings.values()) in _ACCEPTED
-            connection = None if known else left.enter_context(self._connection())
-            left.enter_context(self._spill())  # its parent may be gone since
-            tables = Tables(
-                lambda: connection or left.enter_context(self._connection()),
-                self.statements,
-                missing=query.missing,
-            )
+        bound = False
+        with taking_turns(source), self._connection() as connection:
             try:
-                opened, _ = open_rows(tables, source, query, rows=False)
+                self._statement(connection, source, apart(query)[0], b"", exact=False, empty=True)
+                bound = True
             except DpreleaseError:  # ours: public facts only
                 raise
             except Exception:  # noqa: BLE001 - its message may quote the file's content
-                opened = None
-        if opened is None:
+                bound = False
+        if not bound and self.statements[-1].startswith(_PLAN):
+            raise SourceError(
+                f"DuckDB does not take the statement that sums {source.name}",
+                why="it was planned over the same types without rows, and nothing was read",
+                fix="install versions of duckdb and sqlglot that dprelease allows: `pip install -U dprelease`",
+                code="DPR502",
+            )
+        if not bound:
             raise SourceError(
                 f"{source.name} does not open as {source.kind}",
                 fix="check that it exists, is complete, and is not locked by another process",
                 code="DPR502",
             )
-        stored = {name: physical for name, (_, physical) in opened.stored.items()}
-        check_columns(
-            source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
-        )
-        check_times(source.name, query, stored)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
@@ -170,7 +166,7 @@ class DuckDBEngine:
             PlanError: the query is unsafe to run (DPR230 to DPR233).
             KeyboardInterrupt: Ctrl-C.
         """
-        with cancellable() as cancelled:
+        with taking_turns(source), cancellable() as cancelled:
             start = monotonic()
             answer = self._answer(source, query, salt, self.timeout, exact=False)
             left = None if self.timeout is None else self.timeout - (monotonic() - start)
@@ -185,7 +181,7 @@ class DuckDBEngine:
                 why="the engine failed while reading the source; details could quote its rows"
                 + (f". {STOPS}" if query.view is not None and not query.view.proven else ""),
                 fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
-                "public metadata only",
+                "public metadata only" + (f"; {SHARED}" if reads_relation(source) else ""),
                 code="DPR900",
             )
         return Secret(answer)
@@ -237,18 +233,27 @@ class DuckDBEngine:
         return ((group, sums) for group, sums, _ in counted.take(rows))
 
     def _statement(
-        self, connection: Any, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool
+        self,
+        connection: Any,
+        source: Source,
+        query: BoundedQuery,
+        salt: bytes,
+        *,
+        exact: bool,
+        empty: bool = False,
     ) -> Any:
+        """Run the statement, or with `empty` have DuckDB plan it over tables without rows."""
         from dprelease.engines.bounded_sql import build
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
         tables = Tables(lambda: connection, self.statements, exact=exact, missing=query.missing)
-        opened, view = open_rows(tables, source, query, rows=True)
+        opened, view = open_rows(tables, source, query, empty=empty)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(
             source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
         )
+        check_times(source.name, query, stored)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
             _copy(connection, name, table)
@@ -256,7 +261,7 @@ class DuckDBEngine:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
-        return self._run(connection, sql, used)
+        return self._run(connection, f"{_PLAN}{sql}" if empty else sql, used)
 
     def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
         self.statements.append(sql)
@@ -277,7 +282,6 @@ class DuckDBEngine:
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
             off = ",".join(name for name in _HARMFUL if (name,) in known)
             self._run(connection, f"SET disabled_optimizers = {_text(off)}")
-            _ACCEPTED.add(tuple(self._settings.values()))
             yield connection
 
     def _set_bar(self, connection: Any) -> None:

@@ -20,6 +20,7 @@ from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
+from dprelease.engines.relation_rows import batches_of, patiently
 from dprelease.engines.source import Source
 from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError, printable
@@ -70,12 +71,19 @@ class Tables:
         return self._connect()
 
     def open(
-        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str = ROWS
+        self,
+        source: Source,
+        columns: tuple[Column, ...],
+        *,
+        rows: bool,
+        empty: bool = False,
+        name: str = ROWS,
     ) -> Opened:
         """Make `source` visible under `name`; with `rows=False`, look at public metadata only.
 
         Args:
             columns: what will be read of it.
+            empty: with `rows`, register a table of the same types without rows, where the rows are in hand.
 
         Raises:
             SourceError: a file has no header, or another one than the first (DPR502, DPR506), or one
@@ -83,9 +91,9 @@ class Tables:
         """
         match source.kind:
             case "arrow" | "pandas" | "polars":
-                return self._open_in_memory(source, columns, rows=rows, name=name)
+                return self._open_in_memory(source, columns, rows=rows, empty=empty, name=name)
             case "duckdb_relation":
-                return self._open_relation(source, columns, rows=rows, name=name)
+                return self._open_relation(source, columns, rows=rows, empty=empty, name=name)
             case "csv":
                 return self._open_csv(source, columns, rows=rows, name=name)
             case "parquet":
@@ -115,15 +123,16 @@ class Tables:
         columns: tuple[Column, ...],
         *,
         rows: bool,
+        empty: bool,
         name: str,
     ) -> Opened:
         counted = in_memory.names(source)
         repeated = frozenset(name for name, count in counted.items() if count > 1)
         wanted = [c.name for c in columns if counted[c.name] == 1]
-        table = in_memory.plain_table(source, wanted, rows=rows)
+        table = in_memory.plain_table(source, wanted, rows=rows and not empty)
         if rows:
             if not wanted:  # count(*) alone reads no column, but needs the rows
-                table = _bare_rows(source)
+                table = _bare_rows(source, empty=empty)
             self.connection.register(name, table)
         stored = {n: (f"c{i}", of_arrow(table.schema.field(i).type)) for i, n in enumerate(wanted)}
         others = {n: ("", Physical.other) for n in counted if n not in stored}
@@ -135,6 +144,7 @@ class Tables:
         columns: tuple[Column, ...],
         *,
         rows: bool,
+        empty: bool,
         name: str,
     ) -> Opened:
         import duckdb
@@ -155,7 +165,8 @@ class Tables:
                 for n in wanted
             ]
             bare = duckdb.ConstantExpression(1)
-            reader = relation.select(*(parts or [bare])).to_arrow_reader(65_536)
+            chosen = patiently(lambda: relation.select(*(parts or [bare])))
+            reader = batches_of(patiently(lambda: chosen.limit(0)) if empty else chosen)
             plain = in_memory.plain_batches(reader, max(1, len(wanted)))
             self.connection.register(name, plain)
             for i, column in enumerate(wanted):
@@ -268,13 +279,13 @@ class Tables:
         return self.connection.execute(sql)
 
 
-def _bare_rows(source: Source) -> Any:
+def _bare_rows(source: Source, *, empty: bool) -> Any:
     import pyarrow as pa
 
     payload: Any = source.payload
     if hasattr(payload, "collect_schema") and hasattr(payload, "lazy"):
         payload = payload.lazy().collect()
-    length = payload.num_rows if source.kind == "arrow" else len(payload)
+    length = 0 if empty else payload.num_rows if source.kind == "arrow" else len(payload)
     return pa.table({"c0": pa.nulls(length, pa.bool_())})
 
 
@@ -304,7 +315,7 @@ def _check_instants(relation: Any, names: Sequence[str]) -> None:
     DuckDB counts them in microseconds while it scans, and one that does not fit would end the release after
     the charge; a table in hand is read by rules that take any value.
     """
-    if names and "ARROW_SCAN" in relation.explain():
+    if names and "ARROW_SCAN" in patiently(relation.explain):
         raise SourceError(
             f"the column {printable(names[0])} of a relation over Arrow holds instants with a time zone",
             why="DuckDB converts each of them while it reads, and fails at one that is far away",

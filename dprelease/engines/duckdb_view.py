@@ -56,9 +56,12 @@ _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 def open_rows(
-    tables: Tables, source: Source, query: BoundedQuery, *, rows: bool
+    tables: Tables, source: Source, query: BoundedQuery, *, empty: bool = False
 ) -> tuple[Opened, ViewStatement | None]:
-    """Make the rows of `query` readable; with `rows=False`, look at public data only.
+    """Make the rows of `query` readable.
+
+    Args:
+        empty: the same names and types, without a private row: for binding the statement.
 
     Raises:
         SourceError: a source does not open or lacks a column, several tables and no view or the
@@ -69,27 +72,27 @@ def open_rows(
     view = query.view
     require_one_table(source, view)
     if view is None:
-        return _open_one(tables, source, query, rows=rows), None
+        return _open_one(tables, source, query, empty=empty), None
     named: Any = source.payload
     if not view.proven:
-        return _open_wide(tables, named, view, rows=rows)
-    return _open_proven(tables, named, view, query, rows=rows)
+        return _open_wide(tables, named, view, empty=empty)
+    return _open_proven(tables, named, view, query, empty=empty)
 
 
-def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, rows: bool) -> Opened:
+def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, empty: bool) -> Opened:
     columns = used_columns(query)
-    if source.kind in ("parquet", "objects") and rows:
+    if source.kind in ("parquet", "objects"):
         fewer = kept_files(tables.connection, source, query)
         if fewer is not source:  # unless what they store depends on the files left out
             whole, part = (tables.open(s, columns, rows=False).stored for s in (source, fewer))
             source = (
                 fewer if all(part.get(c.name) == whole.get(c.name) for c in columns) else source
             )
-    if source.kind == "objects" and rows:
+    if source.kind == "objects" and not empty:
         from dprelease.engines.object_rows import with_groups_of_period
 
         source = with_groups_of_period(tables.connection, source, query)
-    return tables.open(source, columns, rows=rows)
+    return tables.open(source, columns, rows=True, empty=empty)
 
 
 def require_one_table(source: Source, view: View | None) -> None:
@@ -215,7 +218,7 @@ def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:
 
 
 def _open_proven(
-    tables: Tables, named: dict[str, Source], view: View, query: BoundedQuery, *, rows: bool
+    tables: Tables, named: dict[str, Source], view: View, query: BoundedQuery, *, empty: bool
 ) -> tuple[Opened, ViewStatement]:
     assert view.private is not None
     sources = {view.private[1]: named[view.private[0]]}
@@ -234,8 +237,10 @@ def _open_proven(
         check_names(alias, needed[alias], opened[alias])
         wanted = columns_of(s, view, alias, declared, query.user, read, columns)
         public = alias != view.private[1]
-        if s.kind in ("parquet", "objects") or (read_again(s) and (rows or public)):
-            opened[alias] = tables.open(s, wanted, rows=rows or public, name=f"view_table_{i}")
+        if s.kind in ("parquet", "objects") or read_again(s):
+            opened[alias] = tables.open(
+                s, wanted, rows=True, empty=empty and not public, name=f"view_table_{i}"
+            )
     parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
     for join in view.joins:
         sql = repeated_key(join, parts[join.alias]).sql(dialect="duckdb")
@@ -262,7 +267,7 @@ def check_names(alias: str, names: list[str], opened: Opened) -> None:
 
 
 def _open_wide(
-    tables: Tables, named: dict[str, Source], view: View, *, rows: bool
+    tables: Tables, named: dict[str, Source], view: View, *, empty: bool
 ) -> tuple[Opened, ViewStatement]:
     from dprelease.query.wide_view import names_in, wide_tree
 
@@ -277,7 +282,7 @@ def _open_wide(
                 code="DPR511",
             )
         raw = source
-        if source.kind == "arrow" and not rows:
+        if source.kind == "arrow" and empty:
             payload: Any = source.payload
             raw = Source("arrow", payload.slice(0, 0), source.name)
         every = every_column(raw)

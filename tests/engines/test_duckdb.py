@@ -25,7 +25,9 @@ from dprelease.engines import (
     bounded_sql,
     bounding_sql,
     code_sql,
+    csv_rows,
     duckdb_tables,
+    in_memory,
     label_sql,
     typed_sql,
 )
@@ -552,20 +554,66 @@ def test_choosing_rows_by_table_order_is_caught(
 HELD = pa.table({"x": [1.0], "user": ["u"], "region": ["a"]})
 
 
-def test_a_preflight_of_a_table_in_memory_makes_no_second_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "relation", "csv", "parquet", "table"])
+def test_the_very_statement_is_planned_before_the_charge(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection takes longer than all else of a small release; a file still needs one."""
-    file = tmp_path / "held.parquet"
-    pq.write_table(HELD, file)
+    """An old sqlglot wrote a lambda that DuckDB 2 refuses: every release of persons failed after its debit."""
+    source = _held(kind, tmp_path)
     engine = DuckDBEngine()
-    made: list[int] = []
-    connect = duckdb.connect
-    monkeypatch.setattr(engine_module, "_ACCEPTED", set())
-    monkeypatch.setattr(duckdb, "connect", lambda *a: (made.append(1), connect(*a))[1])
-    for source, expected in ((HELD, 1), (HELD, 1), (file, 2)):
-        engine.preflight(as_source(source), query())
-        assert len(made) == expected
+    engine.preflight(source, query())
+    planned = engine.statements[-1].removeprefix("EXPLAIN ")
+    engine.compute(source, query(), bytes(32))
+    assert engine.statements[-1] == planned
+    sql = exp.Expression.sql
+    unknown = "list_filter([1], y -> y > 0) AS arrow, "
+    monkeypatch.setattr(
+        exp.Expression,
+        "sql",
+        lambda *a, **k: sql(*a, **k).replace("SELECT ", f"SELECT {unknown}", 1),
+    )
+    with pytest.raises(SourceError) as caught:
+        engine.preflight(source, query())
+    assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
+    assert "does not take the statement" in caught.value.what
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "csv"])
+def test_planning_the_statement_reads_no_row(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bool] = []
+    table, pieces = in_memory.plain_table, csv_rows._Splitter.pieces
+    monkeypatch.setattr(
+        in_memory, "plain_table", lambda *a, rows=True: (read.append(rows), table(*a, rows=rows))[1]
+    )
+    monkeypatch.setattr(csv_rows._Splitter, "pieces", lambda *a: (read.append(True), pieces(*a))[1])
+    source, engine = _held(kind, tmp_path), DuckDBEngine()
+    engine.preflight(source, query())
+    assert True not in read
+    engine.compute(source, query(), b"")
+    assert True in read
+
+
+def _held(kind: str, folder: Path) -> Source:
+    if kind in ("arrow", "pandas"):
+        return as_source(HELD if kind == "arrow" else HELD.to_pandas())
+    if kind == "relation":
+        connection = duckdb.connect()
+        connection.register("held", HELD)
+        connection.execute("CREATE TABLE stored AS SELECT * FROM held")
+        return as_source(connection.table("stored"))
+    file = folder / f"held.{kind}"
+    if kind == "csv":
+        HELD.to_pandas().to_csv(file, index=False)
+    elif kind == "parquet":
+        pq.write_table(HELD, file)
+    else:
+        with duckdb.connect(str(file)) as connection:
+            connection.register("held", HELD)
+            connection.execute("CREATE TABLE stored AS SELECT * FROM held")
+        return duckdb_table(file, "stored")
+    return as_source(file)
 
 
 def test_settings_are_tried_before_the_charge_though_others_were_accepted(tmp_path: Path) -> None:
