@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.budget.connection import Place
+from dprelease.budget.read_only import is_read_only, must_be_writable, reading
 from dprelease.errors import DpreleaseError, InternalError, LedgerError, WithheldError
 
 __all__ = [
@@ -147,7 +148,7 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
     """Run one transaction on its own connection; any exception rolls it back.
 
     A writer takes the write lock at the start (BEGIN IMMEDIATE), so what it reads stays true
-    until its commit.
+    until its commit. A reader needs no right to write (`read_only`).
 
     Args:
         charged: whether the debit is already durable; decides which error a failure becomes.
@@ -161,6 +162,12 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
     committing = False
     failure: DpreleaseError | None = None
     try:
+        if not write and is_read_only(path):
+            with reading(path) as found:
+                yield found
+            return
+        if not charged:
+            must_be_writable(path)
         db = connect(path)
         db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         yield db

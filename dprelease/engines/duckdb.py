@@ -250,6 +250,8 @@ class DuckDBEngine:
         tables = Tables(lambda: connection, self.statements, exact=exact, missing=query.missing)
         opened, view = open_rows(tables, source, query, empty=empty)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
+        if empty:
+            stored |= opened.source
         check_columns(
             source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,14 @@ ROWS = "source_rows"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a connection can see: names, their storage, and the identifier of each."""
+    """What a connection can see: names, their storage, and the identifier of each.
+
+    `source` is how a table stores what is read of it as something else; the checks before the charge look at that.
+    """
 
     stored: dict[str, tuple[str, Physical]]
     repeated: frozenset[str]
+    source: dict[str, Physical] = field(default_factory=dict)
 
 
 class Tables:
@@ -154,7 +158,8 @@ class Tables:
         kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
         wanted = [c.name for c in columns if c.name in counted]
         _check_instants(relation, [n for n in wanted if kinds[n] == "TIMESTAMP WITH TIME ZONE"])
-        stored = {name: ("", of_duckdb(kind)) for name, kind in kinds.items()}
+        own = {name: of_duckdb(kind) for name, kind in kinds.items()}
+        stored = {name: ("", physical) for name, physical in own.items()}
         if rows:
             # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
             # SQL, not ColumnExpression: that takes a column called "*" for all of them
@@ -173,7 +178,7 @@ class Tables:
                 stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
         # SQL does not tell `Id` from `id`, and would read the first of them
         alike = Counter(name.lower() for name in counted.elements())
-        return Opened(stored, frozenset(name for name in counted if alike[name.lower()] > 1))
+        return Opened(stored, frozenset(name for name in counted if alike[name.lower()] > 1), own)
 
     def _open_csv(
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
@@ -264,7 +269,8 @@ class Tables:
             self.connection.register(name, plain)
             for i, column in enumerate(wanted):
                 stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
-        return Opened(stored, frozenset())
+        own = {name: kind.physical for name, kind in described.items()}
+        return Opened(stored, frozenset(), own)
 
     def _described(self, view: str) -> Opened:
         found = self._run(f"DESCRIBE {view}").fetchall()
