@@ -118,7 +118,7 @@ def _rows(
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
         tables = Tables(lambda: connection, engine.statements, exact=True, missing=query.missing)
-        opened, view = open_rows(tables, source, query, rows=True)
+        opened, view = open_rows(tables, source, query)
         yield connection, opened, view
 
 

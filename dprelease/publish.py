@@ -26,6 +26,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -42,6 +43,7 @@ from dprelease.strict_json import read_json
 
 __all__ = [
     "folder_for",
+    "must_be_writable",
     "period_order",
     "publish_files",
     "update_beside",
@@ -50,6 +52,7 @@ __all__ = [
 _LATEST = "latest"
 _ASIDE = ".publishing-"
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+_PROBE = 2**16
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -148,6 +151,29 @@ def publish_files(
             code="DPR714",
         ) from None
     return folder
+
+
+def must_be_writable(folder: Path) -> None:
+    """Refuse, before the charge, a folder that a file cannot be written into, or that cannot be made.
+
+    A small file is written to the nearest folder that exists, and removed: rights, mounts and full disks show.
+
+    Raises:
+        ConfigError: the system refuses it (DPR151).
+    """
+    there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".probe-", buffering=0) as file:
+            file.write(bytes(_PROBE))
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ConfigError(
+            "nothing can be written where this run has to write",
+            where=str(there),
+            why=error.strerror or "the system refused",
+            fix="make room or give this user write access, then run again",
+            code="DPR151",
+        ) from None
 
 
 def update_beside(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from dprelease import execute, registry
@@ -10,10 +11,13 @@ from dprelease.engines.engine import DEFAULT, Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, InternalError, SourceError
+from dprelease.pipeline.config import PublishConfig
+from dprelease.pipeline.files import software
+from dprelease.publish import must_be_writable
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["engine_for", "engine_named", "preflight", "require_validator"]
+__all__ = ["engine_for", "engine_named", "preflight", "require_places", "require_validator"]
 
 
 def engine_named(
@@ -74,6 +78,24 @@ def _say_timeout(plan: ReleasePlan, engine: Engine) -> None:
             " release will say so",
             code="DPR128",
         )
+
+
+def require_places(publish: PublishConfig, name: str, second: Path | None) -> None:
+    """Write where the run has to write after the charge, and load what checks and writes it.
+
+    Args:
+        second: the ledger's head in its second place, if there is one.
+
+    Raises:
+        ConfigError: nothing can be written there (DPR151), or the validator cannot be imported (DPR173).
+    """
+    require_validator()
+    must_be_writable(publish.to / name)
+    if second is not None:
+        must_be_writable(second.parent)
+    for kind in publish.formats:
+        registry.load("formats", kind)
+    software()
 
 
 def require_validator() -> None:

@@ -148,7 +148,7 @@ def run(
     source = None if ready else open_source(config.source)
     if source is not None:
         flow.preflight(source)
-        preflight.require_validator()
+        preflight.require_places(config.publish, config.name, config.budget.anchor)
     receipt = _charge(flow, request, config, None if ahead is None else instant_text(ahead))
     if source is not None:
         if receipt.early is not None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,9 +16,9 @@ from dprelease import execute
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.errors import LedgerError, WithheldError
+from dprelease.errors import ConfigError, LedgerError, WithheldError
 from dprelease.pipeline import files as writing
-from dprelease.pipeline import flow, stages
+from dprelease.pipeline import flow, preflight, stages
 from dprelease.release_plan.identity import former_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.verdict import RuleResult, Verdict
@@ -147,6 +151,29 @@ def test_a_crash_before_the_charge_costs_nothing(project, monkeypatch):
             dp.run(pipeline, period=PERIOD)
     assert not ledger.has(KEY)
     assert ledger.budget("clinic").spent == 0
+
+
+@pytest.mark.parametrize(("code", "why"), [(errno.EROFS, "Read-only"), (errno.ENOSPC, "No space")])
+def test_a_public_folder_that_cannot_be_written_is_refused_before_the_charge(
+    project, monkeypatch, code, why
+):
+    folder, pipeline, ledger = project
+    make = tempfile.NamedTemporaryFile
+
+    def refused(*_, **named):
+        if Path(named["dir"]) == folder.resolve():  # the nearest folder that exists
+            raise OSError(code, os.strerror(code))
+        return make(**named)
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refused)
+    with pytest.raises(ConfigError, match=why) as caught:
+        dp.run(pipeline, period=PERIOD)
+    assert (caught.value.code, caught.value.spent) == ("DPR151", "nothing")
+    assert not ledger.has(KEY)
+    monkeypatch.undo()
+    before = tree(folder)
+    preflight.must_be_writable(folder / "public" / "clinic_weekly")
+    assert tree(folder) == before  # nothing is left or made
 
 
 def test_a_failed_check_withholds_for_good_and_is_never_redrawn(project, monkeypatch):
