@@ -36,13 +36,21 @@ def cleaned(column: Column, value: object) -> object:
 
 
 def nearest_step(code: Fixed, x: float) -> int:
-    """Return the nearest allowed step to `x`, the lower of two at the same distance."""
+    """Return the nearest allowed step to `x`, the lower of two at the same distance.
+
+    Between two steps `x` goes up from the double nearest to the half-way point on.
+    """
     doubles = rounding(code)
-    steps = min(max(x, doubles.low), doubles.high) * doubles.den / doubles.num + 0.5
-    if math.isinf(steps):
-        step = code.grid.lower if steps < 0 else code.grid.upper
+    x = min(max(x, doubles.low), doubles.high)
+    scaled = x * doubles.den / doubles.num + 0.75
+    if code.step == 1:
+        step = math.floor(x) + (x - math.floor(x) >= 0.5)
+    elif math.isinf(scaled):
+        step = code.grid.lower if scaled < 0 else code.grid.upper
     else:
-        step = math.floor(steps)
+        step = math.floor(scaled)
+        step -= x < (step - 0.5) * doubles.num / doubles.den
+    step = min(max(step, code.grid.lower), code.grid.upper)
     ends = [min(max(step, low), high) for low, high in code.grid.runs]
     return min(ends, key=lambda end: (abs(end - step), end))
 

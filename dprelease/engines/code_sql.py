@@ -2,9 +2,14 @@
 
 A code is made in two steps, so that each is one expression over a named column:
 
-    s = floor(clip(x) * den / num + 1/2)      doubles, clipped before and after, then BIGINT
+    c = floor(clip(x) * den / num + 3/4)      doubles, clipped before and after, then BIGINT
+    s = c, or c - 1 where x < (c - 1/2) * num / den; on steps of one by what is behind the point
     s = clip(x)                               the same of whole numbers on steps of one
     v = nearest point of the grid to s, ties to the lower, minus the grid's lower end
+
+c is s or the step above. The half-way point below it is one division of two whole numbers, hence the
+double nearest to it: x goes up from that double on, in every engine alike, and a number that was
+written as a decimal half-way goes up (`docs/theory/domains-and-grids.md#rows-are-clamped`).
 
 Nothing here can raise: s lies within the grid's hull, |s| <= 2**53, before the only cast, and
 `request.check_query` bounds every sum. Nulls are tested first everywhere: LEAST and GREATEST skip
@@ -36,14 +41,10 @@ __all__ = [
     "is_null",
     "named_table",
     "not_null",
-    "stepped_by_one",
     "steps",
     "summand",
     "whole_steps",
 ]
-
-_EXACT_HALF = 2**50
-"""Below it e + 1/2 is a double for every whole e, so that its floor is e."""
 
 Bind = Callable[[object, str], exp.Expression]
 """Binds a value as a parameter of the given SQL type."""
@@ -85,29 +86,39 @@ def not_null(this: exp.Expression) -> exp.Expression:
 def steps(code: Fixed, make: Callable[[], exp.Expression], bind: Bind) -> exp.Expression:
     """Return s as BIGINT, null for null; `make` gives x as DOUBLE, NaN already null."""
     doubles = rounding(code)
+
+    # what stands twice is bound once and lies in no CASE: there DuckDB would compute it twice
     inside = _clip(make(), bind(doubles.low, "DOUBLE"), bind(doubles.high, "DOUBLE"))
-    low, high = float(code.grid.lower), float(code.grid.upper)
-    divided = inside
-    if code.step != 1:  # times 1 over 1 is the same double
-        scaled = exp.Mul(this=inside, expression=bind(doubles.den, "DOUBLE"))
-        divided = exp.Div(this=scaled, expression=bind(doubles.num, "DOUBLE"))
-    # floor(x + 1/2), not ROUND: its ties would not follow the reference
-    floor = exp.Floor(this=exp.Add(this=divided, expression=bind(0.5, "DOUBLE")))
-    if stepped_by_one(code):
-        # e + 1/2 is exact at both ends e, so floor(x + 1/2) stays between them by itself
-        return case((is_null(make()), exp.Null()), default=try_cast(floor, "BIGINT"))
-    # again: the rounding of doubles may step over an end
-    whole = _clip(floor, bind(low, "DOUBLE"), bind(high, "DOUBLE"))
-    return case((is_null(make()), exp.Null()), default=try_cast(whole, "BIGINT"))
+    known = case((is_null(make()), exp.Null()), default=try_cast(number(0), "DOUBLE"))
+    half = bind(0.5, "DOUBLE")
+    if code.step == 1:  # what is behind the point is a double, of any double
+        floor = exp.Floor(this=inside)
+        part = exp.Sub(this=inside.copy(), expression=floor)
+        up = exp.GTE(this=part, expression=half)
+        whole = exp.Add(this=floor.copy(), expression=try_cast(up, "DOUBLE"))
+    else:
+        scaled = _times(inside, (doubles.den, doubles.num), bind)
+        c = exp.Floor(this=exp.Add(this=scaled, expression=bind(0.75, "DOUBLE")))
+        below = exp.Paren(this=exp.Sub(this=c, expression=half))
+        middle = _times(below, (doubles.num, doubles.den), bind)
+        down = exp.LT(this=inside.copy(), expression=middle)
+        whole = exp.Sub(this=c.copy(), expression=try_cast(down, "DOUBLE"))
+        # again: the rounding of doubles may step over an end
+        low, high = float(code.grid.lower), float(code.grid.upper)
+        whole = _clip(whole, bind(low, "DOUBLE"), bind(high, "DOUBLE"))
+    return try_cast(exp.Add(this=whole, expression=known), "BIGINT")
 
 
-def stepped_by_one(code: Fixed) -> bool:
-    """Return whether a whole number within the grid's hull is its own s."""
-    return code.step == 1 and max(abs(code.grid.lower), abs(code.grid.upper)) < _EXACT_HALF
+def _times(value: exp.Expression, ratio: tuple[float, float], bind: Bind) -> exp.Expression:
+    """Return a double times one whole number, over another; what is 1 is left out."""
+    times, over = ratio
+    if times != 1:
+        value = exp.Mul(this=value, expression=bind(times, "DOUBLE"))
+    return value if over == 1 else exp.Div(this=value, expression=bind(over, "DOUBLE"))
 
 
 def whole_steps(code: Fixed, make: Callable[[], exp.Expression]) -> exp.Expression:
-    """Return s as BIGINT of a column that stores whole numbers; `stepped_by_one` holds.
+    """Return s as BIGINT of a column that stores whole numbers, on steps of one.
 
     The same integers as `steps`, in two thirds of the time: doubles and LEAST of GREATEST cost more
     than all the sums. What most rows are stands first: a branch that takes a whole batch is free.

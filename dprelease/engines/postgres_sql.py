@@ -192,7 +192,9 @@ class _Translator:
         return exp.EQ(this=tree, expression=_nan())
 
     def _is_boolean(self, node: exp.Expression) -> bool:
-        return isinstance(node, exp.Column) and node.name in self.booleans
+        return isinstance(node, exp.Predicate) or (
+            isinstance(node, exp.Column) and node.name in self.booleans
+        )
 
     def _is_double(self, node: exp.Expression | None) -> bool:
         """Return whether a value is a double; literals alone say nothing."""
@@ -221,6 +223,10 @@ class _Translator:
         match node:
             case exp.Paren() | exp.Neg() | exp.Abs():
                 return self._most(node.this)
+            case exp.Floor():
+                return self._most(node.this) + 1
+            case exp.Add() | exp.Sub():
+                return self._most(node.this) + self._most(node.expression)
             case exp.Cast() if not self._is_double(node.this):
                 return 2.0**63  # of a whole number
             case exp.Least() if isinstance(node.this, exp.Greatest):

@@ -33,7 +33,6 @@ from dprelease.engines.code_sql import (
     is_null,
     named_table,
     not_null,
-    stepped_by_one,
     steps,
     whole_steps,
 )
@@ -261,7 +260,7 @@ class RowStages:
         if made is not None:
             return column(made, "t")
         whole = self.whole.get(code.column)
-        if whole is not None and stepped_by_one(code):
+        if whole is not None and code.step == 1:
             return whole_steps(code, partial(column, whole, "t"))
         return steps(code, partial(self._double, code.column), self._bind)
 

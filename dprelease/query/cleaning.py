@@ -21,8 +21,8 @@ left out of statistics of its column, of groups by it, and a condition on it may
 them. A unit's id and the period are not cleaned: who a row is of, and when, is the source's word. Nor
 are cells that a view's own SELECT reads: a view is a source, its columns are cleaned.
 
-Cleaning is a map of one row by public constants, so it moves no sensitivity. A number is a double:
-1.005 in steps of 0.01 is the double just below, and goes down. Without a finite
+Cleaning is a map of one row by public constants, so it moves no sensitivity. A number is a double,
+and goes up from the double nearest to the half-way point on: 1.005 in steps of 0.01 goes up. Without a finite
 range, or with steps beyond 2**53 from zero, where doubles skip some, there is no grid: the value
 is clamped and moved as a double.
 """
