@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from sqlglot import exp
 
 from dprelease.engines.bounded_sql import build_counting, build_seen
 from dprelease.engines.bounding_sql import INTERVAL
+from dprelease.engines.clean_sql import spelt
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.duckdb import LOCK, DuckDBEngine
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
@@ -40,6 +42,7 @@ from dprelease.numeric import counted
 from dprelease.query.bounded import BoundedQuery
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import texts_of
 
 __all__ = ["MARK", "Finding", "inspect_rows"]
 
@@ -175,8 +178,8 @@ def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, exp.Expre
             )
             yield name, f"between {low:g} and {high:g}, moved to the nearer end", between
     if declared.kind is Kind.category and declared.values:
-        known = [exp.Literal.string(v) for v in declared.values]
-        inside = exp.In(this=column(value), expressions=known)
+        known = [exp.Literal.string(v) for v in texts_of(declared.values)]
+        inside = exp.In(this=spelt(declared, partial(column, value)), expressions=known)
         unknown = exp.And(this=not_null(column(value)), expression=exp.Not(this=inside))
         goes = "dropped" if declared.other is None else f"counted as {declared.other}"
         yield name, f"undeclared value, {goes}", unknown

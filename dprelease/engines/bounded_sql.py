@@ -220,7 +220,8 @@ class _Builder(LabelStages):
             conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
         if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
-            one, other = (self._value(name) for name in ends)
+            declared = {c.name: c for c in (*query.columns, *query.groups.columns)}
+            one, other = (self._met(declared[name]) for name in ends)
             conditions.append(exp.NEQ(this=one, expression=other))
         if conditions:
             self._stage("filtered", self._select(self._every()).where(*conditions, copy=False))
@@ -255,7 +256,7 @@ class _Builder(LabelStages):
             if isinstance(code, Fixed):
                 value = self._steps(code)
             elif isinstance(code, Label):
-                value = column("code", f"d{j}")
+                continue
             else:
                 condition = self._expression(code.expression, f"q{j}_")
                 negated = exp.Not(this=exp.Paren(this=condition.copy()))
@@ -268,7 +269,8 @@ class _Builder(LabelStages):
             select = self._join_keys(select, width)
         for j, code in enumerate(query.codes):
             if isinstance(code, Label):
-                select = self._join_values(select, j, code)
+                select, value = self._join_values(select, j, code)
+                select = select.select(aliased(value, f"s{j}"), copy=False)
         self._stage("stepped", select)
 
     def _unit_text(self) -> exp.Expression:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
 
 from dprelease.engines.request import rounding
 from dprelease.query.bounded import Fixed
 from dprelease.query.cleaning import is_cleaned, snapping
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import compared_by_value
 
-__all__ = ["cleaned", "nearest_step"]
+__all__ = ["cleaned", "key_of", "nearest_step"]
+
+_WRITTEN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)|-?\d(\.\d+)?e-\d{2,3}", re.ASCII)
+"""A number, and how Python writes a small one."""
 
 
 def cleaned(column: Column, value: object) -> object:
@@ -17,7 +26,7 @@ def cleaned(column: Column, value: object) -> object:
     if not is_cleaned(column):
         return value
     if column.kind is Kind.category:
-        return _key(column, value)
+        return key_of(column, value)
     default = column.null_default
     if value is None and default is None:
         return None
@@ -55,11 +64,37 @@ def nearest_step(code: Fixed, x: float) -> int:
     return min(ends, key=lambda end: (abs(end - step), end))
 
 
-def _key(column: Column, value: object) -> str | None:
+def key_of(column: Column, value: object) -> str | None:
+    """Return the key of a category that a cell's canonical text belongs to, None for none."""
     if value is None:
         return column.null_label
     text = str(value)
-    return text if text in column.values or not column.values else column.other
+    if not column.values:
+        return text
+    by_value = compared_by_value(column.values)
+    return _meanings(column.values).get(_meaning(text, by_value), column.other)
+
+
+@lru_cache(maxsize=64)
+def _meanings(values: tuple[str, ...]) -> dict[object, str]:
+    by_value = compared_by_value(values)
+    found: dict[object, str] = {_meaning(value, by_value): value for value in values}
+    numbers = [(m, value) for m, value in found.items() if isinstance(m, Fraction)]
+    for number, value in numbers:
+        with np.errstate(over="ignore"):
+            single = float(np.float32(float(number))) if abs(number) < 2**64 else math.inf
+        if number.denominator > 1 and math.isfinite(single):
+            found.setdefault(Fraction(repr(single)), value)
+    return found
+
+
+def _meaning(text: str, by_value: bool) -> object:
+    text = text.strip(" ")
+    if by_value and _WRITTEN.fullmatch(text):
+        return Fraction(text.removesuffix("."))
+    if by_value and text.lower() in ("true", "false"):
+        return text.lower()
+    return text.removesuffix(" 00:00:00") if re.match(r"\d+-\d\d-\d\d", text) else text
 
 
 def _moved(column: Column, x: float) -> float:

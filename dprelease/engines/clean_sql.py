@@ -5,6 +5,8 @@ A number on a grid passes two stages, so that each is one expression over a name
     s = its steps (`code_sql.steps`)
     z = (nearest allowed step) * num / den      a double, one rounding where the product is below 2**53
 
+A category's cell meets a declared value by the text that `spelt` makes of it (`schema.labels`).
+
 `clean_rows` does the same operations in plain Python. Null is tested first: LEAST and GREATEST skip it.
 """
 
@@ -19,8 +21,9 @@ from dprelease.engines.request import rounding
 from dprelease.engines.typed_sql import Make, case, number, try_cast
 from dprelease.query.bounded import Fixed
 from dprelease.schema.column import Column
+from dprelease.schema.labels import TRUTHS, compared_by_value
 
-__all__ = ["boolean_cleaned", "label_cleaned", "number_cleaned", "snapped_cleaned"]
+__all__ = ["boolean_cleaned", "label_cleaned", "number_cleaned", "snapped_cleaned", "spelt"]
 
 
 def snapped_cleaned(code: Fixed, name: str, bind: Bind) -> exp.Expression:
@@ -82,5 +85,54 @@ def label_cleaned(declared: Column, make: Make, known: Make, bind: Bind) -> exp.
     return case(
         (is_null(make()), key(declared.null_label)),
         (is_null(known()), key(declared.other)),
-        default=make(),
+        default=known(),
     )
+
+
+def spelt(declared: Column, make: Make) -> exp.Expression:
+    """Return the text by which a cell meets the column's declared values; `make` gives its text.
+
+    The patterns have no escapes and no group that repeats: they mean the same in every engine.
+    """
+    if not declared.values:
+        return make()
+
+    def text() -> exp.Expression:
+        return exp.Trim(this=make())
+
+    def like(pattern: str) -> exp.Expression:
+        return exp.RegexpLike(this=text(), expression=exp.Literal.string(pattern))
+
+    if not compared_by_value(declared.values):
+        return text()
+    word = exp.Lower(this=text())
+    truth = exp.In(this=word, expressions=[exp.Literal.string(t) for t in TRUTHS])
+    written = exp.And(
+        this=exp.Not(this=like("[^-+.0-9]")),
+        expression=like("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"),
+    )
+    return case(
+        (written, _number_spelt(text, like("[.]"))), (truth, word.copy()), default=text()
+    )
+
+
+def _number_spelt(text: Make, has_point: exp.Expression) -> exp.Expression:
+    """Return a written number without a plus and without zeros that say nothing."""
+
+    def trimmed(this: exp.Expression, letters: str, position: str) -> exp.Expression:
+        return exp.Trim(this=this, expression=exp.Literal.string(letters), position=position)
+
+    def literal(letters: str) -> exp.Expression:
+        return exp.Literal.string(letters)
+
+    def begins(this: exp.Expression, letter: str) -> exp.Expression:
+        return exp.EQ(this=exp.Left(this=this, expression=number(1)), expression=literal(letter))
+
+    digits = trimmed(text(), "+-0", "LEADING")
+    short = trimmed(trimmed(digits.copy(), "0", "TRAILING"), ".", "TRAILING")
+    digits = case((has_point, short), default=digits)
+    zero = exp.EQ(this=digits.copy(), expression=literal(""))
+    sign = case((begins(text(), "-"), literal("-")), default=literal(""))
+    first = case((begins(digits.copy(), "."), literal("0")), default=literal(""))
+    number_text = exp.Concat(expressions=[sign, first, digits.copy()])
+    return case((zero, literal("0")), default=number_text)

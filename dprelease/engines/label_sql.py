@@ -1,10 +1,13 @@
 """Joins of rows with public tables: key labels, whole keys, and the values behind label codes.
 
 A joined table holds each text once, so a row meets at most one of its rows: a join neither drops nor
-repeats rows by what another row holds. Texts are compared as stored (`identity`).
+repeats rows by what another row holds. Texts are
+compared as `schema.labels` says.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,9 +15,10 @@ from sqlglot import exp
 from dprelease.engines.code_sql import aliased, column, is_null, named_table
 from dprelease.engines.request import declared_labels
 from dprelease.engines.row_sql import RowStages
-from dprelease.engines.typed_sql import case, number, try_cast
+from dprelease.engines.typed_sql import Make, case, number, try_cast
 from dprelease.query.bounded import Label
 from dprelease.schema.column import Kind
+from dprelease.schema.labels import texts_of
 
 __all__ = ["LabelStages"]
 
@@ -31,26 +35,28 @@ class LabelStages(RowStages):
         """Join key column `i` with its public labels and select the label's number as `g{i}`."""
         declared = self.query.groups.columns[i]
         numbers = self._label_numbers(i)
-        own = declared_labels(self.query, i)
+        own = {v: v for v in declared_labels(self.query, i)}
         name, alias = f"labels_{i}", f"l{i}"
-        values = pa.array(own, pa.string())
-        labels = pa.array([numbers.get(v) for v in own], pa.int32())
-        self.tables[name] = pa.table({"value": values, "label": labels})
-        text = self._value(declared.name)
+        text = partial(self._value, declared.name)
         if declared.kind is Kind.boolean:
-            text = try_cast(text, "VARCHAR")
+            text = partial(_as_text, text)
+        elif declared.values:
+            own = texts_of(declared.values)
+        values = pa.array(own, pa.string())
+        labels = pa.array([numbers.get(v) for v in own.values()], pa.int32())
+        self.tables[name] = pa.table({"value": values, "label": labels})
 
+        keyed = declared if declared.kind is not Kind.boolean else None
+        select, found = self._meeting(select, name, alias, keyed, text)
         null, other = numbers.get(declared.null_key), numbers.get(declared.other)
-        label = column("label", alias)  # null where no text is met
+        label = found("label")  # null where no text is met
         if null is not None or other is not None:
             # an undeclared text that happens to spell `other` or the null label is not that key
             label = case(
                 (is_null(self._value(declared.name)), _label(null)),
-                (is_null(column("value", alias)), _label(other)),
+                (is_null(found("value")), _label(other)),
                 default=label,
             )
-        same = exp.EQ(this=column("value", alias), expression=text)
-        select = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
         return select.select(aliased(label, f"g{i}"), copy=False)
 
     def _label_numbers(self, place: int) -> dict[str | None, int]:
@@ -69,15 +75,28 @@ class LabelStages(RowStages):
         self.tables["group_keys"] = pa.table(table)
         return select.join(named_table("group_keys", "k"), on=on, copy=False)
 
-    def _join_values(self, select: exp.Select, j: int, code: Label) -> exp.Select:
-        """Join the rows with the public values behind code `j`, each value once."""
+    def _join_values(
+        self, select: exp.Select, j: int, code: Label
+    ) -> tuple[exp.Select, exp.Expression]:
+        """Join the rows with the public values behind code `j`; return them and the code."""
+        every = (*self.query.columns, *self.query.groups.columns)
+        declared = next((c for c in every if c.name == code.column), None)
+        texts = {v: v for v in code.values}
+        if declared is not None and declared.values and code.column not in self.clean:
+            texts = {t: v for t, v in texts_of(declared.values).items() if v in texts}
+        else:
+            declared = None
+        places = {v: place for place, v in enumerate(code.values)}
+        numbers = pa.array([places[v] for v in texts.values()], pa.int64())
         name, alias = f"values_{j}", f"d{j}"
-        values = pa.array(code.values, pa.string())
-        self.tables[name] = pa.table(
-            {"value": values, "code": pa.array(range(len(values)), pa.int64())}
-        )
-        same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
-        return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
+        self.tables[name] = pa.table({"value": pa.array(texts, pa.string()), "code": numbers})
+        text = partial(self._clean, code.column)
+        select, found = self._meeting(select, name, alias, declared, text)
+        return select, found("code")
+
+
+def _as_text(cell: Make) -> exp.Expression:
+    return try_cast(cell(), "VARCHAR")
 
 
 def _label(found: int | None) -> exp.Expression:

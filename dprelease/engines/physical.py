@@ -1,8 +1,8 @@
 """How a column is stored, and whether that can hold what the schema declares.
 
 Only public metadata is used: names and types. Values that do not convert become null later, row
-by row; a type that can never convert (a list where a number is declared, a whole number where all
-declared labels are words) is refused here, before anything is charged.
+by row; a type that can never convert (a list where a number is declared, a whole number where a
+declared label is the word north or the code 01) is refused here, before anything is charged.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, time
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import spelt
 from dprelease.schema.naming import nearest
 
 if TYPE_CHECKING:
@@ -100,27 +102,43 @@ _FITS: dict[Kind, frozenset[Physical]] = {
 _DAY = r"\d{4,}-\d\d-\d\d( \(BC\))?"
 _MOMENT = _DAY + r" \d\d:\d\d:\d\d(\.\d+)?"
 _WRITTEN = {
-    Physical.whole: r"0|-?[1-9]\d{0,18}",
-    Physical.unsigned: r"0|[1-9]\d{0,19}",
-    Physical.exact: r"-?\d+(\.\d+)?",
-    Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)",
-    Physical.boolean: r"true|false",
-    Physical.date: rf"-?infinity|{_DAY}",
+    Physical.whole: r"(0|-?[1-9]\d{0,18})(\.0+)?",
+    Physical.unsigned: r"(0|[1-9]\d{0,19})(\.0+)?",
+    Physical.exact: r"-?(0|[1-9]\d*)(\.\d+)?",
+    Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?)",
+    Physical.boolean: r"(?i:true|false)",
+    Physical.date: rf"-?infinity|{_DAY}( 00:00:00)?",
     **dict.fromkeys(
-        (Physical.timestamp, Physical.seconds, Physical.nanoseconds), rf"-?infinity|{_MOMENT}"
+        (Physical.timestamp, Physical.seconds, Physical.nanoseconds),
+        rf"-?infinity|{_DAY}|{_MOMENT}",
     ),
     **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"-?infinity|{_MOMENT}\+00"),
 }
-"""Patterns of the text of a stored value; of what is not here, any text may be one."""
+"""Patterns of a declared value that a stored one may be; of what is not here, any text may be one."""
+
+_VALUES = (Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean)
+"""Numbers and truth values, which no two texts can tell apart."""
 
 
 def writes(stored: Physical, label: str) -> bool:
-    """Return whether some value stored as `stored` may have the text `label`.
+    """Return whether some value stored as `stored` may be meant by the declared value `label`.
 
-    >>> writes(Physical.whole, "7"), writes(Physical.whole, "north")
-    (True, False)
+    >>> [writes(Physical.whole, label) for label in ("7", "7.0", "north", "07")]
+    [True, True, False, False]
     """
-    return stored not in _WRITTEN or re.fullmatch(_WRITTEN[stored], label, re.ASCII) is not None
+    if stored not in _WRITTEN:
+        return True
+    if re.fullmatch(_WRITTEN[stored], label, re.ASCII) is None:
+        return False
+    return stored is not Physical.float or "e" in label or _is_double(label)
+
+
+def _is_double(label: str) -> bool:
+    """Return whether a double is this number alone; from 2**53 on it is several whole ones."""
+    value = float(label)
+    if not label.strip("-").startswith("inf") and value.is_integer() and abs(value) >= 2**53:
+        return False
+    return Decimal(repr(value)) == Decimal(label)
 
 
 def fits(kind: Kind, stored: Physical) -> bool:
@@ -233,14 +251,28 @@ def check_columns(
                 fix="declare another kind, or convert the column in the source",
                 code="DPR504",
             )
-        if column.values and not any(writes(stored[name], label) for label in column.values):
-            raise SourceError(
-                f"column {name!r} is stored as {stored[name]}, and none of its declared values can be one",
-                where=where,
-                why="no row could ever have a declared value, and the release would still be charged",
-                fix="declare the values as they are stored, or convert the column in the source",
-                code="DPR504",
-            )
+        _check_values(where, column, stored[name])
+
+
+def _check_values(where: str, column: Column, stored: Physical) -> None:
+    """Refuse a declared value that no stored one can be, each by itself."""
+    never = next((label for label in column.values if not writes(stored, label)), None)
+    if never is not None:
+        raise SourceError(
+            f"column {column.name!r} is stored as {stored}, and its declared value {never!r} can never be one",
+            where=where,
+            why="no row could ever have it, and the release would still be charged",
+            fix="declare the values as they are stored, or convert the column to text in the source",
+            code="DPR504",
+        )
+    if stored in _VALUES and len(set(map(spelt, column.values))) < len(column.values):
+        raise SourceError(
+            f"column {column.name!r} is stored as {stored}, and two of its declared values are the same",
+            where=where,
+            why="a row that has one has the other, too: such as 1.1 and 1.10",
+            fix="declare each value once, or convert the column to text in the source",
+            code="DPR504",
+        )
 
 
 def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]) -> None:

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.engines.clean_rows import nearest_step
+from dprelease.engines.clean_rows import key_of, nearest_step
 from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
     check_query,
@@ -30,6 +30,7 @@ from dprelease.errors import InternalError
 from dprelease.query.answer import TALLY_COLUMNS, Answer
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Near, Primitive
 from dprelease.query.expression import evaluate
+from dprelease.schema.column import Kind
 from dprelease.secret import Secret
 
 __all__ = ["Coded", "ReferenceEngine", "coded_rows"]
@@ -146,6 +147,8 @@ def _label(value: object, query: BoundedQuery, place: int) -> str | None:
     column = query.groups.columns[place]
     if value is None:
         return column.null_key
+    if column.values and column.kind is not Kind.boolean:
+        return key_of(column, value)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if text in declared_labels(query, place) else column.other
 

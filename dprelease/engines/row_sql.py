@@ -26,6 +26,7 @@ from dprelease.engines.clean_sql import (
     label_cleaned,
     number_cleaned,
     snapped_cleaned,
+    spelt,
 )
 from dprelease.engines.code_sql import (
     aliased,
@@ -39,12 +40,13 @@ from dprelease.engines.code_sql import (
 from dprelease.engines.interval_sql import first_day, stretches_of
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import used_columns
-from dprelease.engines.typed_sql import canonical, data_type, number, try_cast, typed
+from dprelease.engines.typed_sql import Make, canonical, case, data_type, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import texts_of
 
 __all__ = ["UNIT", "RowStages"]
 
@@ -114,6 +116,32 @@ class RowStages:
     def _clean(self, name: str) -> exp.Expression:
         """Return a column's cleaned value, for which a stage has been made if it has any."""
         return column(self.clean.get(name, self.place[name]), "t")
+
+    def _meeting(
+        self, select: exp.Select, name: str, alias: str, declared: Column | None, cell: Make
+    ) -> tuple[exp.Select, Callable[[str], exp.Expression]]:
+        """Join the public table `name` with the cells whose text is its `value`, as `schema.labels` says.
+
+        By the text as it stands, then what met none by its spelling: patterns take longer than joins.
+
+        Returns:
+            The joined rows, and what makes a column of the table, null where a cell met no row.
+        """
+        same = exp.EQ(this=column("value", alias), expression=cell())
+        select = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
+        if declared is None or not declared.values:
+            return select, lambda place: column(place, alias)
+        other = f"{alias}_spelt"
+        unmet = case((is_null(column("value", alias)), spelt(declared, cell)))
+        same = exp.EQ(this=column("value", other), expression=unmet)
+        select = select.join(named_table(name, other), on=same, join_type="left", copy=False)
+        return select, lambda place: exp.Coalesce(
+            this=column(place, alias), expressions=[column(place, other)]
+        )
+
+    def _met(self, declared: Column) -> exp.Expression:
+        """Return one text of all cells that meet the same declared value."""
+        return spelt(declared, partial(self._value, declared.name))
 
     def _expression(self, expression: Expression, prefix: str) -> exp.Expression:
         tree, parameters = to_sql(expression, self._clean, prefix=prefix)
@@ -222,11 +250,11 @@ class RowStages:
         if not declared.values:
             return select, make
         name = alias = f"known_{self.place[declared.name]}"
-        values = pa.array(dict.fromkeys(declared.values), pa.string())
-        self.tables[name] = pa.table({"value": values})
-        same = exp.EQ(this=column("value", alias), expression=make())
-        joined = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
-        return joined, partial(column, "value", alias)
+        texts = texts_of(declared.values)
+        columns = {"value": texts.keys(), "label": texts.values()}
+        self.tables[name] = pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()})
+        select, found = self._meeting(select, name, alias, declared, make)
+        return select, partial(found, "label")
 
     def _interval(self) -> exp.Expression:
         """Return the first day of the row's interval; see `interval_sql`."""

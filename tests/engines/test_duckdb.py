@@ -513,7 +513,7 @@ MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
         bounding_sql.Bounding, "_drops_groups", property(lambda _: False), SPLIT,
     ),
     "an undeclared key is the null key": (
-        label_sql, "declared_labels", lambda *_: ("a", "b", "none"), query(),
+        label_sql, "texts_of", lambda _: {v: v for v in ("a", "b", "none")}, query(),
     ),
 }  # fmt: skip
 

@@ -86,7 +86,21 @@ def test_the_text_of_any_stored_value_is_taken_for_one(kind: str) -> None:
     ("stored", "labels", "fit"),
     [
         (Physical.whole, ("1", "2"), True),
-        (Physical.whole, ("north", "2"), True),  # a row may be 2
+        (Physical.whole, ("north", "2"), False),  # each by itself: no row is ever north
+        (Physical.whole, ("01", "10"), False),  # a code: 1 is another text
+        (Physical.whole, ("1.0", "2"), True),
+        (Physical.whole, ("1.5", "2"), False),
+        (Physical.whole, ("1", "1.0"), False),  # one number twice
+        (Physical.exact, ("1.1", "1.10"), False),
+        (Physical.exact, ("01.5",), False),
+        (Physical.float, ("9007199254740991", "inf"), True),
+        (Physical.float, ("9007199254740993",), False),  # a double is several such numbers
+        (Physical.float, ("0.12345678901234567890",), False),
+        (Physical.float, ("0.00001", "5.50"), True),
+        (Physical.boolean, ("True", "FALSE"), True),
+        (Physical.boolean, ("True", "true"), False),
+        (Physical.boolean, ("True", "1"), False),
+        (Physical.text, ("01", "1", "True", "true"), True),
         (Physical.whole, ("north", "south"), False),
         (Physical.whole, ("01", "1.0", "+1", " 1"), False),
         (Physical.unsigned, ("-1",), False),
@@ -98,7 +112,9 @@ def test_the_text_of_any_stored_value_is_taken_for_one(kind: str) -> None:
         (Physical.boolean, ("true",), True),
         (Physical.date, ("2020-01-01",), True),
         (Physical.date, ("January",), False),
-        (Physical.timestamp, ("2020-01-01",), False),
+        (Physical.timestamp, ("2020-01-01",), True),  # its midnight
+        (Physical.date, ("2020-01-01 00:00:00",), True),
+        (Physical.date, ("2020-01-01 10:00:00",), False),
         (Physical.timestamp, ("2020-01-01 00:00:00",), True),
         (Physical.instant, ("2020-01-01 00:00:00",), False),
         (Physical.text, ("anything",), True),
