@@ -170,29 +170,30 @@ def pandas_array(series: Any) -> Any:
     """Return a pandas series as plain Arrow, by its dtype alone; objects and exotic ones as text.
 
     The categories of a Categorical are values of rows. So they are text, as objects are: by their
-    common type, one odd row would change how all others are read.
+    common type, one odd row would change how all others are read. A type that no declaration means
+    (periods, intervals, durations, complex numbers) fits none, in a Categorical too.
     """
     if hasattr(
         series.dtype, "pyarrow_dtype"
     ):  # Arrow's own array: a way round would decode its texts
         return plain_array(series.array.__arrow_array__())
+    if series.dtype.name.startswith("Sparse"):
+        return pandas_array(series.sparse.to_dense())
     kind = getattr(series.dtype, "kind", "O")
+    held = series.cat.categories.dtype if series.dtype.name == "category" else series.dtype
+    if held.name.startswith(_UNFIT):
+        return pa.nulls(len(series), pa.list_(pa.float64(), 2))
     if series.dtype.name == "category":
         codes = series.cat.codes.to_numpy()
         return _texts(series.cat.categories).take(pa.array(codes, mask=codes < 0))
-    if kind == "c":  # no engine has them: a type that fits no declaration
-        return pa.nulls(len(series), pa.list_(pa.float64(), 2))
-    if kind in "mM":
+    if kind == "M":
         return plain_array(pa.Array.from_pandas(series))
     if series.dtype != object and kind not in "SUV":
         try:
             array = pa.Array.from_pandas(series)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return _texts(series)
-        # a period is its text; an interval has none that any declaration means
-        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith(
-            "interval"
-        ):
+        if not isinstance(array.type, pa.BaseExtensionType):
             return plain_array(array)
     return _texts(series)
 
@@ -211,6 +212,7 @@ def polars_array(series: Any) -> Any:
 
 
 _OBJECTS = ("Object", "Int128", "UInt128")
+_UNFIT = ("period", "interval", "timedelta", "duration", "complex")
 
 
 def _texts(cells: Iterable[object]) -> pa.Array:

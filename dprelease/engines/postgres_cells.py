@@ -6,7 +6,8 @@ stands behind a condition that lets through only what it reads:
 | from            | to         | condition                                                          |
 |-----------------|------------|--------------------------------------------------------------------|
 | numeric         | double     | not NaN; beyond the largest double infinite; below half the least 0 |
-| text            | double     | a pattern of at most `LONGEST` characters; then by numeric          |
+| text            | double     | a pattern of at most `LONGEST` characters; then by numeric; or true, false |
+| all of these    | boolean    | the double 1 or 0, or a word                                        |
 | text            | date, time | a pattern, then month, day, clock and offset within their ranges    |
 | date, timestamp | timestamp  | finite and before the year 294246                                   |
 
@@ -23,6 +24,7 @@ from fractions import Fraction
 
 from dprelease.engines.physical import Physical
 from dprelease.engines.postgres import PostgresType
+from dprelease.engines.typed_sql import FALSE_TEXTS, TRUE_TEXTS
 from dprelease.schema.column import Kind
 
 __all__ = ["LARGEST", "LARGEST_CELL", "LONGEST", "Cell", "cell", "quoted"]
@@ -93,7 +95,8 @@ def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> Cell:
     if stored.physical is Physical.boolean:
         return Cell(raw, Physical.boolean)
     if unit and kind not in _TEXTS:
-        typed = _typed(raw, stored, kind)
+        # of a truth value, the number that it may be: its words are read of the text
+        typed = _typed(raw, stored, Kind.number if kind is Kind.boolean else kind)
         return Cell(_text(raw, stored), Physical.text, None if typed is None else typed.sql)
     if kind in _TEXTS:
         return Cell(_text(raw, stored), Physical.text)
@@ -101,9 +104,11 @@ def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> Cell:
 
 
 def _typed(raw: str, stored: PostgresType, kind: Kind) -> Cell | None:
-    """Return the value of the declared kind; None where a text says it (booleans)."""
-    if kind in _NUMBERS or (kind is Kind.boolean and stored.physical is Physical.float):
+    """Return the value of the declared kind; None where a text is it."""
+    if kind in _NUMBERS:
         return Cell(_double(raw, stored), Physical.float)
+    if kind is Kind.boolean:
+        return Cell(_boolean(raw, stored), Physical.boolean)
     if kind is Kind.date:
         return Cell(_date(raw, stored), Physical.date)
     if kind is Kind.timestamp:
@@ -164,6 +169,15 @@ def _double(raw: str, stored: PostgresType) -> str:
     return _number_of(raw)
 
 
+def _boolean(raw: str, stored: PostgresType) -> str:
+    words = ""
+    if stored.physical is Physical.text:
+        yes, no = (", ".join(f"'{text}'" for text in texts) for texts in (TRUE_TEXTS, FALSE_TEXTS))
+        word = f"lower(btrim({_written(raw)}, ' '))"
+        words = f" ELSE CASE WHEN {word} IN ({yes}) THEN true WHEN {word} IN ({no}) THEN false END"
+    return f"CASE {_double(raw, stored)} WHEN 1 THEN true WHEN 0 THEN false{words} END"
+
+
 def _double_of_numeric(value: str) -> str:
     """Return a numeric as the nearest double; the cast itself raises where that is 0 or infinite."""
     least = f"({_HALF_LEAST}::numeric * 1e-1075)"
@@ -199,6 +213,10 @@ def _number_of(raw: str) -> str:
         f"WHEN v ~* '^[+-]?inf(inity)?$' THEN CASE WHEN left(v, 1) = '-' "
         "THEN '-Infinity'::float8 ELSE 'Infinity'::float8 END "
         f"WHEN v ~ '{_NUMBER}' THEN {read.replace(' AS q)', ' AS q2)')} END"
+    )
+    body = body.removesuffix(" END") + (
+        f" WHEN lower(btrim({text}, ' ')) = 'true' THEN 1::float8"
+        f" WHEN lower(btrim({text}, ' ')) = 'false' THEN 0::float8 END"
     )
     slow = _with({"v": f"btrim({text}, {_SPACE})"}, body)
     return (

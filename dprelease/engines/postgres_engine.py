@@ -201,7 +201,7 @@ def _projected(below: ViewRows, query: BoundedQuery) -> _Projected:
         if made.typed is not None:
             parts[f"n{i}"] = made.typed
             typed.add(f"c{i}")
-            if declared.kind in _NUMBERS:
+            if declared.kind in (*_NUMBERS, Kind.boolean):
                 doubles.add(f"n{i}")
         if made.physical is Physical.boolean:
             booleans.add(f"c{i}")

@@ -304,7 +304,9 @@ def _number(value: object) -> float | None:
         sign = -1.0 if text.startswith("-") else 1.0
         if _INFINITE.fullmatch(text.lstrip("-") if sign < 0 else text):
             return sign * math.inf
-        return float(text) if _NUMBER.fullmatch(text) else None
+        if _NUMBER.fullmatch(text):
+            return float(text)
+        return {"true": 1.0, "false": 0.0}.get(value.strip(" ").lower())
     if not isinstance(value, (bool, int, float, Decimal)):
         return None
     number = float(value)
@@ -314,12 +316,12 @@ def _number(value: object) -> float | None:
 def _boolean(value: object) -> bool | None:
     if isinstance(value, str):
         word = value.strip(" ").lower()
-        if word in ("true", "t", "yes", "y", "1"):
+        if word in ("t", "yes", "y"):
             return True
-        return False if word in ("false", "f", "no", "n", "0") else None
-    if not isinstance(value, (int, float, Decimal)):
-        return None
-    return bool(value) if value in (0, 1) else None
+        if word in ("f", "no", "n"):
+            return False
+    number = _number(value)
+    return bool(number) if number in (0, 1) else None
 
 
 def _date(value: object) -> date | None:

@@ -2,8 +2,8 @@
 
 | declared                   | SQL type  | notes                                            |
 |----------------------------|-----------|--------------------------------------------------|
-| integer, number            | DOUBLE    | NaN is null; infinities stay                     |
-| boolean                    | BOOLEAN   | 1/0, true/false, t/f, yes/no, y/n; else null     |
+| integer, number            | DOUBLE    | true is 1, false 0; NaN is null; infinities stay |
+| boolean                    | BOOLEAN   | the numbers 1 and 0, and the words true, false, t, f, yes, no, y, n; else null |
 | category, identifier, node | VARCHAR   | the canonical text (`identity`), without collation |
 | date                       | DATE      |                                                  |
 | timestamp                  | TIMESTAMP | UTC, cut to microseconds; without an offset it is read as UTC |
@@ -39,8 +39,9 @@ __all__ = [
     "typed",
 ]
 
-TRUE_TEXTS = ("true", "t", "yes", "y", "1")
-FALSE_TEXTS = ("false", "f", "no", "n", "0")
+TRUE_TEXTS = ("true", "t", "yes", "y")
+FALSE_TEXTS = ("false", "f", "no", "n")
+"""Of texts that are no number."""
 
 _INSTANTS = (-9_223_372_022_400_000_000, 2**63 - 2)
 """The first and last microsecond that DuckDB reads as an instant; the next one is its infinity."""
@@ -168,39 +169,36 @@ def _double(stored: Physical, make: Make) -> exp.Expression:
         this = exp.Trim(this=make()) if stored is Physical.text else make()
         return try_cast(this, "DOUBLE")
 
-    return case((_is_nan(value()), exp.null()), default=value())
+    if stored is not Physical.text:
+        return case((_is_nan(value()), exp.null()), default=value())
+    word = exp.Lower(this=exp.Trim(this=make()))
+    truth = case(
+        (exp.EQ(this=word, expression=exp.Literal.string("true")), number(1)),
+        (exp.EQ(this=word.copy(), expression=exp.Literal.string("false")), number(0)),
+    )
+    read = exp.Not(this=exp.Is(this=value(), expression=exp.null()))
+    # most cells are numbers, and take one of the first two branches
+    return case(
+        (_is_nan(value()), exp.null()), (read, value()), default=try_cast(truth, "DOUBLE")
+    )
 
 
 def _boolean(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.boolean:
         return make()
+    value = _double(stored, make)
+    branches = [
+        (exp.EQ(this=value, expression=number(1)), exp.true()),
+        (exp.EQ(this=value.copy(), expression=number(0)), exp.false()),
+    ]
     if stored is Physical.text:
         word = exp.Lower(this=exp.Trim(this=make()))
         yes, no = ([exp.Literal.string(t) for t in ts] for ts in (TRUE_TEXTS, FALSE_TEXTS))
-        return case(
+        branches += [
             (exp.In(this=word, expressions=yes), exp.true()),
             (exp.In(this=word.copy(), expressions=no), exp.false()),
-        )
-    if stored is Physical.exact:
-        near_one, zero = (exp.EQ(this=_double(stored, make), expression=number(n)) for n in (1, 0))
-        one = exp.And(this=near_one, expression=_is_one(make))
-        return case((one, exp.true()), (zero, exp.false()))
-    return case(
-        (exp.EQ(this=make(), expression=number(1)), exp.true()),
-        (exp.EQ(this=make(), expression=number(0)), exp.false()),
-    )
-
-
-def _is_one(make: Make) -> exp.Expression:
-    """Return whether a decimal next to 1 is 1, by its digits: 1.00…01 is the double 1 too.
-
-    Not by comparing it with 1, which DuckDB converts to the column's type: no DECIMAL(38, 38) holds it,
-    and the statement fails at the first row.
-    """
-    text = try_cast(make(), "VARCHAR")
-    for sign in "0.":
-        text = exp.Trim(this=text, expression=exp.Literal.string(sign), position="TRAILING")
-    return exp.EQ(this=text, expression=exp.Literal.string("1"))
+        ]
+    return case(*branches)
 
 
 def _text_of_double(make: Make) -> exp.Expression:

@@ -100,8 +100,15 @@ def test_every_door_takes_and_refuses_the_same(declared, tmp_path):
         pd.Series(pd.to_timedelta([1, 2], unit="s")),
         pd.Series(np.array([1 + 2j, 3])),
         pd.Series(pd.interval_range(0, 2)),
+        *(pd.Series(pd.period_range("2024-01-01", periods=2, freq=f)) for f in "MQWD"),
+        pd.Series(pd.to_timedelta([1, 2], unit="s"), dtype="category"),
+        pd.Series(pd.period_range("2024-01", periods=2, freq="M"), dtype="category"),
+        pd.Series(pd.interval_range(0, 2), dtype="category"),
     ],
-    ids=["timedelta", "complex", "interval"],
+    ids=[
+        *("timedelta", "complex", "interval", "month", "quarter", "week", "day"),
+        *("categories of durations", "categories of periods", "categories of intervals"),
+    ],
 )
 def test_types_that_pandas_alone_has_are_refused(declared, column):
     with pytest.raises(SourceError) as caught:

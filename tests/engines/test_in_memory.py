@@ -124,10 +124,6 @@ SERIES: dict[str, tuple[Any, list[object]]] = {
     ),
     "bytes": (pd.Series([b"a", b"\xff"]), ["a", "\0ff"]),
     "surrogate": (pd.Series(["\ud800", "b"], dtype=object), ["\0eda080", "b"]),
-    "period": (
-        pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
-        ["2020-01", "2020-02"],
-    ),
     "categorical with an odd one": (
         pd.Series([1.5, None, "x", True], dtype="category"),
         ["1.5", None, "x", "true"],

@@ -64,8 +64,8 @@ BYTES = [
 @pytest.mark.parametrize(
     ("kind", "where", "rows"),
     [
-        (Kind.number, "x > 0", 2),
-        (Kind.integer, "x is null", 8),
+        (Kind.number, "x > 0", 3),
+        (Kind.integer, "x is null", 7),
         (Kind.boolean, "x", 2),
         (Kind.date, "x = date '2020-01-01'", 2),
         (Kind.timestamp, "x = timestamp '2020-01-01 00:00'", 2),
@@ -125,7 +125,7 @@ def test_nanoseconds_are_cut_and_not_rounded_into_the_next_day(tmp_path: Path) -
 
 DECIMALS = {
     "DECIMAL(38, 38)": (("0.5", "-0." + "9" * 38), ("0",)),
-    "DECIMAL(38, 37)": (("1." + "0" * 36 + "1", "0." + "9" * 37, "-1"), ("1", "0")),
+    "DECIMAL(38, 37)": (("-1", "0.5"), ("1." + "0" * 36 + "1", "0." + "9" * 37, "1", "0")),
     "DECIMAL(38, 0)": (("10", "100", "-1", "9" * 38), ("1", "0")),
     "DECIMAL(4, 4)": (("0.5", "0.1"), ("0",)),
     "DECIMAL(3, 2)": (("1.01", "-1", "9.99"), ("1", "0")),
@@ -134,13 +134,13 @@ DECIMALS = {
 
 
 @pytest.mark.parametrize("kind", DECIMALS)
-def test_a_decimal_is_a_boolean_where_it_is_one_or_zero_exactly(kind: str, tmp_path: Path) -> None:
+def test_a_decimal_is_a_boolean_where_it_is_the_double_one_or_zero(kind: str, tmp_path: Path) -> None:
     others, answers = DECIMALS[kind]
     column = Column("x", Kind.boolean)
     cells = pa.array([*others, *answers, None])
     source = table(kind, cells, tmp_path)
     for where, wanted in (
-        ("x", len([a for a in answers if a == "1"])),
+        ("x", len([a for a in answers if float(a) == 1])),
         ("not x", 1),
         *([("x is null", len(others) + 1)] if FULL else []),
     ):

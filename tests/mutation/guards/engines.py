@@ -48,17 +48,31 @@ _postgres = partial(Guard, tests=("tests/engines/test_postgres_settings.py",))
 
 GUARDS = (
     Guard(
-        "a decimal next to one is true",
+        "one empty cell makes texts of a column's truth values, and none of them a number",
         "engines/typed_sql.py",
-        "one = exp.And(this=near_one, expression=_is_one(make))",
-        "one = near_one",
-        ("tests/engines/test_typed_sql.py",),
+        "default=try_cast(truth, \"DOUBLE\")",
+        "default=exp.null()",
+        ("tests/contracts/test_cells.py",),
+    ),
+    Guard(
+        "a key is another one in a column that one empty cell made a column of doubles",
+        "engines/row_sql.py",
+        "unmet = case((is_null(column(\"value\", alias)), spelt(declared, cell)))",
+        "unmet = case((exp.false(), spelt(declared, cell)))",
+        ("tests/contracts/test_cells.py",),
+    ),
+    Guard(
+        "a declared value that the stored type never has is let through beside others that it has",
+        "engines/physical.py",
+        "if not writes(stored, label)), None)",
+        "if not any(writes(stored, one) for one in column.values)), None)",
+        ("tests/contracts/test_cells.py",),
     ),
     Guard(
         "a decimal is compared with a one that its type may not hold",
         "engines/typed_sql.py",
-        "    if stored is Physical.exact:\n        near_one",
-        "    if False:\n        near_one",
+        "    value = _double(stored, make)\n    branches",
+        "    value = make()\n    branches",
         ("tests/engines/test_typed_sql.py",),
     ),
     Guard(
