@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,12 @@ UNIT = ""
 _SPACES = " \u00a0\u202f"
 _NUMBER = re.compile(
     r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
+)
+_MOMENT = re.compile(
+    r"""(?P<year>\d{4})-(?P<month>\d\d?)-(?P<day>\d\d?)
+        ([ T](?P<hour>\d\d?):(?P<minute>\d\d?)(:(?P<second>\d\d?)(\.(?P<part>\d*))?)?
+        (?P<zone>Z|[ ]UTC|(?P<sign>[+-])(?P<hours>0\d|1[0-7])(:?(?P<minutes>[0-5]\d))?)?)?""",
+    re.ASCII | re.VERBOSE,
 )
 _INFINITE = re.compile(r"\+?(inf|infinity)", re.IGNORECASE)
 
@@ -326,12 +332,8 @@ def _boolean(value: object) -> bool | None:
 
 def _date(value: object) -> date | None:
     if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(
-                value.strip(" ")
-            ).date()  # as written, whatever the offset
-        except ValueError:
-            return None
+        moment = _moment(value.strip(" "))
+        return None if moment is None else moment.date()
     if isinstance(value, Moment):
         return value.date()
     if isinstance(value, datetime):
@@ -341,10 +343,7 @@ def _date(value: object) -> date | None:
 
 def _timestamp(value: object) -> datetime | None:
     if isinstance(value, str):
-        try:
-            return naive(datetime.fromisoformat(value.strip(" ")))
-        except ValueError:
-            return None
+        return _moment(value.strip(" "))
     if isinstance(value, Moment):
         return value.datetime()
     if isinstance(value, datetime):
@@ -352,6 +351,22 @@ def _timestamp(value: object) -> datetime | None:
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - naive is UTC
     return None
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a written day or moment in UTC, naive; None for one that Python has not."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    zone, sign, hours, minutes = found["zone"], found["sign"], found["hours"], found["minutes"]
+    behind = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) if zone else timedelta()
+    parts = [int(found[name] or 0) for name in ("year", "month", "day", "hour", "minute", "second")]
+    microseconds = int((found["part"] or "")[:6].ljust(6, "0"))
+    try:
+        moment = datetime(*parts, microseconds)  # type: ignore[arg-type] # noqa: DTZ001 - naive is UTC
+        return moment + behind if sign == "-" else moment - behind
+    except (ValueError, OverflowError):
+        return None
 
 
 def naive(moment: datetime) -> datetime:

@@ -38,7 +38,7 @@ from dprelease.engines.digits import widest
 from dprelease.engines.hash_sql import hashed_text
 from dprelease.engines.spark_days import look_up_days
 from dprelease.engines.tally import SETS, Tallies
-from dprelease.engines.typed_sql import case, number, try_cast
+from dprelease.engines.typed_sql import MOMENT, case, number, try_cast
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 
@@ -59,12 +59,7 @@ PATTERNS: Mapping[str, str] = {
     "infinite": r"(?i)\A[+-]?inf(?:inity)?\z",
     "stray": r"(?:\A|[^0-9])_|_(?:[^0-9]|\z)",
     "number": r"\A[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\z",
-    "day": r"\A[0-9]+-[0-9]+-[0-9]+",
-    "moment": (
-        r"\A[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-        r"(?:[ T][0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?"
-        r"(?:Z| UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?\z"
-    ),
+    "moment": rf"\A{MOMENT[1:-1]}\z",
     "minute": r"\A([^ T]+[ T][0-9]+:[0-9]+)(?=\z|[Z +-])",
     "offset": r"([+-][0-9]{2})([0-9]{2})\z",
 }
@@ -229,8 +224,6 @@ def _recast(node: exp.TryCast) -> None:
     if isinstance(inner, exp.Trim):
         if kind == exp.DataType.Type.DOUBLE:
             node.replace(_number_of(inner))
-        elif kind == exp.DataType.Type.DATE:
-            node.replace(_date_of(inner))
         elif kind in _TIMES:
             node.replace(_moment_of(inner))
     elif (
@@ -286,17 +279,8 @@ def _instant(text: exp.Expression) -> exp.Expression:
     return exp.TryCast(this=full, to=_timestamp())
 
 
-def _date_of(cell: exp.Expression) -> exp.Expression:
-    text = _stripped(cell)
-    day = _call("REGEXP_EXTRACT", text(), _pattern("day"), number(0))
-    # the written day, whatever the offset; a faulty time makes the whole cell faulty
-    whole = not_null(_instant(text()))
-    return case((exp.And(this=_like(text(), "moment"), expression=whole), try_cast(day, "DATE")))
-
-
 def _moment_of(cell: exp.Expression) -> exp.Expression:
-    text = _stripped(cell)
-    return case((_like(text(), "moment"), _instant(text())))
+    return case((_like(cell.copy(), "moment"), _instant(cell.copy())))
 
 
 def _whole(node: exp.Expression) -> None:

@@ -5,8 +5,8 @@
 | integer, number            | DOUBLE    | true is 1, false 0; NaN is null; infinities stay |
 | boolean                    | BOOLEAN   | the numbers 1 and 0, and the words true, false, t, f, yes, no, y, n; else null |
 | category, identifier, node | VARCHAR   | the canonical text (`identity`), without collation |
-| date                       | DATE      |                                                  |
-| timestamp                  | TIMESTAMP | UTC, cut to microseconds; without an offset it is read as UTC |
+| date                       | DATE      | the day of the timestamp                         |
+| timestamp                  | TIMESTAMP | UTC, cut to microseconds; of a text by `MOMENT`, which is UTC without an offset |
 
 Every cast is TRY_CAST: CAST raises, and quotes the cell. Of timestamps that is not enough: DuckDB
 2.0 stops with an internal error where it writes or takes apart one that is out of range, so those
@@ -30,6 +30,7 @@ from dprelease.schema.column import Kind
 
 __all__ = [
     "FALSE_TEXTS",
+    "MOMENT",
     "TRUE_TEXTS",
     "canonical",
     "case",
@@ -42,6 +43,13 @@ __all__ = [
 TRUE_TEXTS = ("true", "t", "yes", "y")
 FALSE_TEXTS = ("false", "f", "no", "n")
 """Of texts that are no number."""
+
+MOMENT = (
+    "^([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])"
+    "([ T]([01]?[0-9]|2[0-3]):([0-5]?[0-9])(:([0-5]?[0-9])([.]([0-9]*))?)?"
+    "(Z| UTC|([-+])(0[0-9]|1[0-7])(:?([0-5][0-9]))?)?)?$"
+)
+"""A written day or moment, between blanks: what every engine reads, where the month has the day."""
 
 _INSTANTS = (-9_223_372_022_400_000_000, 2**63 - 2)
 """The first and last microsecond that DuckDB reads as an instant; the next one is its infinity."""
@@ -219,16 +227,17 @@ def _text_of_double(make: Make) -> exp.Expression:
 def _date(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.date:
         return make()
-    if stored is Physical.text:
-        return try_cast(exp.Trim(this=make()), "DATE")
     return try_cast(_timestamp(stored, make), "DATE")
 
 
 def _timestamp(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.text:
+        written = exp.RegexpLike(
+            this=exp.Trim(this=make()), expression=exp.Literal.string(MOMENT)
+        )
         # through TIMESTAMPTZ: a cast straight to TIMESTAMP ignores a written offset (observed)
         instant = try_cast(exp.Trim(this=make()), "TIMESTAMPTZ")
-        return try_cast(instant, "TIMESTAMP")
+        return case((written, try_cast(instant, "TIMESTAMP")))
     if stored in (Physical.nanoseconds, Physical.nanosecond_instant):
         # down to the microsecond: a cast would round 23:59:59.9999999 into the next day
         whole = exp.IntDiv(this=_epoch_ns(make()), expression=number(1000))

@@ -24,11 +24,12 @@ from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import COLUMNS, answer, query_of, rows_of, source_of, table_of
+from tests.contracts.cells import CELLS, EXPECTED, KINDS, VALUES, answer_of, stored
 from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.spark_session import needs_spark, session
 from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
 from tests.several_tables import people
-from tests.sizes import whole
+from tests.sizes import FULL, some, whole
 
 pytestmark = needs_spark
 
@@ -219,3 +220,15 @@ def test_intervals_of_a_zone_over_all_times_are_those_of_duckdb(tmp_path: Path) 
     assert found != answer(
         DuckDBEngine(threads=1), plain, in_utc
     )  # the zone makes a difference here
+
+
+@pytest.mark.parametrize("type_", some(CELLS, 3))
+def test_a_cell_means_in_spark_what_it_means_elsewhere(type_: str, tmp_path: Path) -> None:
+    """As Parquet and as CSV, every declared kind: the cases of `tests/contracts/test_cells.py`."""
+    for place, name in enumerate(("Parquet", "own CSV")):
+        source = stored(name, CELLS[type_], tmp_path)
+        for kind in KINDS if FULL else KINDS[place::2]:
+            wanted = EXPECTED.get((type_, kind))
+            found = answer_of(SparkEngine(), source, kind, VALUES[type_])
+            assert wanted is None or found in (None, wanted), (name, kind)
+            assert name != "own CSV" or found is not None

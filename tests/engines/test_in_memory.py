@@ -130,7 +130,7 @@ SERIES: dict[str, tuple[Any, list[object]]] = {
     ),
     "categorical days": (pd.Series([date(2020, 1, 2)], dtype="category"), ["2020-01-02"]),
     "long double": (pd.Series(np.array([1.5, 2], dtype=np.longdouble)), ["1.5", "2"]),
-    "sparse": (pd.Series(pd.arrays.SparseArray([0, 0, 5])), ["0", "0", "5"]),
+    "sparse": (pd.Series(pd.arrays.SparseArray([0, 0, 5])), [0, 0, 5]),
     "fractions": (pd.Series([Fraction(1, 2)]), ["1/2"]),
     "rude": (pd.Series([Rude(), 1], dtype=object), [None, "1"]),
     "empty": (pd.Series([], dtype=object), []),

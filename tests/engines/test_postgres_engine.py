@@ -26,13 +26,14 @@ from dprelease.engines.postgres_cells import LONGEST, cell
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.reference_rows import _date, _number, _timestamp
-from dprelease.engines.source import as_source
+from dprelease.engines.source import as_source, postgres_table
 from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Label, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
+from tests.contracts.cells import CELLS, EXPECTED, KINDS, VALUES, answer_of
 from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.postgres_server import binaries, server, start, stop
 from tests.engines.postgres_tables import load, table
@@ -47,6 +48,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 TABLES = whole(5, 3000)
+CELL_TYPES = {"whole": "int", "double": "float8", "decimal": "numeric(4, 2)", "truth": "bool",
+              "text": "text", "day": "date", "moment": "timestamp"}  # fmt: skip
 NUMERIC = PostgresType("numeric", Physical.exact, scaled=True)
 TEXT = PostgresType("text", Physical.text)
 DOUBLE = PostgresType("float8", Physical.float)
@@ -545,3 +548,22 @@ def test_a_file_is_not_for_the_postgresql_engine(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_pipeline(tmp_path / "p.yaml")
     assert caught.value.code == "DPR140"
+
+
+@pytest.mark.parametrize("type_", CELL_TYPES)
+def test_a_cell_means_here_what_it_means_elsewhere(type_: str, dsn: str) -> None:
+    """As its own type and as text, every declared kind: the cases of `tests/contracts/test_cells.py`."""
+    cells = CELLS[type_]
+    texts = [None if c is None else str(c) for c in cells]
+    wanted = {kind: EXPECTED.get((type_, kind)) for kind in KINDS}
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for own, given in ((CELL_TYPES[type_], cells), ("text", texts)):
+            connection.execute("DROP TABLE IF EXISTS cells")
+            connection.execute(f"CREATE TABLE cells (x {own})")
+            for cell in given:
+                connection.execute("INSERT INTO cells VALUES (%s)", [cell])
+            for kind in KINDS if FULL else KINDS[::2] if own == "text" else KINDS[1::2]:
+                source = postgres_table(lambda: dsn, "cells")
+                found = answer_of(PostgresEngine(), source, kind, VALUES[type_])
+                assert wanted[kind] is None or found in (None, wanted[kind]), (own, kind)
+                assert own != "text" or found is not None

@@ -1,0 +1,134 @@
+"""A cell means what its value means: every value type, declared kind and storage gives one answer, or is refused.
+
+Refused by the stored type, which is public: a table without rows is refused as well, and so is every
+table of that type.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dprelease.engines.clean_rows import nearest_step
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.query.bounded import Fixed
+from dprelease.schema.column import Kind
+from dprelease.schema.domain import GridSet
+from dprelease.schema.labels import spelt, texts_of
+from tests.contracts.cells import CELLS, EXPECTED, KINDS, STORAGES, VALUES, answer_of, stored
+from tests.sizes import FULL, whole
+
+ENGINES = (DuckDBEngine, ReferenceEngine)
+FIRST = ("pandas, objects", "pandas, inferred", "read_csv")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("type_", CELLS)
+def test_every_storage_gives_one_answer_or_is_refused(
+    type_: str, kind: Kind, tmp_path: Path
+) -> None:
+    """Three storages and two more in turn, the reference the first; all of all in `make evidence`."""
+    answers: dict[str, Any] = {}
+    others = [name for name in STORAGES if name not in FIRST]
+    turn = list(CELLS).index(type_) * len(KINDS) + KINDS.index(kind)
+    names = (*FIRST, *(others if FULL else (others * 2)[2 * turn % len(others) :][:2]))
+    for place, name in enumerate(names):
+        source = stored(name, CELLS[type_], tmp_path)
+        found = [
+            answer_of(engine(), source, kind, VALUES[type_])
+            for engine in (ENGINES if FULL or place == 0 else ENGINES[:1])
+        ]
+        assert len(set(found)) == 1, (name, found)
+        answers[name] = found[0]
+    given = {answer for answer in answers.values() if answer is not None}
+    assert len(given) <= 1, answers
+    if (type_, kind) in EXPECTED:
+        assert given == {EXPECTED[type_, kind]}, answers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_refused_is_refused_without_a_row(kind: Kind, tmp_path: Path) -> None:
+    for type_, cells in list(CELLS.items())[:: whole(3, 1)]:
+        for make in (pd.Series(cells), pd.Series(cells).astype("category")):
+            frame = pd.DataFrame({"x": make})
+            refused = [
+                answer_of(DuckDBEngine(), as_source(one), kind, VALUES[type_]) is None
+                for one in (frame, frame.iloc[:0], frame.iloc[:1])
+            ]
+            assert len(set(refused)) == 1, (type_, frame.dtypes)
+
+
+def _counts(cells: Any, values: tuple[str, ...]) -> tuple[int, ...] | None:
+    source = as_source(pa.table({"x": cells}))
+    found = {answer_of(engine(), source, Kind.category, values) for engine in ENGINES}
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def test_codes_and_numbers_that_are_written_alike_are_compared_by_their_texts() -> None:
+    texts = pa.array(["01", "1", "1.0", "1.10", "1.1", " 1.1 ", "+1", "1e0", "-0"])
+    assert _counts(texts, ("01", "10")) == (1, 0, 8)
+    assert _counts(texts, ("1.1", "1.10")) == (2, 1, 6)
+    assert _counts(texts, ("1", "x")) == (4, 0, 5)
+    assert _counts(texts, ("1.1",)) == (3, 6)
+    assert _counts(texts, ("0", "1.0")) == (1, 4, 4)
+    wide = pa.array(["12345678901234567890", "12345678901234567891", "12345678901234567890.0"])
+    assert _counts(wide, ("12345678901234567890",)) == (2, 1)  # not by doubles
+    for values in (("01", "10"), ("1.1", "1.10"), ("1", "x")):
+        for cells in (pa.array([1, 10]), pa.array([1.0, 1.1]), pa.array([True])):
+            assert _counts(cells, values) is None
+    words = pa.array(["True", "true ", "TRUE", "t", "yes", "False"])
+    assert _counts(words, ("True", "False")) == (3, 1, 2)
+    assert _counts(words, ("True", "true")) == (1, 1, 4)
+    assert _counts(pa.array([True, False]), ("True", "true")) is None
+
+
+def test_numbers_that_a_double_writes_in_its_own_way() -> None:
+    small = pa.array([1e-05, 0.1, 1e16, 2.0**53, float("nan")])
+    assert _counts(small, ("0.00001", "0.10")) == (1, 1, 2)
+    assert _counts(pa.array(["1e-05", "0.00001", "1E-5"]), ("0.00001",)) == (2, 1)
+    single = pa.array(np.array([0.1, 5.5, 3], dtype=np.float32))
+    assert _counts(single, ("0.1", "5.5", "3")) == (1, 1, 1, 0)
+    assert _counts(small, (str(2**53),)) is None
+
+
+def test_the_texts_of_a_value_are_its_own() -> None:
+    labels = ("5.50", "0", "true", "north", "2024-01-01", "-1.0")
+    texts = texts_of(labels)
+    assert set(texts.values()) == set(labels)
+    assert all(texts[spelt(label)] == label for label in labels)
+
+
+def _as_written(x: float, step: Fraction) -> int:
+    """Return the step of the decimal that `x` is written as; a half goes up."""
+    return int((Fraction(repr(x)) / step + Fraction(1, 2)).__floor__())
+
+
+HALVES = whole(2_000, 200_000)
+
+
+@pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 100), Fraction(1, 10), Fraction(5, 1), Fraction(1, 4), Fraction(5, 1000)])  # fmt: skip
+def test_a_decimal_half_way_goes_up_by_its_digits(step: Fraction) -> None:
+    rng = np.random.default_rng(7)
+    halves = [(2 * int(k) + 1) * step / 2 for k in rng.integers(-(10**6), 10**6, HALVES)]
+    near = [h + Fraction(int(d), 10**9) for h, d in zip(halves, rng.integers(-1, 2, HALVES), strict=True)]  # fmt: skip
+    ends = 3 * 10**6
+    code = Fixed("x", GridSet(((-ends, ends),)), step)
+    cells = [float(x) for x in near]
+    cells += [float(np.nextafter(x, np.inf)) for x in cells[:99]]
+    cells += [float(np.nextafter(x, -np.inf)) for x in cells[:99]]
+    assert [nearest_step(code, x) for x in cells] == [_as_written(x, step) for x in cells]
+
+
+def test_the_half_below_one_half_is_no_half() -> None:
+    code = Fixed("x", GridSet(((-5, 5),)), Fraction(1))
+    cells = (0.5, float(np.nextafter(0.5, 0)), -0.5, float(np.nextafter(-0.5, -1)), 2.5, -2.5)
+    assert [nearest_step(code, x) for x in cells] == [1, 0, 0, -1, 3, -2]
