@@ -23,6 +23,7 @@ from typing import Any, Literal, get_args
 
 from dprelease.budget.record import canonical
 from dprelease.errors import ArgumentError, VerificationError
+from dprelease.schema.naming import is_shown
 from dprelease.strict_json import json_text, read_json
 
 __all__ = ["FILE", "VERSION", "Correction", "add", "current", "parse", "unreadable"]
@@ -117,7 +118,7 @@ def add(
         ArgumentError: no usable reason (DPR691).
     """
     said = " ".join(reason.split())
-    if not said or len(said) > LONGEST or not said.isprintable():
+    if not said or len(said) > LONGEST or not is_shown(said):
         raise ArgumentError(
             "a correction needs a reason",
             why="readers see it beside the release, for good",

@@ -111,9 +111,7 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
         this=exp.Not(this=like("[^-+.0-9]")),
         expression=like("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"),
     )
-    return case(
-        (written, _number_spelt(text, like("[.]"))), (truth, word.copy()), default=text()
-    )
+    return case((written, _number_spelt(text, like("[.]"))), (truth, word.copy()), default=text())
 
 
 def _number_spelt(text: Make, has_point: exp.Expression) -> exp.Expression:

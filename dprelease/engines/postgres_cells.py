@@ -54,6 +54,8 @@ _PLAIN = r"^ *[+-]?[0-9]{1,15}(\.[0-9]{0,15})? *$"
 _NEGATIVE = r"^-[0-9]+\.?[0-9]*$"
 _FAR = r"[eE][+-]?0*[1-9][0-9]{3,}$"
 _ZERO = r"^[+-]?[0.]*([eE]|$)"
+
+
 class Cell:
     """How a column comes into the statement.
 

@@ -186,9 +186,7 @@ def _double(stored: Physical, make: Make) -> exp.Expression:
     )
     read = exp.Not(this=exp.Is(this=value(), expression=exp.null()))
     # most cells are numbers, and take one of the first two branches
-    return case(
-        (_is_nan(value()), exp.null()), (read, value()), default=try_cast(truth, "DOUBLE")
-    )
+    return case((_is_nan(value()), exp.null()), (read, value()), default=try_cast(truth, "DOUBLE"))
 
 
 def _boolean(stored: Physical, make: Make) -> exp.Expression:
@@ -232,9 +230,7 @@ def _date(stored: Physical, make: Make) -> exp.Expression:
 
 def _timestamp(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.text:
-        written = exp.RegexpLike(
-            this=exp.Trim(this=make()), expression=exp.Literal.string(MOMENT)
-        )
+        written = exp.RegexpLike(this=exp.Trim(this=make()), expression=exp.Literal.string(MOMENT))
         # through TIMESTAMPTZ: a cast straight to TIMESTAMP ignores a written offset (observed)
         instant = try_cast(exp.Trim(this=make()), "TIMESTAMPTZ")
         return case((written, try_cast(instant, "TIMESTAMP")))

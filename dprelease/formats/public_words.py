@@ -19,6 +19,7 @@ from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import ROWS, About, about_from_json
+from dprelease.schema.naming import is_shown
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
 
@@ -231,6 +232,6 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWord
 
 def _said(words: dict[Any, Any], most: int) -> dict[Any, str]:
     for text in words.values():
-        if not isinstance(text, str) or not 0 < len(text) <= most or not text.isprintable():
+        if not isinstance(text, str) or not 0 < len(text) <= most or not is_shown(text):
             raise ValueError("not words that can be shown")
     return words

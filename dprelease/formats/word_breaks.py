@@ -6,13 +6,17 @@ the page's own: else a number or a colon behind them is drawn before them (Unico
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
 from markupsafe import Markup, escape
 
 __all__ = ["breaks", "isolated", "isolated_text"]
 
 _FIRST, _LAST = "\u2068", "\u2069"
+_LEFTWARDS = re.compile(
+    "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+"""The blocks of scripts from right to left, those to come among them: the same in every version of Unicode."""
 
 
 def breaks(name: str) -> Markup:
@@ -40,4 +44,4 @@ def isolated_text(text: str) -> str:
 
 
 def _leftwards(text: str) -> bool:
-    return any(unicodedata.bidirectional(c) in ("R", "AL") for c in text)
+    return _LEFTWARDS.search(text) is not None

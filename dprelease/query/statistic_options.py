@@ -15,7 +15,7 @@ from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import Number, exact, plain
 from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import is_shown, nearest
 
 __all__ = ["DOMAIN", "MAX_NOTE", "OPTIONS", "Options"]
 
@@ -218,7 +218,7 @@ class Options:
             return None
         if not isinstance(value, str):
             self._fail("title", "`title` is a text", "quote it")
-        if not value.isprintable() or not value.strip() or len(value) > MAX_TITLE:
+        if not is_shown(value) or not value.strip() or len(value) > MAX_TITLE:
             what = f"`title` is one line of 1 to {MAX_TITLE} characters, not all of them blanks"
             self._fail("title", what, "write one line, or leave `title` out")
         return value

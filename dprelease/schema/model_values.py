@@ -25,7 +25,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, exact
-from dprelease.schema.naming import nearest
+from dprelease.schema.labels import BLANK
+from dprelease.schema.naming import is_shown, nearest
 from dprelease.schema.synonyms import meant
 from dprelease.schema.yaml_marks import Ambiguous
 
@@ -99,7 +100,7 @@ def _shown(value: object) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, str):
-        if not value.isprintable():
+        if not is_shown(value):
             raise fault("DPR112", "text holds a control character", "remove it")
         return value
     if isinstance(value, Ambiguous):
@@ -117,6 +118,15 @@ def one_line(value: object) -> str:
 
 
 def _label(value: object) -> str:
+    text = _label_text(value)
+    if text != text.strip(BLANK):
+        shown = text.strip(BLANK)
+        fix = f'write "{shown}"; cells with blanks at their ends are counted as it, too'
+        raise fault("DPR112", f"the value `{text[:60]}` has blanks at its ends", fix)
+    return text
+
+
+def _label_text(value: object) -> str:
     plain = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if plain else _text(value)
 
@@ -154,7 +164,7 @@ def _sql(value: object) -> str:
     """Text of several lines; what it may say is the SQL door's to check."""
     if not isinstance(value, str):
         return _text(value)
-    if any(not c.isprintable() and c not in "\n\r\t" for c in value):
+    if not is_shown(re.sub(r"[\n\r\t]", "", value)):
         raise fault("DPR112", "the SQL holds a control character", "remove it")
     return value
 

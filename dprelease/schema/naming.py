@@ -1,12 +1,23 @@
-"""Names: the nearest declared one, for "did you mean"; and one of plain letters for a name of any."""
+"""Names: which characters they may have; the nearest declared one, for "did you mean"; one of plain letters for a name of any."""
 
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["nearest", "plain_letters"]
+__all__ = ["is_shown", "nearest", "plain_letters"]
+
+_UNFIT = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ud800-\udfff"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 17 << 16, 1 << 16)
+    )
+    + "]"
+)
+"""Control characters, ends of lines and paragraphs, what turns the direction of all that follows,
+lone surrogates, and what Unicode will never assign. The same in every version of Unicode."""
 
 _WRITTEN = {
     "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe", "å": "aa",
@@ -14,6 +25,15 @@ _WRITTEN = {
     "€": " euro ", "£": " pound ", "°": " deg ", "µ": "u", "²": "2", "³": "3", "№": " no ",
 }  # fmt: skip
 """How letters and signs without a decomposition that would do are written in A to Z."""
+
+
+def is_shown(text: str) -> bool:
+    r"""Return whether every character may stand in a label, a name or a title.
+
+    >>> is_shown("10\u00a0000"), is_shown("a\u202eb")
+    (True, False)
+    """
+    return _UNFIT.search(text) is None
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -11,9 +11,10 @@ import csv
 import glob
 import re
 from pathlib import Path
-from unicodedata import category
 
 from dprelease.errors import ConfigError
+from dprelease.schema.labels import BLANK
+from dprelease.schema.naming import is_shown
 
 __all__ = ["confined", "confined_glob", "is_marked", "project_root", "read_keys"]
 
@@ -114,8 +115,14 @@ def read_keys(path: Path, columns: tuple[str, ...], origin: str) -> tuple[tuple[
                         f"give {len(columns)} non-empty value(s) per line",
                         reader.line_num,
                     )
-                if any(category(c) in ("Cc", "Cs", "Zl", "Zp") for label in key for c in label):
+                if not all(map(is_shown, key)):
                     raise fail("a key holds a control character", "remove it", reader.line_num)
+                if any(label != label.strip(BLANK) for label in key):
+                    raise fail(
+                        "a key has blanks at its ends",
+                        "remove them; cells with such blanks are counted as it, too",
+                        reader.line_num,
+                    )
                 if key in keys:
                     raise fail("a key appears twice", "remove one of them", reader.line_num)
                 keys[key] = None

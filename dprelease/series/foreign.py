@@ -20,6 +20,7 @@ from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
+from dprelease.schema.naming import is_shown
 from dprelease.strict_json import canonical_json
 
 __all__ = ["Place", "Shape", "Stated", "stated"]
@@ -270,7 +271,7 @@ def _usual(number: Fraction) -> bool:
 
 
 def _text(value: object, least: int = 1) -> str:
-    if not isinstance(value, str) or not least <= len(value) <= _LONGEST or not value.isprintable():
+    if not isinstance(value, str) or not least <= len(value) <= _LONGEST or not is_shown(value):
         raise ValueError("not a text that can be shown")
     return value
 

@@ -35,7 +35,7 @@ CELLS: dict[str, list[Any]] = {
     "truth": [True, False, True, None],
     "text": ["north", "south", "north ", "1", None],
     "day": [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 2), None],
-    "moment": [datetime(2024, 1, 1), datetime(2024, 1, 2, 13, 30), None],  # noqa: DTZ001 - naive is UTC
+    "moment": [datetime(2024, 1, 1), datetime(2024, 1, 2, 13, 30), None],
 }
 VALUES: dict[str, tuple[str, ...]] = {
     "whole": ("1", "2"),
@@ -120,7 +120,8 @@ def answer_of(
     try:
         engine.preflight(source, query)
     except SourceError as refused:
-        assert refused.code == "DPR504", refused
+        if refused.code != "DPR504":
+            raise
         return None
     sums = engine.compute(source, query, b"").reveal_to_mechanism().sums
     return tuple(int(n) for n in sums.ravel())

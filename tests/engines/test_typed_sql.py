@@ -134,7 +134,9 @@ DECIMALS = {
 
 
 @pytest.mark.parametrize("kind", DECIMALS)
-def test_a_decimal_is_a_boolean_where_it_is_the_double_one_or_zero(kind: str, tmp_path: Path) -> None:
+def test_a_decimal_is_a_boolean_where_it_is_the_double_one_or_zero(
+    kind: str, tmp_path: Path
+) -> None:
     others, answers = DECIMALS[kind]
     column = Column("x", Kind.boolean)
     cells = pa.array([*others, *answers, None])

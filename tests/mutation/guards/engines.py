@@ -50,14 +50,14 @@ GUARDS = (
     Guard(
         "one empty cell makes texts of a column's truth values, and none of them a number",
         "engines/typed_sql.py",
-        "default=try_cast(truth, \"DOUBLE\")",
+        'default=try_cast(truth, "DOUBLE")',
         "default=exp.null()",
         ("tests/contracts/test_cells.py",),
     ),
     Guard(
         "a key is another one in a column that one empty cell made a column of doubles",
         "engines/row_sql.py",
-        "unmet = case((is_null(column(\"value\", alias)), spelt(declared, cell)))",
+        'unmet = case((is_null(column("value", alias)), spelt(declared, cell)))',
         "unmet = case((exp.false(), spelt(declared, cell)))",
         ("tests/contracts/test_cells.py",),
     ),
