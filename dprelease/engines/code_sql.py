@@ -91,6 +91,7 @@ def steps(code: Fixed, make: Callable[[], exp.Expression], bind: Bind) -> exp.Ex
     inside = _clip(make(), bind(doubles.low, "DOUBLE"), bind(doubles.high, "DOUBLE"))
     known = case((is_null(make()), exp.Null()), default=try_cast(number(0), "DOUBLE"))
     half = bind(0.5, "DOUBLE")
+    whole: exp.Expression
     if code.step == 1:  # what is behind the point is a double, of any double
         floor = exp.Floor(this=inside)
         part = exp.Sub(this=inside.copy(), expression=floor)

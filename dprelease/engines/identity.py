@@ -1,4 +1,4 @@
-r"""The canonical text of a stored cell: what ids, labels, join keys and text constants are compared by.
+r"""The canonical text of a stored cell: what ids, join keys and text constants are compared by, and labels begin with (`schema.labels`).
 
 Two cells of one column have the same text where they are the same value, and only there. The text
 is compared by its bytes: no collation, no declared kind and no cast to a double comes between.

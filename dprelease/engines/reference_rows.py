@@ -360,10 +360,11 @@ def _moment(text: str) -> datetime | None:
         return None
     zone, sign, hours, minutes = found["zone"], found["sign"], found["hours"], found["minutes"]
     behind = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) if zone else timedelta()
-    parts = [int(found[name] or 0) for name in ("year", "month", "day", "hour", "minute", "second")]
+    parts = ("year", "month", "day", "hour", "minute", "second")
+    year, month, day, hour, minute, second = (int(found[name] or 0) for name in parts)
     microseconds = int((found["part"] or "")[:6].ljust(6, "0"))
     try:
-        moment = datetime(*parts, microseconds)  # type: ignore[arg-type] # noqa: DTZ001 - naive is UTC
+        moment = datetime(year, month, day, hour, minute, second, microseconds)  # noqa: DTZ001 - naive is UTC
         return moment + behind if sign == "-" else moment - behind
     except (ValueError, OverflowError):
         return None

@@ -193,7 +193,7 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.boolean:
         return make()
     value = _double(stored, make)
-    branches = [
+    branches: list[tuple[exp.Expression, exp.Expression]] = [
         (exp.EQ(this=value, expression=number(1)), exp.true()),
         (exp.EQ(this=value.copy(), expression=number(0)), exp.false()),
     ]

@@ -224,8 +224,8 @@ GUARDS = (
     ),
     _codes(
         "a null becomes the lower end",
-        old='        return case((is_null(make()), exp.Null()), default=try_cast(floor, "BIGINT"))\n',
-        new='        return try_cast(floor, "BIGINT")\n',
+        old='    return try_cast(exp.Add(this=whole, expression=known), "BIGINT")\n',
+        new='    return try_cast(whole, "BIGINT")\n',
     ),
     _duckdb(
         "the optimizer believes what a file says of its values",
