@@ -160,8 +160,8 @@ GUARDS = (
     Guard(
         "where nothing can be written, a log beside the ledger is passed over",
         file="budget/read_only.py",
-        old="    if log.exists() and shared.exists():\n",
-        new="    if False:\n",
+        old="    elif log.exists() and log.stat().st_size:\n",
+        new="    elif False:\n",
         tests=("tests/budget/test_read_only.py",),
     ),
     _stored(
