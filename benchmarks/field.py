@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import field_page
 import numpy as np
 from field_corpus import Asked, Request, requests, table_of
-from field_laws import DRAWS, FEW_DRAWS, Error, Rows, errors
+from field_laws import DRAWS, FEW_DRAWS, FIRST_DRAWS, Error, Rows, errors
 
 from dprelease import registry
 from dprelease.allocation.share import Priced, Share
@@ -66,10 +66,9 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Plan:
-    """Priced blocks, and who they are: `default`, `alone`, or a pin's mechanism for which of the default's blocks."""
+    """Priced blocks, and who they are: `default`, `alone`, or the mechanism that one block is pinned to."""
 
     kind: str
-    block: int
     priced: tuple[Priced, ...]
 
 
@@ -81,16 +80,16 @@ def query_of(request: Request) -> Query:
 def plans(query: Query, maker: Maker) -> Iterator[Plan]:
     """Yield the default, every statistic alone at an equal share, and every pin at the default's shares."""
     chosen = spend(laid_out(query), query.epsilon, query.spec.delta, query.loss, maker)
-    yield Plan("default", 0, chosen.priced)
+    yield Plan("default", chosen.priced)
     equal = Fraction(1, len(query.statistics))
     apart = [b for s in query.statistics for b in laid_out(_of(query, [s.spec.name], share=equal))]
     alone = spend(apart, query.epsilon, query.spec.delta, query.loss, maker)
-    yield Plan("alone", 0, alone.priced)
-    for i, priced in enumerate(chosen.priced):
+    yield Plan("alone", alone.priced)
+    for priced in chosen.priced:
         for mechanism in registry.names("mechanisms"):
             pinned = _pinned(query, maker, priced, mechanism)
             if pinned and [p.best.draw for p in pinned] != [priced.best.draw]:
-                yield Plan(mechanism, i, pinned)
+                yield Plan(mechanism, pinned)
 
 
 def _pinned(query: Query, maker: Maker, priced: Priced, mechanism: str) -> tuple[Priced, ...]:
@@ -119,31 +118,56 @@ def _part(share: Share, parts: int) -> Share:
     return Share(share.epsilon / parts, split=share.split)
 
 
+Figures = dict[str, dict[str, Any]]
+"""By a statistic's name: what was measured of it, and what its plan says."""
+
+
+class _Measuring:
+    """The rows of a request, and errors of its plans on them."""
+
+    def __init__(self, request: Request, maker: Maker, bits: RandomBits | None) -> None:
+        self.table = table_of(request)
+        self.maker, self.bits = maker, bits
+        self.groups = _some_groups(self.table.group, request.groups)
+        self.rows = [Rows(self.table, g) for g in self.groups]
+        names = (s.spec.name for s in maker.query.statistics)
+        self.asked = dict(zip(names, request.asked, strict=True))
+
+    def cells(self, every: Sequence[Plan]) -> list[list[Any]]:
+        """Return the exact cells of all blocks of all plans, by one question to the engine."""
+        query, together = self.maker.query, tuple(p for plan in every for p in plan.priced)
+        spent = Spending(together, query.epsilon, None)
+        plan = written(query, spent, self.maker, query.spec.by, ())
+        found = iter(cells_of(plan, answer_of(plan, self.table.arrow(), DuckDBEngine())))
+        return [[next(found) for _ in each.priced] for each in every]
+
+    def figures(self, plan: Plan, cells: Sequence[Any], draws: int) -> Figures:
+        out: Figures = {}
+        for priced, exact in zip(plan.priced, cells, strict=True):
+            members = priced.block.members
+            names = [m.statistic.spec.name for m in members]
+            wanted, own = [self.asked[n] for n in names], [exact[[g]] for g in self.groups]
+            each = errors(priced.best, members, wanted, own, self.rows, draws, self.bits)
+            for i, (error, step) in enumerate(each):
+                out[names[i]] = _figures(self.maker, priced, i, error, step)
+        return out
+
+
 def measured(request: Request, bits: RandomBits | None = None) -> dict[str, Any]:
     """Return what was measured of one request; `bits`, of what is drawn, are the system's."""
-    query = query_of(request)
-    maker = Maker(query, brief=True)
-    every = list(plans(query, maker))
-    together = tuple(p for plan in every for p in plan.priced)
-    plan = written(query, Spending(together, query.epsilon, None), maker, query.spec.by, ())
-    table = table_of(request)
-    exact = iter(cells_of(plan, answer_of(plan, table.arrow(), DuckDBEngine())))
-    groups = _some_groups(table.group, request.groups)
-    rows = [Rows(table, g) for g in groups]
-    asked = {s.spec.name: a for s, a in zip(query.statistics, request.asked, strict=True)}
-    found: list[tuple[Plan, dict[str, dict[str, Any]]]] = []
-    for number, one in enumerate(every):
-        values: dict[str, dict[str, Any]] = {}
-        for priced in one.priced:
-            cells = next(exact)
-            members = priced.block.members
-            wanted = [asked[m.statistic.spec.name] for m in members]
-            own, draws = [cells[[g]] for g in groups], FEW_DRAWS if number > 1 else DRAWS
-            each = errors(priced.best, members, wanted, own, rows, draws, bits)
-            for i, (error, step) in enumerate(each):
-                values[members[i].statistic.spec.name] = _figures(maker, priced, i, error, step)
-        found.append((one, values))
-    return {"request": asdict(request), "statistics": _rows(found, asked)}
+    maker = Maker(query_of(request), brief=True)
+    every = list(plans(maker.query, maker))
+    measuring = _Measuring(request, maker, bits)
+    exact = measuring.cells(every)
+    default, alone = (measuring.figures(every[i], exact[i], DRAWS) for i in range(2))
+    pins = []
+    for plan, cells in zip(every[2:], exact[2:], strict=True):
+        first = measuring.figures(plan, cells, FIRST_DRAWS)
+        if any(field_page.open_to_more(default[n], first[n]) for n in first):
+            first = measuring.figures(plan, cells, FEW_DRAWS)
+        pins.append((plan, first))
+    rows = _rows(default, alone, pins, measuring.asked)
+    return {"request": asdict(request), "statistics": rows}
 
 
 def _some_groups(group: Any, many: int) -> list[int]:
@@ -173,18 +197,16 @@ def _figures(
 
 
 def _rows(
-    found: Sequence[tuple[Plan, dict[str, dict[str, Any]]]], asked: dict[str, Asked]
+    default: Figures,
+    alone: Figures,
+    pins: Sequence[tuple[Plan, Figures]],
+    asked: dict[str, Asked],
 ) -> list[dict[str, Any]]:
     """Return a row per statistic: the default's figures, those alone, and the pins of its block."""
-    (_, default), (_, alone), *pins = found
-    blocks = list(dict.fromkeys(v["block"] for v in default.values()))
     out = []
-    for name, text in asked.items():
-        row = {"name": name, "text": text.text, **default[name], "alone": alone[name], "pins": {}}
-        for plan, values in pins:
-            if name in values and blocks[plan.block] == row["block"]:
-                row["pins"][plan.kind] = values[name]
-        out.append(row)
+    for name, what in asked.items():
+        own = {plan.kind: figures[name] for plan, figures in pins if name in figures}
+        out.append({"name": name, "text": what.text, **default[name], "alone": alone[name], "pins": own})  # fmt: skip
     return out
 
 

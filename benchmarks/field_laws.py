@@ -35,12 +35,14 @@ from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 
-__all__ = ["DRAWS", "FEW_DRAWS", "Error", "Rows", "errors"]
+__all__ = ["DRAWS", "FEW_DRAWS", "FIRST_DRAWS", "Error", "Rows", "errors"]
 
-DRAWS = 20_000
+DRAWS = 8_000
 """Of a law of noise, over all groups together."""
 FEW_DRAWS = 2_000
-"""Of several values by rank: each draw takes as long as a hundred others."""
+"""Of several values by rank, which take as long as a hundred others, and of pins."""
+FIRST_DRAWS = 200
+"""Of a pin at first: one that is clearly worse needs no more."""
 SLOW = ("joint_exponential", "recursive_exponential")
 _MOST = 2**14
 """Outputs that are summed; of more, draws are as good and faster."""
@@ -157,7 +159,7 @@ def errors(
     parts: list[list[tuple[float, float]]] = [[] for _ in members]
     steps = [_step(candidate, i, m) for i, m in enumerate(members)]
     if candidate.draw.tag in SLOW:
-        draws = FEW_DRAWS
+        draws = min(draws, FEW_DRAWS)
     for each, group in zip(cells, rows, strict=True):
         exact = [group.exact(a) for a in asked]
         if all(np.isnan(e).any() for e in exact):

@@ -79,8 +79,14 @@ def ratio(mine: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
     step = 1.0 if mine["by_rank"] and not _end(mine) else max(mine["step"], other["step"])
     least = max(other["error"], step)
     value = mine["error"] / least
-    relative = other["sd"] / least if other["error"] > step else 0.0
+    relative = other["sd"] / least
     return value, math.hypot(mine["sd"] / least, value * relative)
+
+
+def open_to_more(mine: dict[str, Any], pin: dict[str, Any]) -> bool:
+    """Return whether more draws of a pin could show it to be better than the default."""
+    value, sd = ratio(mine, pin)
+    return pin["sd"] > 0 and not value + 2 * SURE * sd < 1
 
 
 def _end(row: dict[str, Any]) -> bool:
