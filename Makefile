@@ -167,7 +167,10 @@ field: $(VENV)/.installed
 	$(BIN)/uv venv -q --allow-existing .bench/field
 	$(BIN)/uv pip install -q --python .bench/field/bin/python -r benchmarks/requirements-field.txt
 	.bench/field/bin/python benchmarks/field_tables.py
-	$(BIN)/python benchmarks/field.py $(FIELD)
+	$(foreach e,peers google,$(BIN)/uv venv -q --allow-existing .bench/$(e) && ) true
+	$(BIN)/uv pip install -q --python .bench/peers/bin/python -r benchmarks/requirements-speed.txt
+	$(BIN)/uv pip install -q --python .bench/google/bin/python -r benchmarks/requirements-google.txt
+	$(BIN)/python benchmarks/field.py --peers .bench/peers/bin/python --google .bench/google/bin/python $(FIELD)
 	@echo "open  benchmarks/results/field.md"
 
 clean:

@@ -9,7 +9,8 @@ For each request of `field_corpus.py` its plan's errors, on its rows (`field_law
 A ratio is the default's error over the other's, of which at least one step counts (a row, of a rank). It counts as an
 exception where it passes its bound by four standard errors. Bounds: the mean ratio of a request to (a) is at most 1.1,
 none is above 1.5; no pin is better by more than a tenth (the mean over the statistics of its block); what is stated is
-within a factor of 1.25 of what is measured. `field_page.py` writes the page; it lists every exception with its reason.
+within a factor of 1.25 of what is measured. `field_page.py` writes the page; it lists every exception with its reason,
+what twenty requests err from end to end (`field_whole.py`) and what other libraries err on some thirty (`field_peers.py`).
 
     make field                                       # at most 60 minutes on two cores
     python benchmarks/field.py --requests 200        # a part: the first ones hold all pairs of levels
@@ -38,6 +39,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import field_page
+import field_peers
+import field_whole
 import numpy as np
 from field_corpus import Asked, Request, requests, table_of
 from field_laws import DRAWS, FEW_DRAWS, FIRST_DRAWS, Error, Rows, errors
@@ -217,14 +220,21 @@ def _late(*_: Any) -> None:
     raise TimeoutError(f"longer than {SECONDS} s of processor time")
 
 
-def one(request: Request) -> dict[str, Any]:
-    """Return what was measured of a request, or why nothing was; and how long it took."""
+def one(request: Request, *, whole: bool = False) -> dict[str, Any]:
+    """Return what was measured of a request, or why nothing was; and how long it took.
+
+    whole: and what releases of it from end to end show.
+    """
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     began = time.process_time()
     try:
         found = measured(request)
+        if whole:
+            groups = _some_groups(table_of(request).group, request.groups)
+            query, alone = query_of(request), found["statistics"]
+            found["whole"] = field_whole.compared(request, query, groups, alone)
     except (DpreleaseError, TimeoutError) as problem:
         said = getattr(problem, "what", str(problem))
         code = getattr(problem, "code", "")
@@ -232,6 +242,23 @@ def one(request: Request) -> dict[str, Any]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return {**found, "seconds": round(time.process_time() - began, 2)}
+
+
+def _comparable() -> list[Request]:
+    return [r for r in requests(2000) if field_peers.comparable(r)][: field_peers.MANY]
+
+
+def beside(environments: dict[str, str | None], digest: str) -> None:
+    """Measure what other libraries err, where their environments are; it is written down beside the rest."""
+    known = {f["request"]["number"]: f for f in kept(digest) if "statistics" in f}
+    some = [r for r in _comparable() if r.number in known]
+    found: dict[str, Any] = {"library": digest, "peers": {}}
+    for library, python in environments.items():
+        if python is not None:
+            found["peers"][library] = field_peers.errors(library, python, some)
+    if found["peers"]:
+        with MEASURED.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
 
 
 def library() -> str:
@@ -254,6 +281,7 @@ def run(wanted: Iterable[Request], minutes: float, workers: int, digest: str) ->
     """Measure until all are done or the time is over; each is written down at once."""
     until = time.monotonic() + 60 * minutes
     left = iter(wanted)
+    whole = {r.number for r in field_whole.chosen(requests(500))}
     MEASURED.parent.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(workers) as pool, MEASURED.open("a", encoding="utf-8") as file:
         running: set[Future[dict[str, Any]]] = set()
@@ -262,7 +290,7 @@ def run(wanted: Iterable[Request], minutes: float, workers: int, digest: str) ->
                 request = next(left, None)
                 if request is None:
                     break
-                running.add(pool.submit(one, request))
+                running.add(pool.submit(one, request, whole=request.number in whole))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -279,6 +307,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=55, help="no request begins later")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--only", type=int, help="one request, printed")
+    parser.add_argument("--peers", help="the Python of the environment with OpenDP")
+    parser.add_argument("--google", help="the Python of the environment with Google's library")
     parser.add_argument("--page", action="store_true", help="measure nothing: the page anew")
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results" / "field.md")
     given = parser.parse_args()
@@ -286,10 +316,13 @@ def main() -> None:
         print(json.dumps(one(requests(given.only + 1)[-1]), indent=1))
         return
     digest = library()
-    known = {f["request"]["number"] for f in kept(digest)}
+    known = {f["request"]["number"] for f in kept(digest) if "request" in f}
     wanted = [r for r in requests(given.requests) if r.possible and r.number not in known]
     if not given.page:
+        others = _comparable() if given.peers or given.google else []
+        wanted += [r for r in others if r.number not in known and r not in wanted]
         run(wanted, given.minutes, given.workers, digest)
+        beside({"OpenDP": given.peers, "Google": given.google}, digest)
     text = field_page.page(kept(digest))
     given.to.write_text(text, encoding="utf-8")
     print(f"wrote {os.path.relpath(given.to)}")

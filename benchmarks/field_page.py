@@ -185,7 +185,9 @@ BOUNDS = {
 
 def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
     """Return the page."""
-    known = sorted(measured, key=lambda f: f["request"]["number"])
+    every_line = list(measured)
+    asked = [f for f in every_line if "request" in f]
+    known = sorted(asked, key=lambda f: f["request"]["number"])
     done = [f for f in known if "statistics" in f]
     late = [f for f in known if "refused" in f]
     every = [e for f in done for e in exceptions(f)]
@@ -212,7 +214,15 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
         out.append(f"| {words} | {judged[bound]:,} | {judged[bound] - broken:,} | {broken:,} |")
     if ratios:
         out += ["", f"Ratios to every statistic alone at an equal share: {_spread(ratios)}."]
-    out += ["", *_causes(every), *_list(every), *_refusals(late)]
+    others = [f["peers"] for f in every_line if "peers" in f]
+    out += [
+        "",
+        *_causes(every),
+        *_whole(done),
+        *_peers(done, others),
+        *_list(every),
+        *_refusals(late),
+    ]
     return "\n".join(out) + "\n"
 
 
@@ -264,6 +274,48 @@ def _words(request: dict[str, Any]) -> str:
     parts += ["persons"] if request["unit"] == "person" else []
     parts += ["replaced"] if request["adjacency"] == "substitution" else []
     return ", ".join(parts)
+
+
+def _whole(done: Sequence[dict[str, Any]]) -> list[str]:
+    """Return how far errors of whole releases lie from those of the laws alone."""
+    each = [w["off"] for f in done for w in f.get("whole", [])]
+    if not each:
+        return []
+    many = sum("whole" in f for f in done)
+    return [
+        (f"End to end: {many} requests were also released whole, 200 times each, through engine, wall and table. Of "
+        f"{len(each)} mean errors, {sum(abs(o) > SURE for o in each)} differ from those of the laws alone by more than four standard errors."),
+        "",
+    ]  # fmt: skip
+
+
+def _peers(done: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what other libraries err on the same rows, at an equal share of epsilon each."""
+    if not others:
+        return []
+    mine = {f["request"]["number"]: f for f in done}
+    out = ["| request | " + " | ".join(f"{name}: error over ours, each statistic" for name in others[-1]) + " |"]  # fmt: skip
+    out += ["|---|" + "---|" * len(others[-1])]
+    for number in sorted({int(n) for found in others[-1].values() for n in found}):
+        if number not in mine:
+            continue
+        cells = []
+        for found in others[-1].values():
+            errors = found.get(str(number), found.get(number, []))
+            pairs = zip(mine[number]["statistics"], errors, strict=True)
+            cells.append("; ".join(f"`{s['text'][:40]}` {_times(e, s)}" for s, e in pairs if e is not None))  # fmt: skip
+        out.append(f"| {_words(mine[number]['request'])} | {' | '.join(cells)} |")
+    return [
+        "Other libraries on the same rows, one statistic after the other at an equal share of ε, where they have a call for it. Above 1 they err more; a row or a step counts at least.",
+        "",
+        *out,
+        "",
+    ]
+
+
+def _times(theirs: float, row: dict[str, Any]) -> str:
+    least = 1.0 if row["by_rank"] and not _end(row) else row["step"]
+    return f"{max(theirs, least) / max(row['error'], least):.2g}"
 
 
 def _refusals(late: Sequence[dict[str, Any]]) -> list[str]:

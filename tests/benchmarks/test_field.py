@@ -109,3 +109,82 @@ def test_exact_statistics_are_those_of_sql(column: str) -> None:
             seen += 1
     assert stored.num_rows == 1000
     assert seen == sum(column in text for text in SQL)
+
+
+AGES = ("count", "median(age)", "mean(age)")
+BINS = "histogram(age, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120])"
+KEPT: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "ages": ({}, AGES),
+    "ages by group": ({"groups": 3}, ("count", "proportion(age >= 65)", "mean(age)")),
+    "ratings of persons": (
+        {"column": "rating", "adjacency": "substitution", "unit": "person"},
+        ("count", "mean(rating)", "proportion(rating >= 4)"),
+    ),
+    "a median of incomes": ({"column": "income", "epsilon": 10}, ("count", "median(income)")),
+    "yes or no, with a delta": ({"column": "yes", "delta": 1e-6}, ("count", "proportion(yes)")),
+}
+KNOWN: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a histogram beside a mean": ({}, ("count", "mean(age)", BINS)),
+    "a sum under a generous cap": ({"cap": 10_000}, ("count", "sum(age)", "mean(age)")),
+}
+"""Exceptions that the page lists under `split`."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_fixed_requests_keep_the_law_of_the_field(name: str) -> None:
+    levels, texts = KEPT[name]
+    assert load("field_page").exceptions(measured(asked(request_of(**levels), *texts))) == []
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_does_not_keep_it_has_the_cause_that_the_page_says(name: str) -> None:
+    levels, texts = KNOWN[name]
+    found = load("field_page").exceptions(measured(asked(request_of(**levels), *texts)))
+    assert {e.cause for e in found} <= {"split"}
+
+
+def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
+    """Return what is measured of one statistic, for made-up figures: alone it errs 10, and 8 are stated to 12."""
+    usual = {
+        "name": "s0", "text": "mean(x)", "block": "s0", "family": "two_sums", "mechanism": "m", "epsilon": 0.2,
+        "rho": None, "error": error, "sd": sd, "step": 1.0, "stated": [8.0, 12.0], "by_rank": False,
+    }  # fmt: skip
+    alone = {**usual, "error": 10.0, "sd": 0.0, "epsilon": 0.5}
+    return {**usual, "alone": alone, "pins": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("row", "bounds"),
+    [
+        (figures(11), []),
+        (figures(11.1), ["mean"]),
+        (figures(14.9), ["mean"]),
+        (figures(15.2), ["worst", "mean", "stated"]),
+        (figures(30, sd=5), []),  # within four standard errors of each bound
+        (figures(30, sd=3), ["worst", "mean", "stated"]),
+        (figures(6.5), []),
+        (figures(6.3), ["stated"]),
+        (figures(10, pins={"other": figures(9.2)}), []),
+        (figures(10, pins={"other": figures(9.0)}), ["pin"]),
+        (figures(0.9, stated=None, alone=figures(0.01)), []),  # at least a step counts
+        (figures(40, by_rank=True, stated=None, alone=figures(2)), ["worst", "mean"]),
+    ],
+)
+def test_a_bound_is_passed_where_it_is_passed(row: dict[str, Any], bounds: list[str]) -> None:
+    found = load("field_page").exceptions({"request": vars(request_of()), "statistics": [row]})
+    assert [e.bound for e in found] == bounds
+
+
+def test_the_page_counts_and_lists_every_exception() -> None:
+    page = load("field_page")
+    many = [
+        {"request": vars(request_of(number=i)), "statistics": [figures(e)], "seconds": 1.0}
+        for i, e in enumerate((10, 12, 40))
+    ]
+    text = page.page([*many, {"request": vars(request_of(number=3)), "refused": "late", "seconds": 60.0}], of=4)  # fmt: skip
+    assert "3 of the corpus's 4 requests" in text
+    assert "| no ratio above 1.5 | 3 | 2 | 1 |" in text
+    assert "| mean of a request's ratios at most 1.1 | 3 | 1 | 2 |" in text
+    assert text.count("* 2, age, 1,000 rows") == 3  # worst, mean, stated
+    assert "* 1 × late" in text
+    assert all(cause in page.WHY for cause in ("split", "form", "rows", "size", "nulls", "pin"))
