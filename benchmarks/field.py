@@ -194,6 +194,7 @@ def _figures(
         "error": error.mean,
         "sd": error.sd,
         "step": float(step),
+        "width": float(priced.block.members[index].domain.width),
         "stated": [min(stated), max(stated)] if known else None,
         "by_rank": not kind.judged,
     }

@@ -14,6 +14,8 @@ from typing import Any
 __all__ = ["Exceptional", "exceptions", "line", "page", "ratio"]
 
 MEAN, WORST, PIN, STATED = 1.1, 1.5, 1.1, 1.25
+WIDE = 0.04
+"""Of a domain's width: noise of a mean size above it reaches from end to end."""
 SURE = 4.0
 """Standard errors by which a bound must be passed."""
 
@@ -42,6 +44,10 @@ WHY: dict[str, tuple[str, str]] = {
         "a mechanism that a request may name errs less",
         "the planner's figures rank the laws otherwise than these rows do",
     ),
+    "ends pinned": (
+        "a law that a request may name errs less at this answer",
+        "laws are ranked by their error averaged over answers anywhere in the domain; near an end of it, or of a count far below a generous `rows.max`, another one is better",
+    ),
     "flips": (
         "permute-and-flip errs less than the exponential mechanism",
         "a ledger that composes by zCDP charges up to four times the rho for it, so that a plan does not take it by itself; the plan says so. Third issue",
@@ -54,9 +60,17 @@ WHY: dict[str, tuple[str, str]] = {
         "stated for rows that are all known",
         "`expected` counts rows, and the statistic is of those whose cell is known: fewer",
     ),
+    "ends": (
+        "the noise is as wide as what the value may be",
+        "the plan averages over answers anywhere in the domain; these rows' answer lies near an end or the middle of it, where clamping and remaps err less or more",
+    ),
+    "spread": (
+        "these rows lie closer together than the plan supposes",
+        "the figure is stated for values that fill the range and for an sd of 5 % of it (`expected_sd` says more); those rows lie closer, or at one end",
+    ),
     "rows": (
-        "stated for an average over rows",
-        "the plan averages over groups whose mean lies anywhere in the range; these rows lie at one place",
+        "stated for an average over answers",
+        "the plan averages over answers anywhere in the domain; these rows' answer lies near an end",
     ),
 }  # fmt: skip
 """Cause -> (what it is, why)."""
@@ -141,11 +155,20 @@ def _pins(request: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[Excep
             value = statistics.fmean(v for v, _ in each)
             sd = math.hypot(*(s for _, s in each)) / len(each)
             if value - SURE * sd > PIN:
-                cause = "flips" if mechanism == "permute_and_flip" else "pin"
+                cause = _why_pinned(members, mechanism)
                 more = f"{members[0]['family']} by {members[0]['mechanism']}, pinned {mechanism}"
                 text = " + ".join(m["text"] for m in members)
                 out.append(Exceptional("pin", request, text, value, cause, more))
     return out
+
+
+def _why_pinned(members: Sequence[dict[str, Any]], mechanism: str) -> str:
+    """Return the cause of a pin that is better than the default."""
+    if mechanism == "permute_and_flip" and len(members) == 1:
+        return "flips"
+    if len(members) > 1:
+        return "ranks together" if "ranks" in members[0]["family"] else "cells together"
+    return "ends pinned" if members[0]["family"] == "scalar" else "pin"
 
 
 def _stated(request: dict[str, Any], row: dict[str, Any]) -> Exceptional | None:
@@ -157,10 +180,22 @@ def _stated(request: dict[str, Any], row: dict[str, Any]) -> Exceptional | None:
     if low / STATED <= measured + sure and measured - sure <= high * STATED:
         return None
     factor = measured / high if measured > high else low / measured if measured else math.inf
-    sized = request["expected"] == "a tenth" and not row["text"].startswith(("count", "sum"))
-    cause = "size" if sized else "nulls" if request["nulls"] > 0.5 else "rows"
+    cause = _why_stated(request, row)
     said = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
     return Exceptional("stated", request, row["text"], factor, cause, f"stated {said}, measured {measured:.3g}; {row['family']}")  # fmt: skip
+
+
+def _why_stated(request: dict[str, Any], row: dict[str, Any]) -> str:
+    """Return the cause of a stated error that is not the measured one."""
+    if row["stated"][1] > WIDE * row["width"]:
+        return "ends"
+    if request["expected"] == "a tenth" and not row["text"].startswith(("count", "sum")):
+        return "size"
+    if request["nulls"] > 0.5 and row["text"] != "count":
+        return "nulls"
+    return (
+        "spread" if row["text"].startswith(("std", "variance", "mean", "cov", "corr")) else "rows"
+    )
 
 
 # --- words ------------------------------------------------------------------------------------

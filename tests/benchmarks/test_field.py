@@ -147,7 +147,7 @@ def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
     """Return what is measured of one statistic, for made-up figures: alone it errs 10, and 8 are stated to 12."""
     usual = {
         "name": "s0", "text": "mean(x)", "block": "s0", "family": "two_sums", "mechanism": "m", "epsilon": 0.2,
-        "rho": None, "error": error, "sd": sd, "step": 1.0, "stated": [8.0, 12.0], "by_rank": False,
+        "rho": None, "error": error, "sd": sd, "step": 1.0, "width": 1e3, "stated": [8.0, 12.0], "by_rank": False,
     }  # fmt: skip
     alone = {**usual, "error": 10.0, "sd": 0.0, "epsilon": 0.5}
     return {**usual, "alone": alone, "pins": {}, **more}
