@@ -17,7 +17,7 @@ what twenty requests err from end to end (`field_whole.py`) and what other libra
     python benchmarks/field.py --minutes 10          # as many as there is time for
     python benchmarks/field.py --only 17             # one request, in full; nothing is written
 
-What was measured stays in .bench/field/measured.jsonl: the next run goes on there, while the library is the same.
+Of every hundred requests those of few statistics come first: where the time ends early, more of them are done. What was measured stays in .bench/field/measured.jsonl: the next run goes on there, while the library is the same.
 """
 
 from __future__ import annotations
@@ -319,6 +319,7 @@ def main() -> None:
     digest = library()
     known = {f["request"]["number"] for f in kept(digest) if "request" in f}
     wanted = [r for r in requests(given.requests) if r.possible and r.number not in known]
+    wanted.sort(key=lambda r: (r.number // 100, r.statistics, r.number))
     if not given.page:
         others = _comparable() if given.peers or given.google else []
         wanted += [r for r in others if r.number not in known and r not in wanted]
