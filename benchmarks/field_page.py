@@ -228,12 +228,13 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
     every = [e for f in done for e in exceptions(f)]
     rows = [s for f in done for s in f["statistics"] if not math.isnan(s["error"])]
     ratios = [ratio(s, {**s["alone"], "text": s["text"]})[0] for s in rows]
-    spent = sum(f["seconds"] for f in known) / 3600
+    spent = sum(f["seconds"] for f in known) / 60
     out = [
         (
-            f"{len(done):,} of the corpus's {of:,} requests, {len(rows):,} statistics, in {spent:.1f} hours of processor time; "
+            f"{len(done):,} of the corpus's {of:,} requests, {len(rows):,} statistics, in {spent:.0f} minutes of processor time; "
             f"{datetime.now(UTC):%Y-%m-%d}, dprelease {metadata.version('dprelease')}. {len(late)} were refused or took too long."
         ),
+        f"By number of statistics: {_levels(known, 'statistics')}; by rows: {_levels(known, 'size')}; by groups: {_levels(known, 'groups')}.",
         "",
         "| law | judged | kept | exceptions |",
         "|---|---|---|---|",
@@ -259,6 +260,12 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
         *_refusals(late),
     ]
     return "\n".join(out) + "\n"
+
+
+def _levels(known: Sequence[dict[str, Any]], factor: str) -> str:
+    """Return how many requests were measured at each level of a factor."""
+    many = Counter(f["request"][factor] for f in known)
+    return ", ".join(f"{level:,} × {number}" for level, number in sorted(many.items()))
 
 
 def _count(some: Iterable[Exceptional]) -> int:

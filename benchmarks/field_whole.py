@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from field_corpus import Request, table_of
-from field_laws import BY_RANK, Rows
+from field_laws import BY_RANK, FEW_DRAWS, Rows
 
 from dprelease import execute
 from dprelease.engines.duckdb import DuckDBEngine
@@ -56,7 +56,9 @@ def compared(
                 errors.append(np.abs(mine[:, group] - wanted).mean(axis=1))
         if errors:
             each = np.mean(errors, axis=0)
-            sd = math.hypot(float(each.std()) / math.sqrt(_DRAWS), alone["sd"])
+            # what is rarely far off may not be among so few: the law's own spread counts, too
+            spread = max(float(each.std()), alone["sd"] * math.sqrt(FEW_DRAWS))
+            sd = math.hypot(spread / math.sqrt(_DRAWS), alone["sd"])
             mean = float(each.mean())
             off = (mean - alone["error"]) / sd if sd else 0.0
             out.append({"text": asked.text, "whole": mean, "law": alone["error"], "off": off})

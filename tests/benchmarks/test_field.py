@@ -122,25 +122,15 @@ KEPT: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a median of incomes": ({"column": "income", "epsilon": 10}, ("count", "median(income)")),
     "yes or no, with a delta": ({"column": "yes", "delta": 1e-6}, ("count", "proportion(yes)")),
-}
-KNOWN: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a histogram beside a mean": ({}, ("count", "mean(age)", BINS)),
     "a sum under a generous cap": ({"cap": 10_000}, ("count", "sum(age)", "mean(age)")),
 }
-"""Exceptions that the page lists under `split`."""
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_fixed_requests_keep_the_law_of_the_field(name: str) -> None:
     levels, texts = KEPT[name]
     assert load("field_page").exceptions(measured(asked(request_of(**levels), *texts))) == []
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_what_does_not_keep_it_has_the_cause_that_the_page_says(name: str) -> None:
-    levels, texts = KNOWN[name]
-    found = load("field_page").exceptions(measured(asked(request_of(**levels), *texts)))
-    assert {e.cause for e in found} <= {"split"}
 
 
 def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
