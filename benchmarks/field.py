@@ -325,7 +325,10 @@ def main() -> None:
         wanted += [r for r in others if r.number not in known and r not in wanted]
         run(wanted, given.minutes, given.workers, digest)
         beside({"OpenDP": given.peers, "Google": given.google}, digest)
-    text = field_page.page(kept(digest))
+    found = kept(digest)
+    if not found:
+        raise SystemExit("nothing was measured with this library: the page stays as it is")
+    text = field_page.page(found)
     given.to.write_text(text, encoding="utf-8")
     print(f"wrote {os.path.relpath(given.to)}")
 
