@@ -17,6 +17,7 @@ from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
+from dprelease.reading.per_row import PerRow, of_cells
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -30,7 +31,7 @@ class ReleasedMeasurement:
 
     def __init__(self, release: str, noised: Noised, block: str) -> None:
         planned = noised.plan.block(block)
-        self.release, self.name = release, block
+        self.release, self.name, self._query = release, block, noised.plan.query
         self._draw = draw_from_json(planned.law)
         self._measurement = PlacedMeasurement.from_json(planned.measurement)
         rows = noised.cells[block]
@@ -51,6 +52,16 @@ class ReleasedMeasurement:
             ends = self._linear(form.top, group), self._linear(form.bottom, group)
             return Ratio(*ends, cut=cut)
         return None if cut else self._linear(form.top, group)
+
+    def per_row(
+        self, statistic: PlannedStatistic, column: int, groups: Sequence[int]
+    ) -> PerRow | None:
+        """Return what one row of these groups adds to a value that is a sum of cells; None where rows do not."""
+        forms = self._forms(statistic.function, statistic.view)
+        if forms is None or forms[column].bottom is not None:
+            return None
+        rows = (self.release, frozenset(groups))
+        return of_cells(self._query, self._measurement, forms[column].top, rows)
 
     def _cut(self, statistic: PlannedStatistic) -> bool:
         """Return whether the domain may leave out what is drawn, so that published values are moved into it."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dprelease.reading.estimated import ratio_domain
 from dprelease.reading.forms import Linear, Ratio, total
+from dprelease.reading.per_row import PerRow, quotient_range
 
 __all__ = ["Function", "Measured", "Op", "Quantity", "added", "combined", "number", "span"]
 
@@ -59,12 +60,14 @@ class Quantity:
     Attributes:
         value: from the published values; None where it is not defined (a division by 0).
         domain: the values it can have; weak: a value in it says nothing.
+        per_row: of a sum over rows, what one of them adds.
     """
 
     form: Linear | Ratio | Measured | Function
     value: float | None
     domain: Ends
     weak: bool = False
+    per_row: PerRow | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,31 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
     if op == "/" and isinstance(form, Ratio) and not form.cut:
         known = ratio_domain(form, positive=left.domain[0] >= 0 and right.domain[0] >= 0)
         domain = known or domain
-    return Quantity(form, value, domain, left.weak or right.weak)
+    if op == "/":
+        domain = _within(domain, quotient_range(left.per_row, right.per_row))
+    return Quantity(form, value, domain, left.weak or right.weak, _per_row(op, left, right))
+
+
+def _within(domain: Ends, known: Ends | None) -> Ends:
+    """Return what two true statements leave; the narrower one, should rounding have parted them."""
+    if known is None:
+        return domain
+    both = max(domain[0], known[0]), min(domain[1], known[1])
+    return both if both[0] <= both[1] else known
+
+
+def _per_row(op: Op, left: Quantity, right: Quantity) -> PerRow | None:
+    """Return what one row adds to a sum, a difference or a multiple of sums over the same rows."""
+    a, b = left.per_row, right.per_row
+    if op in "+-":
+        return None if a is None else a.plus(b, Fraction(1 if op == "+" else -1))
+    if a is None and op == "*":
+        (a, b), (left, right) = (b, a), (right, left)
+    plain = isinstance(right.form, Linear) and not right.form.terms
+    if a is None or not plain or not isinstance(right.form, Linear):
+        return None
+    factor = right.form.constant
+    return a.times(factor) if op == "*" else a.times(1 / factor) if factor else None
 
 
 def added(parts: Sequence[Quantity]) -> Quantity:
@@ -100,7 +127,10 @@ def added(parts: Sequence[Quantity]) -> Quantity:
     if len(forms) == len(values) == len(parts):
         low, high = (sum(q.domain[k] for q in parts) for k in (0, 1))
         value = sum(values)
-        return Quantity(total(forms), value, (low, high), any(q.weak for q in parts))
+        each = parts[0].per_row
+        for part in parts[1:]:
+            each = None if each is None else each.plus(part.per_row)
+        return Quantity(total(forms), value, (low, high), any(q.weak for q in parts), each)
     out = parts[0]
     for other in parts[1:]:
         out = combined("+", out, other)

@@ -14,6 +14,7 @@ from dprelease.reading.forms import Linear, Ratio, total
 from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
+from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.strict_json import canonical_json
@@ -120,7 +121,13 @@ class ReleasedValues:
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
         kept = form or MeasuredValue(measurement, statistic, index, group)
-        return Quantity(kept, value, statistic.domain.hull, status in WEAK)
+        each = self._per_row(column, [group]) if isinstance(form, Linear) else None
+        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each)
+
+    def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
+        """Return what one row of these groups adds to a published sum."""
+        statistic, index = self.columns[column]
+        return self._measurement(statistic.block).per_row(statistic, index, groups)
 
     def _adds_up(self, column: str) -> bool:
         """Return whether a statistic's values of several groups add up to that of all of them together.
@@ -151,7 +158,8 @@ class ReleasedValues:
             whole = total([form for form in forms if isinstance(form, Linear)])
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
-            return Quantity(whole, value, (low * len(found), high * len(found)), weak)
+            each = self._per_row(column, groups)
+            return Quantity(whole, value, (low * len(found), high * len(found)), weak, each)
         if all(isinstance(form, Ratio) for form in forms):
             ratios = [form for form in forms if isinstance(form, Ratio)]
             tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])

@@ -17,6 +17,7 @@ from dprelease.noised import WEAK, Noised
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, Ratio
 from dprelease.reading.linear_interval import beside, linear_ends
+from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Measured, Quantity
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -153,7 +154,21 @@ class TableValues(ReleasedValues):
         form: Linear | Ratio | CutEstimate = self._form(column, group)
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
-        return Quantity(form, value, statistic.domain.hull, status in WEAK)
+        each = self._per_row(column, [group]) if isinstance(form, Linear) else None
+        return Quantity(form, value, statistic.domain.hull, status in WEAK, each)
+
+    def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
+        """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""
+        assert self.whole.plan.tables is not None
+        fit = self._fit_of.get(column)
+        if fit is None:
+            return None
+        counted = {other.counts for other in self.whole.plan.tables.fits}
+        counts = fit.counts or (fit.name if fit.name in counted else None)
+        low, high = (1, 1) if fit.counts is None else (fit.low, fit.high)
+        rows = (self.identity, self.table, counts, frozenset(groups))
+        each = PerRow(rows, 1, low * fit.step_size, high * fit.step_size)
+        return None if counts is None else each
 
     def _cuts(self, column: str) -> bool:
         """Return whether a fitted column's domain may leave out what is exact."""
