@@ -30,7 +30,7 @@ from dprelease.fitted_ratios import Sums, ratio_parts
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Feasible
-from dprelease.fitting.interval import ends
+from dprelease.fitting.interval import ends, holding
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Between, Fit, nearest
 from dprelease.fitting.noise import Noise
@@ -41,7 +41,6 @@ from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.strict_json import canonical_json
 
@@ -340,9 +339,10 @@ class OneFit:
         classes = self.estimator.classes(table)
         halves = [part.halves[c] for c in classes]
         lows, highs = ends(exact, halves, hull, slack=self.estimates.slack)
+        lows, highs = holding(values[table], lows, highs, runs)
         value = np.array(values[table], dtype=object)
         estimate = np.array([e / ONE for e in exact], dtype=float)
-        status = self._status(table, statistic, value, lows, highs, hull)
+        status = self._status(table, value, lows, highs, hull)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
         return Column(
             self._scaled(value),
@@ -365,7 +365,6 @@ class OneFit:
     def _status(
         self,
         table: str,
-        statistic: PlannedStatistic,
         value: npt.NDArray[np.object_],
         lows: Sequence[int],
         highs: Sequence[int],
@@ -374,8 +373,7 @@ class OneFit:
         low, high = np.array(lows, dtype=object), np.array(highs, dtype=object)
         status = np.full(len(value), "ok", dtype=object)
         status[(value <= hull[0]) | (value >= hull[1])] = "at_bound"
-        if statistic.domain.exact_gaps:
-            status[(value < low) | (value > high)] = "gap"
+        status[(value < low) | (value > high)] = "gap"
         status[self._moved(table, value)] = "adjusted"
         whole = (low <= hull[0]) & (high >= hull[1]) & (hull[0] < hull[1])
         status[whole.astype(bool)] = "uninformative"

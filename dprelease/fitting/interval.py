@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from dprelease.fitting.estimate import ONE
 
-__all__ = ["ends"]
+__all__ = ["ends", "holding"]
 
 
 def ends(
@@ -54,3 +55,24 @@ def ends(
         lows.append(min(max(first, low), high))
         highs.append(max(min(last, high), low))
     return lows, highs
+
+
+def holding(
+    values: Sequence[int],
+    lows: Sequence[int],
+    highs: Sequence[int],
+    runs: Sequence[tuple[int, int]],
+) -> tuple[list[int], list[int]]:
+    """Return intervals that hold their published values, but for values at the edge of a gap: a status says it.
+
+    What is whole, or not negative, may lie beyond what was measured; a wider interval covers too.
+
+    Args:
+        runs: the allowed values.
+    """
+    edges = {k for (_, left), (right, _) in pairwise(runs) for k in (left, right)}
+    kept = [
+        (low, high) if value in edges else (min(low, value), max(high, value))
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]
+    return [low for low, _ in kept], [high for _, high in kept]
