@@ -25,9 +25,9 @@ The tidy table has one row per (group, published column):
     mechanism, block  utf8
     epsilon         float64   of the block
     status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank
-                              no_interval for ok, and uninformative where its error in rows is as
-                              large as the group: by the count that is released beside it, else by
-                              the plan
+                              no_interval for ok. It is uninformative where its error in rows is as
+                              large as the group, empty_signal where no value may be known: by the
+                              counts released beside it (`measurements.known`), else by the plan
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
+from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.receipt import Receipt
 from dprelease.release_plan.block import PlannedMeasurement
@@ -78,7 +79,6 @@ CELL_BYTES = 32
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
-_EXACT = 2**53
 _WORDS = CELL_BYTES // 8
 
 LEVEL = 0.95
@@ -177,13 +177,13 @@ def assemble(
     Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
     """
     drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
-    rows = _most_rows(statistics, drawn)
     parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
     for statistic in statistics:
         block = drawn[statistic.block]
         values, lower, upper, status = block.values(statistic)
-        if not block.block.has_interval:
-            status = block.by_rank(statistic, status, rows)
+        if chosen_by_rank(block.measurement, aggregate_named(statistic.function)):
+            known = _known(block, statistics, drawn)
+            lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
         parts["value"].append(values)
         parts["lower"].append(lower)
         parts["upper"].append(upper)
@@ -237,13 +237,19 @@ def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
     return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
 
 
-def _most_rows(
-    statistics: Sequence[PlannedStatistic], drawn: Mapping[str, _Drawn]
-) -> Floats | None:
-    """Return the upper ends of the released count of every group, `(groups,)`; None if there is none."""
+def _known(
+    block: _Drawn, statistics: Sequence[PlannedStatistic], drawn: Mapping[str, _Drawn]
+) -> Known | None:
+    """Return among how many values the values of `block` were chosen, from what is released beside them."""
     counts = (s for s in statistics if s.text == s.function)
     count = next((s for s in counts if aggregate_named(s.function).of_rows), None)
-    return None if count is None else drawn[count.block].values(count)[2][:, 0]
+    rows = None
+    if count is not None and drawn[count.block].rows == block.rows:
+        _, low, high, _ = drawn[count.block].values(count)
+        rows = Known(low[:, 0], high[:, 0])
+    same = [b for b in drawn.values() if b.subject == block.subject and b.rows == block.rows]
+    found = [k for k in (known_values(b.measurement, b.reading) for b in same) if k is not None]
+    return all_of(found, rows, complete=block.complete)
 
 
 class _Drawn:
@@ -252,15 +258,18 @@ class _Drawn:
     def __init__(self, block: PlannedMeasurement, cells: Sequence[Sequence[int]]) -> None:
         self.block = block
         self._draw: Draw = draw_from_json(block.law)
-        self._measurement = PlacedMeasurement.from_json(block.measurement)
+        self.measurement = PlacedMeasurement.from_json(block.measurement)
+        self.subject = self.measurement.key[1:2]
+        self.rows = self.measurement.max_rows
+        self.complete = bool(self.measurement.data.get("complete"))
         raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
-        self._reading = reading_of(self._draw, raw, LEVEL)
+        self.reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = self._draw.companions(raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
-        return seen_by(statistic.view, self._measurement, self._cells, self._reading)
+        return seen_by(statistic.view, self.measurement, self._cells, self.reading)
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""
@@ -306,25 +315,15 @@ class _Drawn:
             status[:] = "ok"
         return value, lower, upper, status
 
-    def by_rank(
-        self, statistic: PlannedStatistic, status: npt.NDArray[np.object_], rows: Floats | None
-    ) -> npt.NDArray[np.object_]:
-        """Return the statuses of choices by rank: from released and public numbers, never from rows.
-
-        Args:
-            rows: the most rows that the released count leaves to each group, `(groups,)`.
-        """
-        kind, view = family_of(self._measurement), statistic.view
-        planned = statistic.uninformative
-        mute = np.full(len(status), planned is not None and planned.groups == planned.of)
-        if rows is not None:
-            known = {
-                n: kind.mute(self._draw, self._measurement, int(min(n, _EXACT)), view=view)
-                for n in set(rows.tolist())
-            }
-            mute = np.array([known[n] for n in rows.tolist()], dtype=bool)
-        status = np.where(status == "ok", "no_interval", status)
-        return np.where(mute[:, None], "uninformative", status)
+    def by_rank(self, statistic: PlannedStatistic, known: Known | None, read: Read) -> Read:
+        """Return intervals and statuses of values chosen by rank among so many, as far as is `known`."""
+        few, hull, view = statistic.uninformative, statistic.domain.hull, statistic.view
+        nothing = few is not None and few.groups == few.of
+        lower, upper, status = by_rank(
+            self.measurement, self._draw, view, known, read, hull=hull, planned=nothing
+        )
+        step = statistic.step
+        return outward(lower, step, np.floor), outward(upper, step, np.ceil), status
 
 
 def width(plan: ReleasePlan) -> int:

@@ -324,10 +324,10 @@ def test_a_choice_by_rank_never_says_ok_and_says_when_it_says_nothing():
     )
     count, median = plan.blocks
     assert median.family == "ranks"
-    cells = {count.name: ((0,), (300,), (3,)), median.name: ((50,), (50,), (50,))}
+    cells = {count.name: ((0,), (300,), (9,)), median.name: ((50,), (50,), (50,))}
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells).to_pandas()
     said = table[table.statistic == "median_x"].status.tolist()
-    assert said == ["uninformative", "no_interval", "uninformative"]
+    assert said == ["empty_signal", "no_interval", "uninformative"]
     alone = planned(["median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 200}, x=x)
     few = planned(["median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 2}, x=x)
     for each, word in ((alone, "no_interval"), (few, "uninformative")):

@@ -94,6 +94,7 @@ class Aggregate(ABC):
         within: the statistic that counts its rows: it lies between its ends times that.
         sums: of a quotient, the statistics that publish its top and its bottom where no row is left out.
         parts: its columns are parts of one whole, shown together.
+        linear: it is a sum of cells that are read together: of no rows it is 0.
         constant: it may be asked of a column that can hold one value only.
         by_spread: its error depends on how far the rows lie apart.
         moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
@@ -113,6 +114,7 @@ class Aggregate(ABC):
     within: str | None = None
     sums: tuple[str, str] = ("", "")
     parts: bool = False
+    linear: bool = False
     constant: bool = False
     by_spread: bool = True
     moment: int = 0

@@ -162,10 +162,8 @@ class Winsorised(_OfLimits):
     """A statistic of rows clamped to drawn limits; `inner` is the same one of the declared range.
 
     Attributes:
-        linear: it is a sum of its cells; squared: it is in the column's unit squared.
+        squared: it is in the column's unit squared.
     """
-
-    linear = False
 
     def __init__(self, inner: Aggregate, heading: str, degrees: tuple[int, ...]) -> None:
         self.name = f"winsorised_{inner.name}"

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
 from dprelease import registry
 from dprelease.aggregates.base import Floats, Reading
@@ -64,6 +64,7 @@ class MeasurementFamily(ABC):
         interval: its values have an interval.
         judged: its errors say how wrong a value is; else they only rank the ways to draw it.
         nowhere_negative: its several cells never are, which lowers their L2 sensitivity.
+        counting: which of its cells add up to a multiple of the rows whose value is known.
     """
 
     family: ClassVar[str]
@@ -81,6 +82,7 @@ class MeasurementFamily(ABC):
     interval: ClassVar[bool] = True
     judged: ClassVar[bool] = True
     nowhere_negative: ClassVar[bool] = False
+    counting: ClassVar[Literal["first", "all"] | None] = None
 
     def pins(self) -> tuple[str, ...]:
         """Return the mechanisms that a request may name for it."""
@@ -170,6 +172,16 @@ class MeasurementFamily(ABC):
         """Return what the statistic at `view` sees of a block of several: by default everything."""
         del view
         return measurement, cells, reading
+
+    def known_rows(
+        self, measurement: Measurement, reading: Reading
+    ) -> tuple[Floats, Floats] | None:
+        """Return the least and the most rows with a known value, `(groups,)`; None where no cell counts them."""
+        if self.counting is None or measurement.public_rows is not None:
+            return None
+        cells = slice(None) if self.counting == "all" else slice(1)
+        each = float(sum(weights[0] for weights in measurement.weights[cells]))
+        return reading.low[:, cells].sum(axis=1) / each, reading.high[:, cells].sum(axis=1) / each
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
         """Return the columns whose means and variances it holds together."""

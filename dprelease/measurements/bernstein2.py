@@ -21,6 +21,7 @@ class Bernstein2(Moments):
     """Three cells of one column."""
 
     family = "bernstein2"
+    counting = "all"
     shared = True
 
     def exact_ends(self, measurement: Measurement) -> Ends:

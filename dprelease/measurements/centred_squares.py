@@ -49,6 +49,7 @@ class CentredSquares(Cells):
     """A size, a sum and a sum of squares about the middle, of which mean and variance are functions."""
 
     family = "centred_squares"
+    counting = "first"
     draws = ("centred_cells", "centred_cells_of_n")
     mechanisms = ("discrete_laplace",)
     sized = True

@@ -51,6 +51,7 @@ class CentredSums(Cells):
     """A size and a sum about the middle, whose quotient is a mean."""
 
     family = "centred_sums"
+    counting = "first"
     draws = ("centred_cells",)
     mechanisms = ("discrete_laplace",)
     sized = True

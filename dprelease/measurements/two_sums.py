@@ -24,6 +24,7 @@ class TwoSums(Moments):
     """Two sums, whose shares are a mean."""
 
     family = "two_sums"
+    counting = "all"
 
     def exact_ends(self, measurement: Measurement) -> Ends:
         return ends_of_range(measurement)

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.clipped import DEGREES, clipped, limit_points, limit_scores
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
@@ -339,6 +339,13 @@ class WinsorisedCells(MeasurementFamily):
         low = math.floor((measurement.scale - steps) / 2)
         cells = cells_at(draw.degree, size, np.array([0.5]))[0] * steps**draw.degree
         return np.concatenate([[low, low + steps], cells])
+
+    def known_rows(
+        self, measurement: Measurement, reading: Reading
+    ) -> tuple[Floats, Floats] | None:
+        """Return what the cells between the limits add up to: each row adds the same to all of them together."""
+        each = (reading.raw[:, 1] - reading.raw[:, 0]) ** degree_of(measurement)
+        return reading.low[:, 2:].sum(axis=1) / each, reading.high[:, 2:].sum(axis=1) / each
 
     def mute(
         self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
