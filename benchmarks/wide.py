@@ -5,8 +5,9 @@
                  publication), stage by stage, then `verify` of the folder
     statistics   100, 300, 1,000 statistics (half sums, half means) over 500 columns: one whole run
     grid         an output grid of 10^4, 10^5, 10^6 points: calibration with its certificate, and
-                 10,000 draws, for every mechanism that takes the grid; then the same with a gap. A
-                 truncated law refuses gaps much wider than its noise (DPR627)
+                 10,000 draws, for every mechanism that takes the grid; then the same with a gap. Bounded
+                 Gaussian noise refuses gaps much wider than itself (DPR627); bounded Laplace noise
+                 is drawn there by inversion
 
 Every measurement is a process of its own. Times are processor seconds of the process (all its
 threads), so that other work on the machine does not count; imports are counted apart. The tables

@@ -7,6 +7,7 @@ from typing import Literal
 
 from dprelease.aggregates.base import Aggregate
 from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.mechanisms.law import Criterion
 from dprelease.query.arguments import Statistic
 from dprelease.schema.domain import Domain
 
@@ -34,6 +35,11 @@ class Member:
         return self.statistic.spec.max_rows
 
     @property
+    def truncated(self) -> bool:
+        """Whether no point masses may lie at the ends and gaps of its domain."""
+        return not self.statistic.spec.spikes
+
+    @property
     def measure(self) -> str:
         """The unit of the published value, for labels."""
         return self.aggregate.unit(self.statistic)
@@ -57,3 +63,11 @@ class BlockLayout:
     @property
     def max_rows(self) -> int | None:
         return self.members[0].max_rows
+
+    def judged_by(self, asked: Criterion) -> Criterion:
+        """Return how its laws are compared: truncated beside a gap, by their worst answer, else as asked.
+
+        Few answers lie in a gap, so an average hardly shows what a law does to them.
+        """
+        torn = any(m.truncated and m.domain.exact_gaps for m in self.members)
+        return "worst" if torn else asked

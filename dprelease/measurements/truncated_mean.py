@@ -6,6 +6,7 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from dprelease.errors import ArgumentError
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
-from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.members import Member
 from dprelease.measurements.scalar import ScalarDraw, priced_laws
 from dprelease.measurements.scalar_grid import MOST_POINTS
 from dprelease.measurements.steps import best_step
@@ -93,8 +94,9 @@ class MeanDraw(Draw):
     def check(self) -> None:
         """Build the laws of the smallest and the largest size that can be released.
 
-        Laws get harder to build in one direction only (rejection on wide grids with the rate), so
-        the ends speak for all sizes: after the charge no released size can lack a law.
+        Laplace noise has a law in every gap. Gaussian noise has none where it is narrow against a gap, and
+        it gets narrower in one direction only: so the ends speak for all sizes, and after the charge no
+        released size can lack a law.
 
         Raises:
             ArgumentError: one of them cannot be built (DPR622, DPR626, DPR627).
@@ -244,6 +246,7 @@ class TruncatedMean(MeasurementFamily):
     """S(1) and S(code): first the count is released, then a truncated mean."""
 
     family = "truncated_mean"
+    counting = "first"
     draws = ("mean",)
     mechanisms = _WITHOUT_POINT_MASSES
     sized = True
@@ -275,16 +278,19 @@ class TruncatedMean(MeasurementFamily):
             mechanism=spec.mechanism or "bounded_laplace",
             loss=asked.loss,
         )
-        if spec.mechanism is None:  # the best family at the public guess of the size
-            draw = replace(draw, mechanism=_best_family(draw, size, asked.loss))
+        if spec.mechanism is None:
+            draw = _of_best_family(draw, size, asked)
         inner = draw.law(size).expected_error()
         off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
         if asked.loss == "absolute":
             error = math.hypot(inner.average * float(step), off)
+            worst = inner.worst * float(step) + off
         else:
             error = inner.average * float(step) ** 2 + off**2
+            worst = (math.sqrt(inner.worst) * float(step) + off) ** 2
         note = "size first, then a truncated mean"
-        return [Candidate(measurement, draw, (error,), (None,), note=note)]
+        told = (worst if asked.judge == "worst" else None,)
+        return [Candidate(measurement, draw, (error,), told, note=note)]
 
     def refusal(
         self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
@@ -310,10 +316,18 @@ class TruncatedMean(MeasurementFamily):
         return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
 
 
-def _best_family(draw: MeanDraw, size: int, loss: Loss) -> str:
-    priced = priced_laws(draw.allowed, draw.sensitivity_at(size), draw.epsilon, loss, False, False)
-    names = (p.law.family for p in priced)
-    return next((name for name in names if name in _WITHOUT_POINT_MASSES), draw.mechanism)
+def _of_best_family(draw: MeanDraw, size: int, asked: Pricing) -> MeanDraw:
+    """Return the draw by the best family at the public guess of the size that has a law for every size."""
+    priced = priced_laws(
+        draw.allowed, draw.sensitivity_at(size), draw.epsilon, asked.loss, False, False, asked.judge
+    )
+    for name in (p.law.family for p in priced):
+        if name in _WITHOUT_POINT_MASSES:
+            found = replace(draw, mechanism=name)
+            with contextlib.suppress(ArgumentError):
+                found.check()
+                return found
+    return draw
 
 
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:

@@ -298,8 +298,8 @@ class BoundedGaussian:
         """Return the certified table, on wide grids the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626) or the gaps of
-                a wide grid are too wide (DPR627).
+            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626) or the gaps are
+                too wide (DPR627).
         """
         # A single allowed value needs no noise; other families serve it.
         small = request.epsilon < EPSILON_FLOOR  # on wide grids too

@@ -256,11 +256,10 @@ class BoundedLaplace:
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the certified table, on wide grids the closed form; nothing for splits.
+        """Return the certified table, on wide grids and in deep gaps the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626) or the gaps of
-                a wide grid are too wide (DPR627).
+            ArgumentError: point masses are forbidden, and epsilon is too small (DPR626).
         """
         return truncated_laws(request, BoundedLaplaceLaw, BoundedLaplaceWideLaw)
 

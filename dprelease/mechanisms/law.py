@@ -270,7 +270,7 @@ def rho_upper(law: GridLaw) -> Fraction:
 def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return at most about `most` hull answers and the share of the hull each stands for.
 
-    Ends, gap edges and gap middles are always among them: the worst answers live there.
+    Ends, and the edges and middles of the widest gaps, are always among them: the worst answers live there.
     Shapes `(answers,)`, read-only; the shares sum to 1.
     """
     low, high = allowed.lower, allowed.upper
@@ -278,7 +278,8 @@ def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDAr
         answers = np.arange(low, high + 1, dtype=np.int64)
         return _frozen(answers, np.full(answers.size, 1.0 / answers.size))
     marks = {low, high}
-    for (_, left), (right, _) in list(pairwise(allowed.runs))[:8]:
+    gaps = sorted(pairwise(allowed.runs), key=lambda pair: pair[0][1] - pair[1][0])  # widest first
+    for (_, left), (right, _) in gaps[:8]:
         marks |= {left, (left + right) // 2, right}
     count = max(2, most - len(marks))
     marks |= {low + (high - low) * i // (count - 1) for i in range(count)}

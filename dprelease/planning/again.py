@@ -176,7 +176,7 @@ def _priced(
         _other(block.name, "no law that is priced for the request draws like that")
     ranked = (fresh.ranked[at], *fresh.ranked[:at], *fresh.ranked[at + 1 :])
     best = ranked[0]
-    prices = [c.price(pricer.query.judge) for c in ranked]
+    prices = [c.price(block.judged_by(pricer.query.judge)) for c in ranked]
     if prices[0] > min(prices) and not _close(prices[0], min(prices)):
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:

@@ -97,7 +97,8 @@ class Maker:
         key = id(block), share, size, id(like)
         if key not in self._known:
             moved = {o: self.sensitivity(o, block) for o in block.options}
-            found = ways(block, share, self.query.loss, size, moved, self.query.judge, like)
+            judge = block.judged_by(self.query.judge)
+            found = ways(block, share, self.query.loss, size, moved, judge, like)
             self._known[key] = block, like, found
         return self._known[key][2]
 
@@ -143,7 +144,7 @@ class Maker:
             self.query.loss,
             self.size,
             priced.sensitivity,
-            self.query.judge,
+            block.judged_by(self.query.judge),
             by_rho=priced.share.rho is not None,
         )
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)

@@ -202,6 +202,10 @@ def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> Pla
     text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
         roots, member, maker.size if depends else None, public=kind.free
     )
+    worst = best.worst[index]
+    if priced.block.judged_by("average") == "worst" and worst:
+        most = worst if maker.query.loss == "absolute" else math.sqrt(worst)
+        text += f", up to ±{figure(most)} in a forbidden interval"
     notes = statistic_notes(maker.query, member, best.measurement)
     notes += kind.notes(best.draw, best.measurement, member.view)
     return PlannedStatistic(

@@ -199,19 +199,20 @@ TRUE = {
 @pytest.mark.parametrize("text", some([*QUOTIENTS, *SUMS], 4))
 def test_every_status_of_every_statistic_on_groups_at_the_edge(text):
     """A quotient of nothing says nothing; a sum of nothing is 0, and its interval holds it; ends are at the bound."""
-    plan = plan_of([text])
+    plan, seeds = plan_of([text]), whole(20, 200)
+    enough = 0.95 - 5 * (0.95 * 0.05 / seeds) ** 0.5  # missed by chance once in a million
     said: dict[str, list[dict[str, Any]]] = {}
-    for row in drawn(plan, whole(20, 200)):
+    for row in drawn(plan, seeds):
         said.setdefault(row["g"], []).append(row)
     for group, found in said.items():
         words = [row["status"] for row in found]
         assert all(row["lower"] <= row["value"] <= row["upper"] for row in found)
         if group in NOTHING and text in QUOTIENTS:
-            assert usable(words) <= 0.2
+            assert usable(words) <= max(0.2, 1 - enough)
         elif group in NOTHING and (text != "count" or group == "no rows"):
-            assert np.mean([row["lower"] <= 0 <= row["upper"] for row in found]) >= 0.9
+            assert np.mean([row["lower"] <= 0 <= row["upper"] for row in found]) >= enough
         elif text != "correlation(x, y)":  # of one value there is none
             assert set(words) <= {"ok", "at_bound"}
         true = TRUE.get(text, {}).get(group)
         if true is not None:
-            assert np.mean([row["lower"] <= true <= row["upper"] for row in found]) >= 0.9
+            assert np.mean([row["lower"] <= true <= row["upper"] for row in found]) >= enough

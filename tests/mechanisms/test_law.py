@@ -13,6 +13,7 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certificate import log_upper
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
@@ -207,11 +208,14 @@ def test_without_point_masses_only_truncated_laws_are_admissible() -> None:
     assert "bounded_laplace" in {law.family for law in laws}
     additive = {"staircase", "discrete_laplace", "rectified_laplace"}
     assert not additive & {law.family for law in laws}
+    # One family's refusal is not the request's.
+    for torn in (((0, 10), (10**9, 2 * 10**9)), ((0, 20), (4_020, 4_040))):
+        request = GridRequest(GridSet(torn), 3, Fraction(1), point_masses=False)
+        with pytest.raises(ArgumentError) as caught:
+            BoundedGaussian.grid_laws(request)
+        assert caught.value.code == "DPR627"
+        assert {law.family for law in grid_laws(request)} == {"bounded_laplace"}
     torn = GridSet.from_runs([(0, 10), (10**9, 2 * 10**9)])
-    with pytest.raises(ArgumentError) as caught:
-        grid_laws(GridRequest(torn, 3, Fraction(1), point_masses=False))
-    assert caught.value.code in ("DPR622", "DPR627")
-    # Where other families are admissible, one family's refusal is not the request's.
     assert additive <= {law.family for law in grid_laws(GridRequest(torn, 3, Fraction(1)))}
 
 

@@ -2,7 +2,8 @@
 
 Noise is conditioned on landing in the allowed set: nothing piles up at borders or gaps, and the
 normaliser depends on the answer, so the scale is calibrated anew for each domain. Small hulls take
-an integer table, wide ones the closed form.
+an integer table. Wide ones take the closed form, and so do those with a gap in which every weight of the table
+comes near its floor: from there the table would draw any allowed point, however far.
 
 The loss is concave in the sensitivity: splits over coordinates would add up to more, so there truncation
 offers nothing.
@@ -16,10 +17,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.forms.table import EPSILON_FLOOR, POINT_LIMIT
+from dprelease.mechanisms.forms.closed_form import gaps_too_wide
+from dprelease.mechanisms.forms.table import EPSILON_FLOOR, POINT_LIMIT, TableLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 
-__all__ = ["truncated_from_json", "truncated_laws"]
+__all__ = ["MOST_OFF", "truncated_from_json", "truncated_laws"]
+
+MOST_OFF = 2.0**-20
+"""A table whose floor may move the law of an answer by more, in total variation, is not offered."""
 
 
 class _Kind(Protocol):
@@ -32,31 +37,42 @@ class _Kind(Protocol):
     def from_json(cls, value: dict[str, Any]) -> GridLaw: ...
 
 
+class _Table(_Kind, Protocol):
+    @classmethod
+    def calibrate(cls, request: GridRequest) -> TableLaw: ...
+
+
 def truncated_laws(
-    request: GridRequest, table: type[_Kind], closed_form: type[_Kind]
+    request: GridRequest, table: type[_Table], closed_form: type[_Kind]
 ) -> list[GridLaw]:
-    """Return the certified table, on wide grids the closed form; nothing for splits.
+    """Return the certified table, on wide grids and in deep gaps the closed form; nothing for splits.
 
     Raises:
         ArgumentError: point masses are forbidden, so that there may be no other family, and epsilon is
-            too small (DPR626) or the gaps of a wide grid are too wide (DPR627).
+            too small (DPR626), the closed form refuses a wide grid (DPR624, DPR627), or neither form takes
+            gaps as deep as these (DPR627).
     """
     if request.splits:
         return []
-    if request.allowed.hull_steps < POINT_LIMIT:
+    small = request.allowed.hull_steps < POINT_LIMIT
+    if small:
         if request.point_masses and request.epsilon < EPSILON_FLOOR:
             return []
-        return [table.calibrate(request)]
+        law = table.calibrate(request)
+        if law.off <= MOST_OFF:
+            return [law]
     try:
         return [closed_form.calibrate(request)]
     except ArgumentError:
         if request.point_masses:
             return []
+        if small:
+            raise gaps_too_wide() from None
         raise
 
 
 def truncated_from_json(
-    value: dict[str, Any], table: type[_Kind], closed_form: type[_Kind]
+    value: dict[str, Any], table: type[_Table], closed_form: type[_Kind]
 ) -> GridLaw:
     """Rebuild the table, or the closed form."""
     return (closed_form if value.get("form") == "wide" else table).from_json(value)

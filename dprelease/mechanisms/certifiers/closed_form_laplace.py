@@ -18,7 +18,8 @@ either rises or falls in q). The supremum of |log Y(q + s) - log Y(q)| over all 
 bounded by branch and bound on stretches that no run edge crosses, each by the smaller of two
 bounds: of both masses apart, and of their difference, a sum of monotone powers too; a finite number
 of exact comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
-end pair (low, low + s) is the worst.
+end pair (low, low + s) is the worst. A stretch inside one gap needs its two ends: log Z is convex there. And
+as a step changes Z by at most e^rate, the loss is never above 2 rate s, the value in the midst of a wide gap.
 
 Support is D for every answer. No point masses are added.
 
@@ -28,14 +29,12 @@ Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy"
          arXiv:2004.00010.
 Limits   hulls within +-2**60 steps. A draw takes at most 32 rounds, in which on one run at least three
          attempts in ten succeed, and then some milliseconds. The time depends on the answer; what is
-         released does not show it. Gaps in whose middle noise lands in D with probability below 1/8
-         are refused (DPR627): their proof by branch and bound would take minutes.
+         released does not show it.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,21 +47,26 @@ from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_grid import largest_rate
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
+from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.kernels.laplace_inversion import inverse_draw
-from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums, mean_distance, relative_mass
+from dprelease.mechanisms.kernels.laplace_inversion import inverse_draw, powers
+from dprelease.mechanisms.kernels.laplace_sums import (
+    UNBOUNDED,
+    LaplaceSums,
+    mean_distance,
+    relative_mass,
+)
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
 from dprelease.mechanisms.law import GridRequest, IntArray
 from dprelease.numeric import exp_lower, exp_upper
-from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedLaplaceWideLaw", "accepts", "worst_ratio"]
+__all__ = ["BoundedLaplaceWideLaw", "worst_ratio"]
 
-_LEAST_ACCEPTANCE = 1 / 8
 _MOST_SPLITS = 4000
 _ROOM = Fraction(1, 2**30)
 """Part of epsilon that calibration leaves for outward rounding and for branch and bound."""
+_NEARLY = 2.0**-24
+"""A rate that is no more than this above epsilon / 2 s is that: it needs no search for the worst pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +80,15 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
 
     @classmethod
     def calibrate(cls, request: GridRequest) -> Self:
-        """Return the law of (nearly) largest rate whose exact certificate is within epsilon.
-
-        Raises:
-            ArgumentError: the gaps are too wide (DPR627).
-        """
+        """Return the law of (nearly) largest rate whose exact certificate is within epsilon."""
         goal = float(request.epsilon * (1 - _ROOM))
         rate = largest_rate(request.allowed, request.capped_sensitivity, goal)
+        least = goal / (2 * request.capped_sensitivity)
+        if rate <= least * (1 + _NEARLY):
+            rate = least
         shrink = 2.0**-32
         while True:
             noise = DiscreteLaplaceNoise.calibrate(1, Fraction(rate))
-            if not accepts(request.allowed, float(noise.rate)):  # first: it costs next to nothing
-                raise gaps_too_wide()
             law = cls(
                 request.allowed, request.sensitivity, request.epsilon, request.loss, noise.rate
             )
@@ -106,8 +107,13 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
     def certify(self) -> Certificate:
         """Recompute the proof from the runs, the rate and the sensitivity alone."""
         distance = self.capped_sensitivity
+        twice = 2 * self.rate * distance
         if self.allowed.hull_steps == 0:
             ratio = Fraction(1)
+        elif twice <= self.epsilon:
+            said = (("rate", str(self.rate)), ("distance", str(distance)))
+            method = "2 rate distance: Z changes by at most e**rate per step"
+            return Certificate(self.family, twice, None, method, said)
         else:
             allowance = exp_lower(self.epsilon) / exp_upper(distance * self.rate)
             worst = worst_ratio(LaplaceSums(self.allowed, self.rate), distance, allowance)
@@ -154,7 +160,8 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
         return attempt
 
     def otherwise(self, q: IntArray, bits: RandomBits) -> Callable[[int], int]:
-        return lambda place: inverse_draw(self.allowed, self.rate, int(q[place]), bits)
+        power = powers(self.rate)
+        return lambda place: inverse_draw(self.allowed, power, int(q[place]), bits)
 
     def log_weight(self, distance: IntArray) -> FloatArray:
         out: FloatArray = -float(self.rate) * distance.astype(np.float64)
@@ -206,9 +213,12 @@ def worst_ratio(sums: LaplaceSums, distance: int, enough: Fraction) -> Fraction:
 
 
 def _ratio(sums: LaplaceSums, first: int, last: int, distance: int) -> Fraction:
+    for (_, left), (right, _) in pairwise(sums.runs):
+        if left <= first and last + distance <= right:
+            return max(sums.across(left, right, q, distance) for q in (first, last))
     here, there = sums.bounds(first, last), sums.bounds(first + distance, last + distance)
     if min(here[0], there[0]) <= 0:
-        return Fraction(10**400)
+        return UNBOUNDED
     apart = max(there[1] / here[0], here[1] / there[0])
     change = sums.change(first, last, distance)
     if change is None:
@@ -216,16 +226,3 @@ def _ratio(sums: LaplaceSums, first: int, last: int, distance: int) -> Fraction:
     # Y(q + distance) / Y(q) = 1 + change / Y(q), and the inverse is 1 - change / Y(q + distance).
     together = 1 + max(change[1] / here[0], -change[0] / there[0], Fraction(0))
     return min(apart, together)
-
-
-def accepts(allowed: GridSet, rate: float) -> bool:
-    """Return whether noise lands in the allowed set often enough from everywhere in the hull."""
-    for (_, left), (right, _) in pairwise(allowed.runs):
-        # Least in the gap where the two sides weigh alike; the middle within a factor of 2.
-        q = np.linspace(left, right, 65).astype(np.int64)
-        full = np.full_like(q, allowed.upper)
-        near = np.minimum(q - left, right - q).astype(np.float64)
-        mass = relative_mass(allowed, rate, q, full) * np.exp(-rate * near)
-        if float(mass.min()) / (1 + math.exp(-rate)) < _LEAST_ACCEPTANCE:
-            return False
-    return True

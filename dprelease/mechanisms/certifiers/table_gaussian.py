@@ -114,8 +114,9 @@ def decay_of(scale: float) -> int:
 
 def _rate(p: int) -> float:
     """Return 1 / scale^2."""
-    rate: float = -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
-    return rate
+    if p < 2 ** (_BITS - 1):
+        return _BITS * math.log(2) - math.log(p)
+    return -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
 
 
 def _gaussian_rho(law: BoundedGaussianLaw, distance: int) -> Fraction:

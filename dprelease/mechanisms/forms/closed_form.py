@@ -1,4 +1,4 @@
-"""Form: truncated noise on grids too wide for a table, in closed form and drawn exactly.
+"""Form: truncated noise in closed form, drawn exactly: for grids too wide, or with gaps too deep, for a table.
 
 For a clamped answer q and allowed runs of integers D, with an exact rational rate,
 
@@ -12,7 +12,8 @@ its distribution function, its errors and its proof (`certifiers/closed_form_lap
 Units    grid steps; epsilon in nats. Shapes: answers and draws `(groups,)`.
 Sources  rejection conditions a law on the accepted set: `docs/theory/certificates.md#exact-sampling`.
 Limits   hulls within +-2**60 steps. The number of attempts depends on the answer; what is released
-         does not show it. `pmf`, intervals and errors are float views, and `pmf` is for small hulls.
+         does not show it. `pmf`, intervals and errors are float views; `pmf` is for small hulls, where errors
+         are summed from it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
+from dprelease.mechanisms.forms.table import POINT_LIMIT
 from dprelease.mechanisms.law import ExpectedError, IntArray, choose_answers
 from dprelease.schema.domain import LongRuns
 
 __all__ = ["Attempt", "ClosedFormLaw", "gaps_too_wide"]
+
+_TERMS = 2**19
+"""Terms of the sums that price a small hull, if its points allow that few."""
 
 Attempt = Callable[[IntArray], tuple[npt.NDArray[Any], IntArray]]
 """Given places, which of them got an allowed point (positions or a mask), and those points."""
@@ -97,16 +102,32 @@ class ClosedFormLaw(ScalarLaw):
         return likely_answers(self.allowed, self.clamp(raw), level, self.below, room=self.room)
 
     def price(self) -> ExpectedError:
-        answers, share = choose_answers(self.allowed, 33)
-        errors = self.errors(answers)
+        small = self.allowed.hull_steps < POINT_LIMIT
+        most = max(65, _TERMS // len(self.allowed)) if small else 33
+        answers, share = choose_answers(self.allowed, most)
+        errors = self._summed(answers) if small else self.errors(answers)
         return ExpectedError(float((errors * share).sum()), float(errors.max()))
+
+    def _summed(self, answers: IntArray) -> FloatArray:
+        """Return the expected error per answer, as a sum over all allowed points."""
+        points, out = self.allowed.points(), np.empty(answers.size)
+        for i, q in enumerate(answers):
+            away, chance = self._seen(points, int(q))
+            out[i] = float((away if self.loss == "absolute" else away**2) @ chance)
+        return out
+
+    def _seen(self, points: IntArray, q: int) -> tuple[FloatArray, FloatArray]:
+        """Return how far from q the allowed points lie, and their probabilities."""
+        away = np.abs(points - q)
+        log = self.log_weight(away)
+        weight = np.exp(log - log.max())  # in a deep gap all weights are next to nothing
+        return away.astype(np.float64), weight / weight.sum()
 
     def pmf(self, answer: int) -> dict[int, Any]:
         """Return {output: probability} for one answer, floats; for small hulls."""
         q = min(max(answer, self.allowed.lower), self.allowed.upper)
         points = self.allowed.points()
-        weight = np.exp(self.log_weight(np.abs(points - q)))
-        return dict(zip(points.tolist(), (weight / weight.sum()).tolist(), strict=True))
+        return dict(zip(points.tolist(), self._seen(points, q)[1].tolist(), strict=True))
 
     def describe(self) -> str:
         """Return one line for a plan."""
@@ -116,8 +137,8 @@ class ClosedFormLaw(ScalarLaw):
 def gaps_too_wide() -> ArgumentError:
     """Return the refusal of a domain whose gaps are wide against the noise."""
     return ArgumentError(
-        "the forbidden intervals are too wide for this law at this size of domain",
+        "the forbidden intervals are too wide for this law",
         why="an answer in the middle of a gap would almost never land on an allowed value",
-        fix="use a coarser step, or remove `spikes: forbid`",
+        fix="use `mechanism: bounded_laplace`, or remove `spikes: forbid`",
         code="DPR627",
     )

@@ -33,19 +33,21 @@ def likely_answers(
     below: Callable[[IntArray, IntArray], FloatArray],
     *,
     room: float = 1e-6,
+    off: float = 0.0,
 ) -> tuple[IntArray, IntArray]:
     """Return the ends of {q in hull: P_q(Y >= y) and P_q(Y <= y) at least (1 - level) / 2}.
 
     Args:
         y: drawn values inside the hull.
-        below: P_q(Y <= y) for arrays q and y, falling in q.
+        below: P_q(Y <= y) for arrays q and y, within `off` of a function that falls in q.
         room: part of the tail chance by which the interval is widened, for the float view's error.
+        off: 2 off more of the tail chance: then no answer is left out that belongs to the set.
 
     Raises:
         ArgumentError: a level outside (0, 1) (DPR625).
     """
     check_level(level)
-    alpha = (1 - level) / 2 * (1 - room)
+    alpha = (1 - level) / 2 * (1 - room) - 2 * off
     turn = allowed.lower + allowed.upper
     lows = first_answer(allowed, y, lambda q: 1 - below(q, y - 1) >= alpha)
     highs = turn - first_answer(allowed, y, lambda q: below(turn - q, y) >= alpha)

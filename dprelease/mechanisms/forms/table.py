@@ -9,8 +9,12 @@ A kernel of noise brings its weights and its proof (`certifiers/table_laplace.py
 `certifiers/table_gaussian.py`; `certifiers/table.py` proves any weights): the law *is* its kernel's
 one integer p and the allowed set.
 
+Rounded weights end on a floor, where the real ones go on falling. `TableLaw.off` bounds how far the law may
+be from that of the real weights, which is log-concave; intervals are wider by twice as much. Where a gap is so
+wide that the floor outweighs its edges, that is far: such a table is not offered (`boundaries/truncate.py`).
+
 Units    grid steps; losses and rho in nats.
-Sources  `docs/theory/certificates.md#symmetric-tables`.
+Sources  `docs/theory/certificates.md#symmetric-tables`, `docs/theory/intervals.md#inversion`.
 Limits   at most `POINT_LIMIT` hull points. Running time depends on the bits drawn, and through Z(q)
          faintly on the answer.
 """
@@ -115,15 +119,18 @@ class SymmetricTable:
         out: FloatArray = total / self.mass[q - self.allowed.lower]
         return out
 
-    def interval(self, raw: IntArray, level: float) -> tuple[IntArray, IntArray]:
-        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
+    def interval(self, raw: IntArray, level: float, off: float = 0.0) -> tuple[IntArray, IntArray]:
+        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2 - 2 off}.
 
         By bisection over q, for all groups at once; empty sets become the nearer end.
+
+        Args:
+            off: how far P_q may be, in total variation, from laws for which P_q(Y <= y) falls in q.
 
         Raises:
             ArgumentError: a level outside (0, 1) (DPR625).
         """
-        return likely_answers(self.allowed, self.clamp(raw), level, self.below)
+        return likely_answers(self.allowed, self.clamp(raw), level, self.below, off=off)
 
     def expected_error(self, loss: Loss) -> ExpectedError:
         """Return the error over answers uniform on the hull (a subset of them if it is large)."""
@@ -192,13 +199,23 @@ class TableLaw(ScalarLaw):
         """The weights, rebuilt from `p`."""
         return _table(type(self).weights, self.allowed, self.p)
 
+    @property
+    def off(self) -> float:
+        """How far the law of any hull answer may be, in total variation, from that of the real weights.
+
+        Rounding up adds less than 1 per weight, and the next weights shrink what was added before: by
+        1 / (1 - r) <= scale + 1 at most where they fall by r, by 1 + 1.26 scale where they are Gaussian.
+        """
+        added = min(1.3 * self.scale + 2, self.allowed.hull_steps + 1)
+        return float(len(self.allowed) * added / self.table.mass.min())
+
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
         return self.table.draw(answers, bits)
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return a confidence interval per clamped answer (DPR625 for a bad level)."""
-        return self.table.interval(raw, level)
+        return self.table.interval(raw, level, self.off)
 
     def price(self) -> ExpectedError:
         return self.table.expected_error(self.loss)

@@ -21,14 +21,16 @@ Limits   one draw takes some milliseconds, and the time of two powers per run. M
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from dprelease.entropy import RandomBits, stuck
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["inverse_draw"]
+__all__ = ["inverse_draw", "powers"]
 
 _DIGITS = 128
 _MOST_DIGITS = 2**11
@@ -36,6 +38,9 @@ _MOST_DIGITS = 2**11
 
 Bounds = tuple[int, int]
 """Of a real number x: (low, high) with low <= 2**digits x <= high."""
+
+Powers = Callable[[int, int], Bounds]
+"""Of (n, digits): r^n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,8 @@ class _Piece:
     length: int
 
 
-def inverse_draw(allowed: GridSet, rate: Fraction, q: int, bits: RandomBits) -> int:
-    """Return one draw for the hull answer `q`.
+def inverse_draw(allowed: GridSet, power: Powers, q: int, bits: RandomBits) -> int:
+    """Return one draw for the hull answer `q`; `power` is of the law's rate, shared by many draws.
 
     Raises:
         InternalError: the source is stuck (DPR901).
@@ -57,7 +62,7 @@ def inverse_draw(allowed: GridSet, rate: Fraction, q: int, bits: RandomBits) -> 
     pieces = _pieces(allowed, q)
     digits, u = _DIGITS, int.from_bytes(bits.read(_DIGITS // 8), "little")
     while digits <= _MOST_DIGITS:
-        found = _found(pieces, rate, u, digits)
+        found = _found(pieces, power, u, digits)
         if found is not None:
             return found
         u = u << 64 | int.from_bytes(bits.read(8), "little")
@@ -79,27 +84,29 @@ def _pieces(allowed: GridSet, q: int) -> list[_Piece]:
     return [_Piece(p.first, p.sign, p.start - near, p.length) for p in out]
 
 
-def _found(pieces: list[_Piece], rate: Fraction, u: int, digits: int) -> int | None:
+def _found(pieces: list[_Piece], power: Powers, u: int, digits: int) -> int | None:
     """Return F^-1(U) for u <= 2**digits U <= u + 1; None where that does not say it yet."""
-    starts = [_power(rate, p.start, digits) for p in pieces]
-    masses = [_part(s, rate, p.length, digits) for s, p in zip(starts, pieces, strict=True)]
+    starts = [power(p.start, digits) for p in pieces]
+    masses = [
+        _part(s, power(p.length, digits), digits) for s, p in zip(starts, pieces, strict=True)
+    ]
     whole = sum(m[0] for m in masses), sum(m[1] for m in masses)
     low, high = u * whole[0] >> digits, ((u + 1) * whole[1] >> digits) + 1  # of U Z
     for piece, start, mass in zip(pieces, starts, masses, strict=True):
         if high <= mass[0]:
-            return _inside(piece, start, rate, (low, high), digits)
+            return _inside(piece, start, power, (low, high), digits)
         if low < mass[1]:
             return None
         low, high = low - mass[1], high - mass[0]
     return None
 
 
-def _inside(piece: _Piece, start: Bounds, rate: Fraction, rest: Bounds, digits: int) -> int | None:
+def _inside(piece: _Piece, start: Bounds, power: Powers, rest: Bounds, digits: int) -> int | None:
     """Return the point of `piece` at which its running mass passes `rest`, by bisection."""
     at_least, below = 0, piece.length  # points that are surely before it, and surely enough
     while below - at_least > 1:
         j = (at_least + below) // 2
-        mass = _part(start, rate, j, digits)
+        mass = _part(start, power(j, digits), digits)
         if rest[1] <= mass[0]:
             below = j
         elif rest[0] >= mass[1]:
@@ -109,16 +116,19 @@ def _inside(piece: _Piece, start: Bounds, rate: Fraction, rest: Bounds, digits: 
     return piece.first + piece.sign * at_least
 
 
-def _part(start: Bounds, rate: Fraction, count: int, digits: int) -> Bounds:
-    """Return r^start (1 - r^count)."""
-    power = _power(rate, count, digits)
+def _part(start: Bounds, power: Bounds, digits: int) -> Bounds:
+    """Return r^start (1 - r^count), given the two powers."""
     one = 1 << digits
     return start[0] * (one - power[1]) >> digits, (start[1] * (one - power[0]) >> digits) + 1
 
 
-def _power(rate: Fraction, n: int, digits: int) -> Bounds:
-    """Return e^(-rate n)."""
-    x = rate * n
+def powers(rate: Fraction) -> Powers:
+    """Return what bounds the powers of e^-rate, each computed once for as long as it is kept."""
+    return cache(lambda n, digits: _power(rate * n, digits))
+
+
+def _power(x: Fraction, digits: int) -> Bounds:
+    """Return e^-x."""
     if x == 0:
         return 1 << digits, 1 << digits
     if x > digits:  # below 2**-digits

@@ -21,7 +21,10 @@ from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["LaplaceSums", "log_mass", "mean_distance", "relative_mass"]
+__all__ = ["UNBOUNDED", "LaplaceSums", "log_mass", "mean_distance", "relative_mass"]
+
+UNBOUNDED = Fraction(10**400)
+"""A bound of a quotient whose denominator may be 0, as far as its own bounds tell."""
 
 _FAR = 300
 """Powers below e**-300 are bounded by [0, e**-300]."""
@@ -64,6 +67,32 @@ class LaplaceSums:
             self.power(far)[0] * max(1 - size[1], Fraction(0)),
             self.power(near)[1] * (1 - size[0]),
         )
+
+    def across(self, left: int, right: int, q: int, distance: int) -> Fraction:
+        """Return an upper bound of max(Y(q + distance) / Y(q), inverse) for two answers inside one gap.
+
+        There Y is r^(q - left) times the mass of all runs on its left as seen from `left`, plus the same for
+        the right: powers are counted from the nearer edge, so that none vanishes in a wide gap.
+        """
+        one, other = self.bounds_of(left, right)
+        u, v = q - left, right - q - distance
+        near = min(u, v)
+        p, w = self.power(u - near), self.power(v - near)
+        p_far, w_far = self.power(u - near + distance), self.power(v - near + distance)
+        here = [p[i] * one[i] + w_far[i] * other[i] for i in (0, 1)]
+        there = [p_far[i] * one[i] + w[i] * other[i] for i in (0, 1)]
+        if min(here[0], there[0]) <= 0:
+            return UNBOUNDED
+        return max(there[1] / here[0], here[1] / there[0])
+
+    def bounds_of(self, left: int, right: int) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Return bounds of the mass left of a gap as seen from `left`, and right of it from `right`."""
+        sides = [[Fraction(0), Fraction(0)], [Fraction(0), Fraction(0)]]
+        for a, b in self.runs:
+            side, start = (0, left - b) if b <= left else (1, a - right)
+            part = self._outside(start, start, b - a + 1)
+            sides[side] = [total + more for total, more in zip(sides[side], part, strict=True)]
+        return tuple((low, high) for low, high in sides)
 
     def change(self, first: int, last: int, distance: int) -> tuple[Fraction, Fraction] | None:
         """Return bounds of Y(q + distance) - Y(q) over first..last; None where a run edge lies between.

@@ -6,6 +6,34 @@ from tests.mutation.guard import Guard
 
 GUARDS = (
     Guard(
+        "a closed form of more than half the rate needs no search for its worst pair",
+        "mechanisms/certifiers/closed_form_laplace.py",
+        "twice = 2 * self.rate * distance",
+        "twice = self.rate * distance",
+        ("tests/mechanisms/certifiers/test_closed_form_laplace.py",),
+    ),
+    Guard(
+        "the worst pair inside a gap is taken at one end of a stretch",
+        "mechanisms/certifiers/closed_form_laplace.py",
+        "return max(sums.across(left, right, q, distance) for q in (first, last))",
+        "return sums.across(left, right, (left + right - distance) // 2, distance)",
+        ("tests/mechanisms/certifiers/test_closed_form_laplace.py",),
+    ),
+    Guard(
+        "a table whose floor outweighs the edges of a gap is offered",
+        "mechanisms/boundaries/truncate.py",
+        "if law.off <= MOST_OFF:",
+        "if True:",
+        ("tests/mechanisms/test_gaps.py",),
+    ),
+    Guard(
+        "an interval forgets what the floor of a table may have moved",
+        "mechanisms/forms/hull_interval.py",
+        " - 2 * off",
+        "",
+        ("tests/mechanisms/test_gaps.py",),
+    ),
+    Guard(
         "a cap of a box forgets that rounding adds a step",
         "mechanisms/certifiers/box_gaussian.py",
         "out.append(min(math.ceil(min(limits) / g), a.hull_steps))",
