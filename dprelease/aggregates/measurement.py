@@ -186,6 +186,11 @@ class Measurement(Stored):
         return self.form == "linear"
 
     @property
+    def cell_unit(self) -> Fraction:
+        """What one step of a cell is in the unit in which cells are read: a scalar's is the statistic's."""
+        return self.step_size if self.family == "scalar" else Fraction(1)
+
+    @property
     def squared(self) -> bool:
         """Whether an L2 sensitivity is proved: of sums over rows and of a scatter, of no other form."""
         return self.form in ("linear", "scatter")

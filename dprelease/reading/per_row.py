@@ -72,9 +72,9 @@ def of_cells(
     rows: Hashable,
 ) -> PerRow | None:
     """Return what a row adds to the weighted cells; None where they are no sums over rows of one code each."""
-    if measurement.form != "linear" or (measurement.offset and measurement.family == "scalar"):
+    if not measurement.additive:
         return None
-    unit = measurement.step_size if measurement.family == "scalar" else Fraction(1)
+    unit = measurement.cell_unit
     used: dict[int, Fraction] = {}
     for weight, row in zip(weights, measurement.weights, strict=True):
         for place, each in zip(measurement.primitives, row, strict=True):

@@ -121,7 +121,8 @@ class ReleasedValues:
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
         kept = form or MeasuredValue(measurement, statistic, index, group)
-        each = self._per_row(column, [group]) if isinstance(form, Linear) else None
+        alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
+        each = self._per_row(column, [group]) if alone else None
         return Quantity(kept, value, statistic.domain.hull, status in WEAK, each)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
@@ -158,7 +159,7 @@ class ReleasedValues:
             whole = total([form for form in forms if isinstance(form, Linear)])
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
-            each = self._per_row(column, groups)
+            each = None if whole.constant else self._per_row(column, groups)
             return Quantity(whole, value, (low * len(found), high * len(found)), weak, each)
         if all(isinstance(form, Ratio) for form in forms):
             ratios = [form for form in forms if isinstance(form, Ratio)]
