@@ -217,6 +217,7 @@ class Tables:
         # DuckDB takes `id` of one file and `ID` of the next for one column, and renames one of two in a file
         own = frozenset(stored) | {*hive}
         alike = len({n.lower() for n in own}) < len(stored) + len(hive)
+        alike = alike or any(len({one.file for one in f}) < len(f) for f in stored.values())
         # and each folder `key=value` for a column, wherever it lies
         alike = alike or (bool(hive) and not all(map(_folders_alone, paths, source.folders)))
         there = {n: found for n, found in opened.stored.items() if not alike or n in own}

@@ -125,7 +125,8 @@ def check_alike(
         missing: a file may lack a column.
 
     Raises:
-        SourceError: so it is (DPR503, DPR506, DPR504), or a column is the name of a folder too (DPR505).
+        SourceError: so it is (DPR503, DPR506, DPR504), or a column is there twice, or as the name of a folder
+            too (DPR505).
     """
     files: Any = source.payload
     for column in columns:
@@ -138,9 +139,17 @@ def check_alike(
                 code="DPR505",
             )
         every = stored.get(column.name, [])
+        counted = Counter(one.file for one in every)
+        if twice := [file for file, count in counted.items() if count > 1]:
+            raise SourceError(
+                f"the source has more than one column {column.name!r}: {twice[0]}",
+                where=source.name,
+                why="which of them is meant would be a guess, and the ways to read the file differ in it",
+                fix="rename one of them",
+                code="DPR505",
+            )
         if every and not missing:
-            has = {one.file for one in every}
-            lack = [str(file) for file in files if str(file) not in has]
+            lack = [str(file) for file in files if str(file) not in counted]
             if lack:
                 raise _lacking(source.name, column.name, lack, len(files), stored)
         found = [one for one in every if one.type != _NULL]

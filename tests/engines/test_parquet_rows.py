@@ -222,3 +222,29 @@ def test_a_file_that_stores_a_column_otherwise_is_refused_before_the_charge(tmp_
             query(X, where=parse_condition("x > 1", ALL, origin="test")),
         )
     assert refused.value.code == "DPR506"
+
+
+@pytest.mark.parametrize("last", [b"1", b"\xff"])
+def test_a_column_that_a_file_has_twice_is_refused(tmp_path: Path, last: bytes) -> None:
+    """Else one text that is not UTF-8 has the file read in the other way, and all other rows with it."""
+    raw = pa.array([*[b"1"] * 9, last], pa.binary()).buffers()
+    texts = pa.StringArray.from_buffers(10, raw[1], raw[2], raw[0])
+    halves = [pa.array([1] * 10), pa.array([2] * 10)]
+    pq.write_table(pa.table([*halves, texts], names=["x", "x", "id"]), tmp_path / "f.parquet")
+    pq.write_table(pa.table([halves[0], texts], names=["x", "id"]), tmp_path / "g.parquet")
+    for name, wanted, refusal in (
+        ("f.parquet", "x", "DPR505"), ("*.parquet", "x", "DPR505"),
+        ("f.parquet", "x_1", "DPR503"),  # as DuckDB calls the second one
+    ):  # fmt: skip
+        code = Fixed(wanted, Domain(0, 9).on_grid(Fraction(1)), Fraction(1))
+        columns = (ID, Column(wanted, Kind.integer))
+        power = (Primitive("power", 0, 1),)
+        asked = BoundedQuery(columns, GroupKeys((), ((),)), (code,), power)
+        with pytest.raises(SourceError) as caught:
+            DuckDBEngine().preflight(as_source(str(tmp_path / name)), asked)
+        assert caught.value.code == refusal
+    other = query(ID)  # a column of which there is one is read as ever
+    source = as_source(str(tmp_path / "f.parquet"))
+    DuckDBEngine().preflight(source, other)
+    table = DuckDBEngine().compute(source, other, b"").reveal_to_mechanism()
+    assert table.sums[0, 0] == 10

@@ -41,6 +41,13 @@ GUARDS = (
         new="        if source.keys.count(column.name) > 1:\n",
     ),
     Guard(
+        "of a column that a file has twice one is read",
+        file="engines/parquet_rows.py",
+        old="        if twice := [file for file, count in counted.items() if count > 1]:\n",
+        new="        if twice := [file for file, count in counted.items() if count > 2]:\n",
+        tests=("tests/engines/test_parquet_rows.py",),
+    ),
+    Guard(
         "a file without a used column counts as nulls",
         file="engines/parquet_rows.py",
         old="        if every and not missing:\n",
