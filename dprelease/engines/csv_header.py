@@ -1,8 +1,9 @@
 """The header line of a CSV file: its dialect and column names, public metadata.
 
 The delimiter and the end of a line are decided by the header alone, or stated. A sniffer would decide
-them, and types, from rows: then one person's cell could change how everybody's cells are read. How numbers
-are written no header says: files with `;` are mostly written with a decimal comma, so there it is stated.
+them, and types, from rows: then one person's cell could change how everybody's cells are read. A header of
+one name shows no delimiter, so a line is one cell. How numbers are written no header says: files with `;` are
+mostly written with a decimal comma, and one column alone may be, so there it is stated.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from dprelease.errors import ArgumentError, SourceError
+from dprelease.schema.column import Column, Kind
 
 __all__ = ["Dialect", "Header", "dialect", "opened_after_header", "read_header", "require_decimal"]
 
@@ -24,6 +27,7 @@ _BOM = codecs.BOM_UTF8
 _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNCERTAIN = ";"
 """The delimiter beside which both signs are in use."""
+_NO_DELIMITER = ""
 
 
 class Dialect(NamedTuple):
@@ -66,17 +70,29 @@ def dialect(delimiter: object, decimal: object) -> Dialect:
     return Dialect(delimiter, decimal)
 
 
-def require_decimal(source: str, header: Header, said: Dialect) -> None:
+def require_decimal(
+    source: str, header: Header, said: Dialect, columns: Collection[Column]
+) -> None:
     """Refuse a file whose header leaves open how its numbers are written.
 
+    Args:
+        columns: that are read.
+
     Raises:
-        SourceError: its delimiter is `;` and no decimal sign is stated (DPR526).
+        SourceError: its delimiter is `;`, or it has one column alone and that of numbers, and no decimal
+            sign is stated (DPR526).
     """
-    if header.delimiter == _UNCERTAIN and said.decimal is None:
+    alone = header.delimiter == _NO_DELIMITER and any(
+        column.kind is Kind.number and column.name in header.names for column in columns
+    )
+    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:
         raise SourceError(
-            "the header has `;` between its names, and how numbers are written is not said",
+            ("the file has one column" if alone else "the header has `;` between its names")
+            + ", and how numbers are written is not said",
             where=source,
-            why="most such files write 12,5 for twelve and a half; read with a point, all these numbers would be null",
+            why="12,5 may be twelve and a half, or 12 and a cell too many"
+            if alone
+            else "most such files write 12,5 for twelve and a half; read with a point, all these numbers would be null",
             fix='`source: {csv: {path: FILE, decimal: ","}}` (or "."); in Python {"csv": {"path": FILE, "decimal": ","}}',
             code="DPR526",
         )
@@ -84,7 +100,7 @@ def require_decimal(source: str, header: Header, said: Dialect) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Delimiter and column names, in file order."""
+    """Delimiter and column names, in file order; no delimiter, an empty text, where a line is one cell."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -168,7 +184,9 @@ def _one(path: Path, said: Dialect) -> Header:
         delimiter = "\t"
     else:
         delimiter = max(_DELIMITERS, key=lambda d: (text.count(d), d == ","))
-    return Header(delimiter, tuple(next(csv.reader([text], delimiter=delimiter, strict=False))))
+    names = tuple(next(csv.reader([text], delimiter=delimiter, strict=False)))
+    shown = said.delimiter is not None or delimiter in text
+    return Header(delimiter if shown else _NO_DELIMITER, names)
 
 
 def _unreadable(head: bytes, line: bytes) -> str:

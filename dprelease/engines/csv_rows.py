@@ -53,7 +53,7 @@ class CsvRows:
 
     Attributes:
         paths: the files, in order.
-        delimiter: between cells, one ASCII character.
+        delimiter: between cells, one ASCII character; empty where a line is one cell.
         columns: places of the wanted columns in the header; they are named `c{place}`.
         numbers: those of them that hold numbers.
         decimal: the sign in numbers, if stated (`csv_header.Dialect`).
@@ -108,6 +108,7 @@ class _Splitter:
     """Splits the bytes of one file."""
 
     def __init__(self, delimiter: bytes, end: bytes) -> None:
+        delimiter = delimiter or end
         d, e = re.escape(delimiter), re.escape(end)
         self.delimiter, self.end = delimiter[0], end[0]
         self.end_text = end

@@ -185,8 +185,7 @@ class Tables:
     ) -> Opened:
         paths: Any = source.payload
         header = read_header(paths, source.dialect)
-        if columns:
-            require_decimal(source.name, header, source.dialect)
+        require_decimal(source.name, header, source.dialect, columns)
         counted = Counter(header.names)
         places = {n: i for i, n in enumerate(header.names)}
         if rows:

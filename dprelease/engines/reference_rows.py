@@ -200,7 +200,8 @@ def _read_csv(source: Source) -> tuple[list[str], Iterator[list[str | None]]]:
         for path in paths:
             file, end = opened_after_header(path)
             with file:
-                for record in _records(file.read(), header.delimiter.encode(), end):
+                between = header.delimiter.encode() or end
+                for record in _records(file.read(), between, end):
                     yield [_spelt(_csv_text(cell), source.dialect.decimal) for cell in record]
 
     return list(header.names), rows()

@@ -234,9 +234,9 @@ def _base(path: Path, folders: Folders) -> Path:
 def _csv(session: Any, source: Source, wanted: Collection[Column] | None, *, rows: bool) -> Any:
     paths: Any = source.payload
     header = read_header(paths, source.dialect)
-    if wanted is None or wanted:
-        require_decimal(source.name, header, source.dialect)
     names = header.names
+    every = [Column(name, Kind.identifier) for name in names]
+    require_decimal(source.name, header, source.dialect, every if wanted is None else wanted)
     kinds = None if wanted is None else {column.name: column.kind for column in wanted}
     places = tuple(i for i, name in enumerate(names) if kinds is None or name in kinds)
     numbers = frozenset(i for i in places if kinds is not None and kinds[names[i]] in NUMERIC)

@@ -308,3 +308,59 @@ def test_a_file_without_a_header_says_what_it_is(tmp_path: Path, content: bytes,
     assert caught.value.code == "DPR502"
     assert why in str(caught.value.why)
     assert caught.value.fix
+
+
+def alone(folder: Path, end: str, *cells: str) -> str:
+    """A file of one column: its header shows no delimiter."""
+    (folder / "alone.csv").write_bytes(end.join(["x", *cells, ""]).encode("utf-8"))
+    return str(folder / "alone.csv")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_of_a_file_of_one_column_is_one_cell(tmp_path: Path, end: str) -> None:
+    schema = {
+        **SCHEMA,
+        "columns": {"x": SCHEMA["columns"]["x"]},
+        "release": {"epsilon": 900, "statistics": ["sum(x)"]},
+    }
+    path = alone(tmp_path, end, "12,5", "12,50", '"1.234,5"', "1.234,5", "7,", "a,700", "")
+    ledger = dp.create_ledger(tmp_path / "l.db", schema, epsilon=100000)
+    with pytest.raises(SourceError, match="one column") as caught:  # 12,5 was read as 12
+        dp.release(path, schema, ledger=ledger)
+    assert caught.value.code == "DPR526"
+    assert Ledger.open(ledger).budget("t").spent == 0
+    comma = as_source({"csv": {"path": path, "decimal": ","}})
+    alike = BoundedQuery(
+        (COLUMNS["x"],), GroupKeys((), ((),)), (X,), (Primitive("rows"), Primitive("power", 0, 0), Primitive("power", 0, 1)),
+    )  # fmt: skip
+    right = [7, 5, int((12.5 + 12.5 + 1234.5 + 1234.5 + 7) * 1000) + 5 * 10_000_000_000]
+    for engine in (DuckDBEngine(), ReferenceEngine()):
+        engine.preflight(comma, alike)
+        seen = engine.compute(comma, alike, b"").reveal_to_mechanism().sums[0].tolist()
+        assert seen == right
+    for signs, cell, value in (
+        ({"decimal": "."}, "700.5", 700.5),
+        ({"delimiter": ",", "decimal": "."}, "700.5,1", 700.5),  # stated, so it counts
+    ):
+        path = alone(tmp_path, end, cell)
+        (total,) = dp.release({"csv": {"path": path, **signs}}, schema).to_pandas(intervals=False)[
+            "sum_x"
+        ]
+        assert abs(total - value) < 10
+
+
+def test_texts_and_whole_numbers_alone_need_no_word(tmp_path: Path) -> None:
+    for kind in (
+        {"kind": "integer", "range": [0, 2000]},
+        {"kind": "category", "values": ["1,5", "2"]},
+    ):
+        column = {"x": kind}
+        schema = {**SCHEMA, "columns": column, "release": {"epsilon": 900, "statistics": ["count"]}}
+        path = alone(tmp_path, "\n", "1,5", "2")
+        if kind["kind"] == "category":
+            schema["release"] = {"epsilon": 900, "statistics": ["count"], "by": ["x"]}
+            assert list(dp.release(path, schema).to_pandas(intervals=False)["count"]) == [1, 1]
+        else:
+            schema["release"] = {"epsilon": 900, "statistics": ["count", "sum(x)"]}
+            (row,) = dp.release(path, schema).to_pandas(intervals=False).to_dict("records")
+            assert (row["count"], round(row["sum_x"] / 100)) == (2, 0)

@@ -57,8 +57,20 @@ GUARDS = (
     _signs(
         "a header with ; says nothing of numbers and is read",
         file="engines/csv_header.py",
-        old="    if header.delimiter == _UNCERTAIN and said.decimal is None:\n",
-        new="    if header.delimiter is None:\n",
+        old="    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:\n",
+        new="    if alone and said.decimal is None:\n",
+    ),
+    _signs(
+        "a column alone is read with a point",
+        file="engines/csv_header.py",
+        old="    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:\n",
+        new="    if header.delimiter == _UNCERTAIN and columns and said.decimal is None:\n",
+    ),
+    _signs(
+        "the lines of a column alone are cut at commas",
+        file="engines/csv_header.py",
+        old="    return Header(delimiter if shown else _NO_DELIMITER, names)\n",
+        new="    return Header(delimiter, names)\n",
     ),
     _signs(
         "a point is a decimal sign beside the comma",
