@@ -113,7 +113,7 @@ def test_every_attempt_is_refused(
         pq.write_table(TABLE, inputs / "t.parquet")
         source = as_source(inputs / "t.parquet")
     if kind == "csv":
-        (inputs / "t.csv").write_text("x\n1\n2\n3\n")
+        (inputs / "t.csv").write_text("x,y\n1,\n2,\n3,\n")
         source = as_source(inputs / "t.csv")
     tried = attempts(tries)
     assert refused_in(source, tried, monkeypatch) == tried
@@ -163,7 +163,7 @@ def test_a_column_s_name_is_only_a_name(kind: str, tmp_path: Path) -> None:
     "name", ["f'; DROP TABLE t; --.csv", "a'b.csv", 'a"b.csv', "a b;.csv", "é$p0.csv", "a\nb.csv"]
 )
 def test_a_file_s_name_is_only_a_name(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("x\n1\n2\n3\n")
+    (tmp_path / name).write_text("x,y\n1,\n2,\n3,\n")
     assert total(as_source(tmp_path / name), query()) == [3, 6]
 
 
