@@ -7,6 +7,7 @@ PostgreSQL's in `postgres`.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -55,7 +56,7 @@ def _must_be_a_ledger(path: Path) -> None:
             path,
             "is a link",
             "the lock and the write-ahead log belong to the file's own name",
-            f"name the file itself: {path.resolve()}",
+            f"name the file itself: {os.path.realpath(path)}",  # which takes a link to itself, too
         )
     if path.is_dir():
         raise refusals.not_this(
@@ -89,13 +90,37 @@ def _must_be_a_ledger(path: Path) -> None:
     )
 
 
+def _must_have_one_name(path: Path) -> None:
+    """Refuse to write through one of several hard links: what waits in the log of another name is not seen."""
+    aside = location.aside_of(path)
+    try:
+        # That of a ledger being made, or of a crash then, is opened by nobody. It only goes away: so first.
+        own = aside.exists() and aside.samefile(path)
+        others = path.stat().st_nlink - 1 - own
+    except OSError:
+        return  # the storage says what is wrong
+    if others > 0:
+        raise refusals.not_this(
+            path,
+            "is one of several hard links to one file",
+            "the write-ahead log belongs to one name: a debit made by another name may not be seen by this one",
+            f"keep one name and remove the others, or copy the file; `find / -xdev -samefile {shlex.quote(str(path))}` lists them",
+        )
+
+
 _HEAD = 100
 _MAGIC = b"SQLite format 3\0"
 """How a SQLite file begins; its header's bytes 68 to 71 name the program (sqlite.org/fileformat2.html)."""
 
 
 def transaction(place: Place, *, write: bool, charged: bool) -> AbstractContextManager[Connection]:
-    """Return one transaction, as `storage.transaction`."""
+    """Return one transaction, as `storage.transaction`.
+
+    Raises:
+        LedgerError: it would write, by one of several names that the file has (DPR403).
+    """
     if isinstance(place, PostgresPlace):
         return postgres.transaction(place, write=write, charged=charged)
+    if write and not charged:
+        _must_have_one_name(place)
     return storage.transaction(place, write=write, charged=charged)

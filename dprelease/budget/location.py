@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dprelease.budget import refusals, storage
 
-__all__ = ["absolute", "filesystem_type", "locked", "place_new", "refuse_network"]
+__all__ = ["absolute", "aside_of", "filesystem_type", "locked", "place_new", "refuse_network"]
 
 _NETWORK = re.compile(
     r"fuse.*|nfs\d?|cifs|smb\w*|afs|ceph|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|davfs|ncpfs|coda"
@@ -43,6 +43,11 @@ _MAGIC = {
 def absolute(path: Path) -> Path:
     """Return `path` with its folder resolved but not its last part: a link there is refused."""
     return path.parent.resolve() / path.name
+
+
+def aside_of(path: Path) -> Path:
+    """Return where a new ledger is built before it gets its name."""
+    return path.parent / f".{path.name}.new"
 
 
 def place_new(path: Path, first: Callable[[sqlite3.Connection], object], *, allowed: bool) -> None:
@@ -68,7 +73,7 @@ def place_new(path: Path, first: Callable[[sqlite3.Connection], object], *, allo
                 raise refusals.missing(path, refusals.RESTING)
             if any(os.path.lexists(f"{path}{end}") for end in ("-wal", "-journal")):
                 raise refusals.missing(path, "but its write-ahead log is still there")
-            aside = parent / f".{path.name}.new"
+            aside = aside_of(path)
             for leftover in ("", "-wal", "-shm"):
                 Path(f"{aside}{leftover}").unlink(missing_ok=True)
             os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -121,6 +121,33 @@ def test_a_link_is_not_a_ledger(tmp_path):
     link = tmp_path / "link.db"
     link.symlink_to(ledger.path)
     assert code_of(LedgerError, Ledger.open, link) == "DPR403"
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(loop)
+    assert code_of(LedgerError, Ledger.open, loop) == "DPR403"
+
+
+def test_no_debit_is_made_by_one_of_several_names_of_one_file(tmp_path):
+    """The log of the other name may hold debits: a budget of 2 was spent twice, once by each name."""
+    ledger = new_ledger(tmp_path)
+    other = tmp_path / "hard.db"
+    other.hardlink_to(ledger.path)
+    for path in (ledger.path, other):
+        named = Ledger.open(path)
+        assert named.entries() == []
+        with pytest.raises(LedgerError, match="several hard links") as caught:
+            named.charge(entry())
+        assert caught.value.code == "DPR403" and str(path) in str(caught.value.fix)
+        assert named.entries() == []
+    other.unlink()
+    ledger.charge(entry())
+    assert len(ledger.entries()) == 1
+
+
+def test_a_name_left_by_a_crash_while_the_ledger_was_made_stops_nothing(tmp_path):
+    ledger = new_ledger(tmp_path)
+    ledger.path.with_name(f".{ledger.path.name}.new").hardlink_to(ledger.path)
+    ledger.charge(entry())
+    assert len(ledger.entries()) == 1
 
 
 def test_the_salt_is_in_nothing_that_is_shown(tmp_path):
