@@ -85,7 +85,7 @@ def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due,
         return ()
     found: list[Due] = []
     # The greatest period that ended, with its delay, by the latest instant.
-    period = _before(rule, latest - rule.delay)
+    period = _before(rule, latest, rule.delay)
     if period is not None and rule.last is not None:
         period = min(period, rule.last)
     while period is not None and is_held(config, period) and len(found) < count:
@@ -112,15 +112,17 @@ def next_due(config: PipelineConfig, now: datetime) -> Due | None:
     return None if at is None or not is_held(config, period) else Due(period, at)
 
 
-def _before(rule: PeriodConfig, moment: datetime) -> str | None:
-    """Return the last period that ended at or before `moment`."""
+def _before(rule: PeriodConfig, moment: datetime, delay: timedelta = timedelta(0)) -> str | None:
+    """Return the last period that ended `delay` before `moment`; None where the calendar begins after it."""
     try:
         start, _ = parse_period(
-            period_id(moment, rule.every, rule.timezone), rule.every, rule.timezone
+            period_id(moment - delay, rule.every, rule.timezone), rule.every, rule.timezone
         )
-        return period_id(start - timedelta(seconds=1), rule.every, rule.timezone)
-    except (ValueError, OverflowError):
+        before = period_id(start - timedelta(seconds=1), rule.every, rule.timezone)
+        parse_period(before, rule.every, rule.timezone)
+    except (ArgumentError, OverflowError):
         return None
+    return before
 
 
 def _instants(schedule: ScheduleConfig, start: datetime) -> Iterator[datetime]:

@@ -167,3 +167,15 @@ def test_comparing_wall_clocks_would_be_wrong():
     second = first.replace(fold=1)
     assert first == second
     assert first.astimezone(UTC) != second.astimezone(UTC)
+
+
+@pytest.mark.parametrize("moment", [at(1, 1, 3), at(999, 12, 31), at(1000, 1, 1), at(1000, 1, 4)])
+def test_before_the_calendar_begins_nothing_is_due(base, moment):
+    assert due_periods(config(base, "0 6 * * *", "UTC"), moment, 3) == ()
+
+
+def test_periods_with_a_delay_longer_than_the_calendar_are_never_due(base):
+    """The clock minus the delay was an instant that no calendar has: the scheduler ended with a traceback."""
+    slow = config(base, "0 6 * * *", "UTC", delay=timedelta(days=3_650_000))
+    assert due_periods(slow, at(2026, 11, 26), 3) == ()
+    assert next_due(slow, at(2026, 11, 26)) is None
