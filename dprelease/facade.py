@@ -48,13 +48,18 @@ def _overrides(given: Mapping[str, object]) -> dict[str, object]:
     return listed
 
 
-def _by_column(asked: Mapping[object, object]) -> list[object]:
-    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`."""
-    return [
-        f"{name}({quoted(str(column))})"
-        for column, names in asked.items()
-        for name in ([names] if isinstance(names, str) else names)  # type: ignore[attr-defined]
-    ]
+def _by_column(asked: Mapping[object, object]) -> object:
+    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`.
+
+    Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
+    """
+    listed = {c: [names] if isinstance(names, str) else names for c, names in asked.items()}
+    for names in listed.values():
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            return asked
+    if "statistic" in asked:
+        return asked
+    return [f"{name}({quoted(str(column))})" for column, names in listed.items() for name in names]
 
 
 def plan(

@@ -140,6 +140,21 @@ def test_pandas_form_of_statistics_is_taken() -> None:
     assert FRAME.dp.release(declared(), statistics={"x": "sum"}).table["value"].to_pylist() == [24]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"x": None},
+        {"x": 5},
+        {"x": [len]},
+        {"statistic": "count"},
+        {"statistic": "sum(x)", "as": "m"},
+    ],
+)
+def test_another_mapping_is_told_that_a_list_is_needed(asked: Any) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=asked), "DPR112")
+    assert error.what.startswith("statistics: a list is needed")
+
+
 @pytest.mark.parametrize("key", ["step", "range"])
 def test_a_key_of_the_domain_is_put_into_it(key: str) -> None:
     value: Any = {"step": 5, "range": [0, 100]}[key]
@@ -243,7 +258,7 @@ def test_an_index_several_levels_and_numbers_as_labels_are_named() -> None:
 
 @pytest.mark.parametrize("door", ["argument", "accessor"])
 def test_a_column_or_a_groupby_is_told_to_pass_its_frame(door: str) -> None:
-    for part in (FRAME["x"], FRAME.groupby("k")):
+    for part in (FRAME["x"], FRAME.groupby("k"), FRAME.groupby("k")["x"]):
         error = refused(
             (lambda: part.dp.release(declared()))  # noqa: B023
             if door == "accessor"
@@ -315,6 +330,13 @@ def test_another_plan_under_one_key_is_told_line_by_line(tmp_path: Path, ledger:
         "release.epsilon: recorded 60, asked 2",
         "release.where: not recorded, asked x > 1",
     ]
+    wider = declared(
+        title="Words are no part of a plan",
+        columns={"x": {"kind": "number", "range": [0, 20], "step": 1}},
+    )
+    error = refused(lambda: dp.release(FRAME, wider, ledger=ledger, period="p"), "DPR410")
+    lines = [line.strip() for line in (error.why or "").splitlines()]
+    assert lines[1:] == ["schema.columns.x.range: recorded [0, 10], asked [0, 20]"]
     # "record a correction: `dprelease supersede FOLDER --by OTHER …`"
     other = dp.release(FRAME, declared(), ledger=ledger, period="p2", epsilon=2)
     newer = other.publish(tmp_path / "public")

@@ -31,7 +31,7 @@ def apart(before: object, asked: object, most: int = _MOST, *, word: str = "appr
 def _lines(path: str, one: object, other: object, word: str) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         yield from _keys(path, one, other, word)
-    elif isinstance(one, list) and isinstance(other, list):
+    elif isinstance(one, list) and isinstance(other, list) and not path.endswith(".range"):
         yield from _items(path, one, other, word)
     elif json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True):
         yield f"{path}: {word} {_text(one)}, asked {_text(other)}"

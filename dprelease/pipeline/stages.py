@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -117,6 +117,9 @@ def charge(
     )
 
 
+_ABOUT = frozenset(said.name for said in fields(About))
+
+
 def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> LedgerError:
     """Return DPR410 with the differences of the two requests, where the files of the first are committed."""
     files = request.ledger.files(request.key) if refused.code == "DPR410" else None
@@ -124,6 +127,8 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
         return refused
     asked = read_json(canonical_json(request_to_json(plan.asked)))
     recorded = read_json(files["release.json"])["request"]
+    for words in (recorded, asked):  # a publisher's words are no part of a plan
+        words["schema"] = {k: v for k, v in words["schema"].items() if k not in _ABOUT}
     lines = apart({name: recorded.get(name) for name in asked}, asked, word="recorded")
     found = lines or ["the requests are equal: they were planned by two versions of dprelease"]
     why = "\n         ".join(("in the published release (recorded) and here (asked)", *found))
