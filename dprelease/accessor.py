@@ -34,8 +34,8 @@ class _NotATable:
 
 
 pd.api.extensions.register_series_accessor("dp")(_NotATable)
-for _grouped in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
-    _grouped.dp = property(_NotATable)  # type: ignore[attr-defined]
+pd.api.typing.DataFrameGroupBy.dp = property(_NotATable)  # type: ignore[attr-defined]
+pd.api.typing.SeriesGroupBy.dp = property(_NotATable)  # type: ignore[attr-defined]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

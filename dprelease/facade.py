@@ -53,13 +53,13 @@ def _by_column(asked: Mapping[object, object]) -> object:
 
     Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
     """
-    listed = {c: [names] if isinstance(names, str) else names for c, names in asked.items()}
-    for names in listed.values():
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+    listed: list[object] = []
+    for column, names in asked.items():
+        each = [names] if isinstance(names, str) else names
+        if not isinstance(each, list | tuple) or not all(isinstance(name, str) for name in each):
             return asked
-    if "statistic" in asked:
-        return asked
-    return [f"{name}({quoted(str(column))})" for column, names in listed.items() for name in names]
+        listed += [f"{name}({quoted(str(column))})" for name in each]
+    return asked if "statistic" in asked else listed
 
 
 def plan(
