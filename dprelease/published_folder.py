@@ -173,6 +173,10 @@ def _what_is_there(path: Path) -> tuple[str, str] | None:
                 f"it is the folder of a pipeline, with {counted(len(periods), 'period')}: {listed}",
                 f"name one of them: {path / periods[-1]}",
             )
+        inner = next(iter(sorted(path.glob(f"*/*/{MANIFEST}"))), None)
+        if inner is not None:
+            pipeline = inner.parent.parent
+            return "it is the folder above those of pipelines", f"name one of them: {pipeline}"
     for name in names:
         who = left_by(name)
         if who is not None and not (path / name).is_file():

@@ -23,9 +23,16 @@ def index(
 
     Example: dprelease index public/flights_weekly
     """
+    from dprelease.formats.json_ import FILE as MANIFEST
+    from dprelease.published_folder import not_a_release
+    from dprelease.series import catalog
     from dprelease.series.collect import collect
     from dprelease.series.write import refresh
 
+    # Any other folder's own index.html stays: that of a site, or of the folder above.
+    known = any(folder.glob(f"*/{MANIFEST}")) or (folder / catalog.FILE).exists()
+    if folder.is_dir() and not known:
+        raise not_a_release(folder, "no folder in it holds a release")
     changed = refresh(folder)
     series = collect(folder)
     out = console()

@@ -7,12 +7,15 @@ import shutil
 import threading
 
 import pytest
+from typer.testing import CliRunner
 
+from dprelease.cli import app
 from dprelease.errors import VerificationError
 from dprelease.publish import publish_files
 from dprelease.published_folder import read_folder
 from dprelease.series import write
 from dprelease.series.write import refresh, refresh_after_publication
+from dprelease.verification import verify
 from tests.end_to_end.projects import tree
 from tests.series.made import publish, year
 
@@ -29,6 +32,27 @@ def test_the_same_folders_give_the_same_bytes_wherever_they_are(tmp_path):
         (two / name).unlink()
     assert sorted(refresh(two)) == list(FILES)
     assert tree(one) == tree(two)
+
+
+def test_the_index_of_a_folder_without_releases_is_not_replaced(tmp_path):
+    """`dprelease index public` wrote an index of 0 periods over the site's own page."""
+    folder = year(tmp_path / "public", 2)
+    home = tmp_path / "public" / "index.html"
+    home.write_text("home")
+    for other in (home.parent, tmp_path):
+        before = sorted(p.name for p in other.iterdir())
+        done = CliRunner().invoke(app, ["index", str(other)])
+        assert (done.exit_code, "DPR810" in done.output) == (1, True)
+        assert sorted(p.name for p in other.iterdir()) == before
+    assert home.read_text() == "home"
+    with pytest.raises(VerificationError, match="above those of pipelines") as caught:
+        verify(home.parent)
+    assert str(folder) in str(caught.value.fix)
+    assert CliRunner().invoke(app, ["index", str(folder)]).exit_code == 0
+    for period in folder.iterdir():  # moved away: an index of ours is kept up to date
+        if period.is_dir() and not period.is_symlink():
+            shutil.move(period, tmp_path / period.name)
+    assert CliRunner().invoke(app, ["index", str(folder)]).exit_code == 0
 
 
 def test_a_second_refresh_writes_nothing(tmp_path):
