@@ -37,7 +37,14 @@ from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
 from dprelease.formats.json_ import VERSION
-from dprelease.published_folder import PLAIN, files_beside, holds, not_a_release, record_of
+from dprelease.published_folder import (
+    PLAIN,
+    files_beside,
+    holds,
+    left_by,
+    not_a_release,
+    record_of,
+)
 from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
 from dprelease.strict_json import read_json
 
@@ -261,18 +268,22 @@ def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, b
         descriptor = os.open(period, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
         return False
+    left = None
     try:
         same = holds(descriptor, files)
+        others = sorted(set(os.listdir(descriptor)) - set(files))  # noqa: PTH208 - a descriptor
+        left = next((f"{n}, which {who} made" for n in others if (who := left_by(n))), None)
     except OSError:
         same = False
     finally:
         os.close(descriptor)
     if not same:
+        first = "" if left is None else f"remove {left}, and run again; if it differs still, "
         raise WithheldError(
             "the period's folder exists and differs from the release in the ledger",
             where=str(folder),
             why="published bytes never change",
-            fix="move the folder away and run again: the stored bytes are published for free",
+            fix=f"{first}move the folder away and run again: the stored bytes are published for free",
             code="DPR713",
         )
     return True

@@ -83,6 +83,17 @@ def test_other_bytes_never_replace_published_ones(tmp_path, other):
     assert read_folder(folder) == FILES
 
 
+def test_what_finder_left_in_a_published_folder_is_named(tmp_path):
+    """To publish again, free of cost, was refused as other bytes, without the file that stands in the way."""
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder / ".DS_Store").write_bytes(b"")
+    with pytest.raises(WithheldError) as caught:
+        publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    assert str(caught.value.fix).startswith("remove .DS_Store, which the Finder of macOS made")
+    (folder / ".DS_Store").unlink()
+    assert publish_files(tmp_path, "weekly", "2030-W01", FILES) == folder
+
+
 def test_an_existing_folder_with_a_link_inside_is_not_the_release(tmp_path):
     folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
     (folder / "data.csv").rename(tmp_path / "data.csv")
