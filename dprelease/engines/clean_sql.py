@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from dprelease.engines.code_sql import Bind, code_of_steps, is_null
 from dprelease.engines.request import rounding
-from dprelease.engines.typed_sql import Make, case, number, try_cast
+from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
 from dprelease.query.bounded import Fixed
 from dprelease.schema.column import Column
 from dprelease.schema.labels import TRUTHS, compared_by_value
@@ -98,7 +98,7 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
         return make()
 
     def text() -> exp.Expression:
-        return exp.Trim(this=make())
+        return trimmed(make())
 
     def like(pattern: str) -> exp.Expression:
         return exp.RegexpLike(this=text(), expression=exp.Literal.string(pattern))
@@ -117,7 +117,7 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
 def _number_spelt(text: Make, has_point: exp.Expression) -> exp.Expression:
     """Return a written number without a plus and without zeros that say nothing."""
 
-    def trimmed(this: exp.Expression, letters: str, position: str) -> exp.Expression:
+    def stripped(this: exp.Expression, letters: str, position: str) -> exp.Expression:
         return exp.Trim(this=this, expression=exp.Literal.string(letters), position=position)
 
     def literal(letters: str) -> exp.Expression:
@@ -126,8 +126,8 @@ def _number_spelt(text: Make, has_point: exp.Expression) -> exp.Expression:
     def begins(this: exp.Expression, letter: str) -> exp.Expression:
         return exp.EQ(this=exp.Left(this=this, expression=number(1)), expression=literal(letter))
 
-    digits = trimmed(text(), "+-0", "LEADING")
-    short = trimmed(trimmed(digits.copy(), "0", "TRAILING"), ".", "TRAILING")
+    digits = stripped(text(), "+-0", "LEADING")
+    short = stripped(stripped(digits.copy(), "0", "TRAILING"), ".", "TRAILING")
     digits = case((has_point, short), default=digits)
     zero = exp.EQ(this=digits.copy(), expression=literal(""))
     sign = case((begins(text(), "-"), literal("-")), default=literal(""))

@@ -27,6 +27,7 @@ from sqlglot import exp
 from dprelease.engines.identity import ESCAPE
 from dprelease.engines.physical import Physical
 from dprelease.schema.column import Kind
+from dprelease.schema.labels import BLANK
 
 __all__ = [
     "FALSE_TEXTS",
@@ -36,6 +37,7 @@ __all__ = [
     "case",
     "data_type",
     "number",
+    "trimmed",
     "try_cast",
     "typed",
 ]
@@ -77,6 +79,11 @@ def data_type(kind: str, dialect: str = "duckdb") -> exp.DataType:
 @cache
 def _parsed(kind: str, dialect: str) -> exp.DataType:
     return exp.DataType.build(kind, dialect=dialect)
+
+
+def trimmed(text: exp.Expression) -> exp.Expression:
+    """Return a text without blanks at its ends; DuckDB's TRIM alone takes every space of Unicode off."""
+    return exp.Trim(this=text, expression=exp.Literal.string(BLANK))
 
 
 def case(
@@ -174,12 +181,12 @@ def _double(stored: Physical, make: Make) -> exp.Expression:
     def value() -> exp.Expression:
         # TRIM keeps DuckDB 2.0 from moving the cast into the CSV reader of a caller's relation, which
         # drops the whole row where TRY_CAST yields null (duckdb issue 23818)
-        this = exp.Trim(this=make()) if stored is Physical.text else make()
+        this = trimmed(make()) if stored is Physical.text else make()
         return try_cast(this, "DOUBLE")
 
     if stored is not Physical.text:
         return case((_is_nan(value()), exp.null()), default=value())
-    word = exp.Lower(this=exp.Trim(this=make()))
+    word = exp.Lower(this=trimmed(make()))
     truth = case(
         (exp.EQ(this=word, expression=exp.Literal.string("true")), number(1)),
         (exp.EQ(this=word.copy(), expression=exp.Literal.string("false")), number(0)),
@@ -198,7 +205,7 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
         (exp.EQ(this=value.copy(), expression=number(0)), exp.false()),
     ]
     if stored is Physical.text:
-        word = exp.Lower(this=exp.Trim(this=make()))
+        word = exp.Lower(this=trimmed(make()))
         yes, no = ([exp.Literal.string(t) for t in ts] for ts in (TRUE_TEXTS, FALSE_TEXTS))
         branches += [
             (exp.In(this=word, expressions=yes), exp.true()),
@@ -230,9 +237,9 @@ def _date(stored: Physical, make: Make) -> exp.Expression:
 
 def _timestamp(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.text:
-        written = exp.RegexpLike(this=exp.Trim(this=make()), expression=exp.Literal.string(MOMENT))
+        written = exp.RegexpLike(this=trimmed(make()), expression=exp.Literal.string(MOMENT))
         # through TIMESTAMPTZ: a cast straight to TIMESTAMP ignores a written offset (observed)
-        instant = try_cast(exp.Trim(this=make()), "TIMESTAMPTZ")
+        instant = try_cast(trimmed(make()), "TIMESTAMPTZ")
         return case((written, try_cast(instant, "TIMESTAMP")))
     if stored in (Physical.nanoseconds, Physical.nanosecond_instant):
         # down to the microsecond: a cast would round 23:59:59.9999999 into the next day

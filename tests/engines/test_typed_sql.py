@@ -147,3 +147,31 @@ def test_a_decimal_is_a_boolean_where_it_is_the_double_one_or_zero(
         *([("x is null", len(others) + 1)] if FULL else []),
     ):
         assert counted(source, column, where) == [[wanted, wanted]] * 2, (kind, where)
+
+
+SPACES = "\t\n\v\f\r\u00a0\u1680\u2000\u2003\u2007\u2009\u200b\u2028\u202f\u205f\u3000\ufeff"
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        (Column("x", Kind.category, values=("north", "1")), "north"),
+        (Column("x", Kind.category, values=("north", "01")), "01"),
+        (Column("x", Kind.category, values=("north", "1")), "1"),
+        (Column("x", Kind.boolean), "yes"),
+        (Column("x", Kind.boolean), "true"),
+        (Column("x", Kind.number), "true"),
+        (Column("x", Kind.number), "5"),
+        (Column("x", Kind.date), "2020-01-01"),
+        (Column("x", Kind.timestamp), "2020-01-01 10:00"),
+    ],
+)
+def test_a_blank_is_the_same_letter_for_every_engine(
+    column: Column, cell: str, tmp_path: Path
+) -> None:
+    """DuckDB's TRIM takes off every space of Unicode, Python's reference and PostgreSQL the blank."""
+    cells = [f" {cell} ", *(s + cell for s in SPACES), *(cell + s for s in SPACES)]
+    source = table("VARCHAR", pa.array(cells, pa.string()), tmp_path)
+    found, expected = counted(source, column, "x is not null")
+    ascii_of_numbers = 10 if column.kind is Kind.number and cell == "5" else 0
+    assert found[0] == expected[0] == 1 + ascii_of_numbers
