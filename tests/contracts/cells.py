@@ -141,7 +141,7 @@ def _arrow(cells: list[Any]) -> pa.Table:
 
 def _csv(cells: list[Any], folder: Path) -> Path:
     path = folder / "x.csv"
-    _inferred(cells).to_csv(path, index=False)
+    _inferred(cells).assign(y=0).to_csv(path, index=False)
     return path
 
 
