@@ -15,7 +15,7 @@ from dprelease.numeric import Number
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
-from dprelease.pipeline.stages import Request
+from dprelease.pipeline.stages import Request, recorded
 from dprelease.query.arguments import quoted
 from dprelease.query.load import SchemaLike, as_schema
 from dprelease.release_plan.plan import ReleasePlan
@@ -206,7 +206,8 @@ def sql(
 
 def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Release:
     source = as_source(data)
-    flow = Flow(chosen, request, engine_for(source))
+    plan = chosen if request is None else recorded(chosen, request)
+    flow = Flow(plan, request, engine_for(source))
     flow.preflight(source)
     if request is None:
         warnings.warn(

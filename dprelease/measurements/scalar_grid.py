@@ -119,4 +119,4 @@ def _law_step(domain: Domain, delta: Fraction, step_size: Fraction | None) -> Fr
         few = width / step_size <= MOST_POINTS
         if few or (whole and step_size >= delta / 16):
             return step_size
-    return best_step(max(delta / 16, 0 if whole else width / MOST_POINTS), domain)
+    return best_step(max(delta / 16, Fraction(0) if whole else width / MOST_POINTS), domain)

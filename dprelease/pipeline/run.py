@@ -49,7 +49,7 @@ from dprelease.pipeline.due import due_at
 from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
-from dprelease.pipeline.stages import Request, must_be_approved
+from dprelease.pipeline.stages import Request, must_be_approved, recorded
 from dprelease.publish import folder_for
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
@@ -140,6 +140,7 @@ def run(
     ready = known and request.ledger.files(request.key) is not None
     if not _drawn(request):
         _may_be_drawn(config, name, ahead, early=early)
+    plan = recorded(plan, request)
     with _said_of(config):
         must_be_approved(plan, request)
     due = due_at(config, name)

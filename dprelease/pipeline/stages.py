@@ -26,13 +26,14 @@ from dprelease.budget.person import PersonLoss, person_at
 from dprelease.codec import encode
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
-from dprelease.errors import LedgerError, WithheldError
+from dprelease.errors import DpreleaseError, LedgerError, WithheldError
 from dprelease.fitted import noised_of
 from dprelease.formats.json_ import FILE
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, Receipt, decode, width
 from dprelease.numeric import plain
+from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
@@ -52,6 +53,7 @@ __all__ = [
     "debited_hash",
     "draw",
     "must_be_approved",
+    "recorded",
     "spent_at",
     "unledgered",
     "validated",
@@ -126,15 +128,27 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
     if files is None or plan.asked is None:
         return refused
     asked = read_json(canonical_json(request_to_json(plan.asked)))
-    recorded = read_json(files["release.json"])["request"]
-    for words in (recorded, asked):  # a publisher's words are no part of a plan
-        words["schema"] = {k: v for k, v in words["schema"].items() if k not in _ABOUT}
-    lines = apart({name: recorded.get(name) for name in asked}, asked, word="recorded")
-    found = lines or ["the requests are equal: they were planned by two versions of dprelease"]
-    why = "\n         ".join(("in the published release (recorded) and here (asked)", *found))
+    stated = read_json(files[FILE])
+    lines = apart(_decided(stated["request"], asked), _decided(asked, asked), word="recorded")
+    if not lines:
+        return LedgerError(
+            refused.what,
+            where=refused.where,
+            why=f"the requests are equal: dprelease {stated['software']['dprelease']} planned the release otherwise",
+            fix="its folder holds the release; that version runs it again",
+            code=refused.code,
+        )
+    why = "\n         ".join(("in the published release (recorded) and here (asked)", *lines))
     return LedgerError(
         refused.what, where=refused.where, why=why, fix=refused.fix, code=refused.code
     )
+
+
+def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of a request what `asked` speaks of too, without a publisher's words, which are no part of a plan."""
+    found = {name: (said or {}).get(name) for name in asked}
+    words = found["schema"] or {}
+    return {**found, "schema": {k: v for k, v in words.items() if k not in _ABOUT}}
 
 
 def _over_time(plan: ReleasePlan, request: Request, seq: int) -> str:
@@ -179,6 +193,29 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         time=declared_time(plan.unit, plan.time),
         window=ledger_window(plan),
     )
+
+
+def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:
+    """Return the plan that was paid for, if its files are committed under the key and answer the same request.
+
+    Another version of dprelease may split a budget or choose a law otherwise: what was released stays what it is.
+    The choice is read from the files, as `verify` reads it; the charge proves its price like that of any plan.
+    """
+    ledger, key = request.ledger, request.key
+    if plan.asked is None or ledger.plan_hash(key) in (None, plan.hash):
+        return plan
+    manifest = (ledger.files(key) or {}).get(FILE)
+    if manifest is None:
+        return plan
+    try:
+        stated = read_json(manifest)
+        asked = read_json(canonical_json(request_to_json(plan.asked)))
+        if _decided(stated["request"], asked) != _decided(asked, asked):
+            return plan
+        made = plan_again(plan.asked, stated["plan"])
+    except (DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError):
+        return plan  # no version that makes this plan: the charge refuses it
+    return made if plan_hash(stated["plan"]) == made.hash else plan
 
 
 def debited_hash(plan: ReleasePlan, request: Request) -> str:

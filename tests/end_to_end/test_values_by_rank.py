@@ -33,7 +33,7 @@ columns:
   price:    {kind: number, measure: euro, range: [0, 500], forbidden: [[100, 120]], step: 0.01}
   gift:     {kind: boolean}
 release:
-  epsilon: 40
+  epsilon: 80
   by: [town]
   statistics:
     - count
@@ -49,7 +49,7 @@ dprelease: pipeline/1
 name: shop
 source: {csv: ../data/sales.csv}
 schema: ../schemas/shop.yaml
-budget: {ledger: ../.dprelease/ledger.db, dataset: shop, epsilon: 50}
+budget: {ledger: ../.dprelease/ledger.db, dataset: shop, epsilon: 100}
 publish: {to: ../public, formats: [parquet, csv, html]}
 """
 RANKED = ("median_price", "quantile_price_0_9", "dearest", "min_price")

@@ -71,7 +71,9 @@ def test_little_is_lost_to_the_proof() -> None:
 
 
 def test_the_support_never_depends_on_the_answer() -> None:
-    law = BoundedGaussianLaw.calibrate(GridRequest(GridSet.from_runs([(0, 1), (400, 403)]), 1, Fraction(10)))
+    law = BoundedGaussianLaw.calibrate(
+        GridRequest(GridSet.from_runs([(0, 1), (400, 403)]), 1, Fraction(10))
+    )
     for q in (0, 200, 403):
         assert all(p > 0 for p in law.pmf(q).values())
         assert sum(law.pmf(q).values()) == 1
