@@ -227,6 +227,13 @@ def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> Rows:
     return Rows(q, low + x, logs, exact)
 
 
+def _short(number: Fraction, *, up: bool = False) -> Fraction:
+    """Return the nearest number not above (or not below) of 256 bits: sums of thousands stay short."""
+    shift = 256 - number.numerator.bit_length() + number.denominator.bit_length()
+    top, bottom = number.numerator << max(shift, 0), number.denominator << max(-shift, 0)
+    return Fraction(-(-top // bottom) if up else top // bottom) / Fraction(2) ** shift
+
+
 def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> Rows:
     """P(y | q) = e^(-rate |y - q|^order) / Z(q) on the allowed points, without a table."""
     outputs = law.allowed.points()
@@ -235,7 +242,7 @@ def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> Rows:
 
     def power(d: int) -> tuple[Fraction, Fraction]:
         if d not in known:
-            known[d] = (1 / exp_above(rate * d), 1 / exp_below(rate * d))
+            known[d] = (_short(1 / exp_above(rate * d)), _short(1 / exp_below(rate * d), up=True))
         return known[d]
 
     sums: dict[int, tuple[Fraction, Fraction]] = {}
