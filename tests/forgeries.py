@@ -128,8 +128,7 @@ def noisier(m: Manifest) -> None:
     for block in m["plan"]["blocks"]:
         noise = block["law"].get("law", {}).get("noise", {})
         if "rate" in noise and block["law"]["draw"] == "cells":
-            rate = Fraction(noise["rate"])
-            noise["rate"] = str(Fraction(rate.numerator * 999 // 1000, rate.denominator))
+            noise["rate"] = scaled(noise["rate"], Fraction(999, 1000))
             proved = draw_from_json(block["law"]).noise.certificate  # type: ignore[union-attr]
             block["certificate"] |= {
                 "law": proved.to_json(),

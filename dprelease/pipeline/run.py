@@ -136,8 +136,7 @@ def run(
     request = _request(config, name, now)
     moment = now or datetime.now(UTC)
     ahead = None if closes is None or closes <= moment else closes
-    known = request.ledger.has(request.key)
-    ready = known and request.ledger.files(request.key) is not None
+    ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
     if not _drawn(request):
         _may_be_drawn(config, name, ahead, early=early)
     plan = recorded(plan, request)
