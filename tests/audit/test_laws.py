@@ -42,13 +42,18 @@ def laws():
 
 
 def thin():
-    """Requests whose sensitivity is a ten-thousandth of the width: few allowed points on a long hull."""
+    """Requests of which the sensitivity is a small part of the width: few allowed points on a long hull.
+
+    A ten-thousandth; where no table is offered a thousandth, as every distance costs an exact exponential there
+    (`make evidence`: a ten-thousandth for all).
+    """
     pick = random.Random("thin")
     for i, epsilon in enumerate(("0.01", "0.3", "1", "10")):
+        times = whole(10 if i == 0 else 1, 10)
         runs = [
             (0, 3),
-            *((a, a + (i % 2)) for a in (4_000, 7_300)),
-            (9_990 + pick.randint(0, 5), 10_000),
+            *((a * times, a * times + (i % 2)) for a in (400, 730)),
+            (1_000 * times - 10 + pick.randint(0, 5), 1_000 * times),
         ]
         yield GridRequest(GridSet.from_runs(runs), 1, Fraction(epsilon))
     yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
