@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,18 @@ def run(cell: str, names: dict[str, object], number: int = 1) -> list[Output]:
     tree = ast.parse(cell)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     said, value = io.StringIO(), None
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(said), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("ignore")  # a kernel shows what is meant for users
+        warnings.simplefilter("default", UserWarning)
         exec(compile(tree, "cell", "exec"), names)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
     out: list[Output] = []
     if said.getvalue():
         out.append({"output_type": "stream", "name": "stdout", "text": said.getvalue()})
+    if warned:
+        text = "".join(f"{w.category.__name__}: {w.message}\n" for w in warned)
+        out.append({"output_type": "stream", "name": "stderr", "text": text})
     if value is not None:
         rich = getattr(value, "_repr_html_", None)
         data = {"text/plain": repr(value)} | ({} if rich is None else {"text/html": rich()})

@@ -191,9 +191,8 @@ def test_the_ledger_tells_whether_a_release_was_early(config):
     for done, said in ((early, None), (over, "2026-01-06T00:00:00Z")):
         manifest = json.loads((done.folder / "release.json").read_text())
         manifest["early"] = manifest["receipt"]["early"] = said
-        folder = write(
-            done.folder.parent / f"forged-{done.folder.name}", remade(manifest, ("parquet", "csv"))
-        )
+        place = config.publish.to / "forged" / done.folder.name  # a folder is named as its period
+        folder = write(place, remade(manifest, ("parquet", "csv")))
         assert dp.verify(folder).ok
         assert "whether the period was over" in str(dp.verify(folder, ledger=config.budget.ledger))
 
