@@ -15,6 +15,7 @@ import pytest
 
 from dprelease.engines import postgres_view
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.physical import Physical, writes
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, postgres_table, tables_source
@@ -24,6 +25,7 @@ from dprelease.query.read_view import parse_view
 from dprelease.query.view import UNPROVEN, View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from dprelease.schema.labels import spelt
 from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
 from tests.engines.postgres_server import binaries, server
 from tests.engines.postgres_tables import load, table
@@ -255,14 +257,25 @@ TEXTS = {
     "timestamptz": ["2020-01-01 10:00:00.5+02", "infinity", "294276-12-31 23:59:59+00", None],
 }  # fmt: skip
 
+HELD = {
+    "bigint": Physical.whole, "numeric": Physical.exact, "double precision": Physical.float,
+    "text": Physical.text, "boolean": Physical.boolean, "date": Physical.date,
+    "timestamptz": Physical.instant,
+}  # fmt: skip
+SPELT = ("1.5", "1" + 400 * "0", "1000000000000000", "1.2345e+16", "inf", "2020-01-01 08:00:00.5+00")  # fmt: skip
+"""How a declared value writes cells that are written otherwise above."""
+
 
 @pytest.mark.parametrize("stored", TEXTS)
 def test_every_stored_cell_is_passed_on_joined_by_and_calculated_with(
     dsn: str, stored: str
 ) -> None:
     """The same integers as of the cells themselves, whatever they hold: a view of `t.x` is the table."""
-    values = [*(text for text in TEXTS[stored] if text), "1.5", "2020-01-01 08:00:00.5+00"]
-    column = Column("x", Kind.category, values=tuple(dict.fromkeys(values)))
+    texts = [*(text for text in TEXTS[stored] if text), *SPELT]
+    fit = [text for text in texts if writes(HELD[stored], text)]  # another is refused
+    assert fit
+    same = str if stored == "text" else spelt  # so is 1.50 beside 1.5
+    column = Column("x", Kind.category, values=tuple({same(text): text for text in fit}.values()))
     labels = Label("x", column.values)
     counts = (Primitive("rows"), Primitive("power", 0, 1), Primitive("distinct", 0))
     task = BoundedQuery((column,), GroupKeys((), ((),)), (labels,), counts)
