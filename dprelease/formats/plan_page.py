@@ -165,7 +165,7 @@ def _section(
         "text": statistic.text,
         "measure": words.measure(statistic),
         "planned": words.error(statistic),
-        "mute": str(statistic.uninformative or ""),
+        "mute": words.mute(statistic),
         "cells": [
             {
                 "error": "–" if p.refused else p.words[place],

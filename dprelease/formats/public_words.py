@@ -122,6 +122,11 @@ class PublicWords:
         called = self._measures if counts else {}
         return plain_error(statistic.error_text, {**called, "group": self.counted})
 
+    def mute(self, statistic: PlannedStatistic) -> str:
+        """Return why a statistic is expected to say nothing, as its plan says it, in a reader's words; else ''."""
+        said = str(statistic.uninformative or "")
+        return plain_error(said, {"rows": self.counted, "group": self.counted})
+
     def change(self, statistic: PlannedStatistic) -> str:
         """Return how far one unit moves what is measured."""
         return _AMOUNT.sub(self._amount, statistic.sensitivity)

@@ -138,7 +138,7 @@ def section(
         if loss == "squared" and block.has_interval
         else "Error",
         "interval": block.has_interval,
-        "mute": "" if block.has_interval else str(statistic.uninformative or ""),
+        "mute": "" if block.has_interval else words.mute(statistic),
         **_planned(statistic, words),
         **_counted(flat),
         "low": ends[0],

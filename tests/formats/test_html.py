@@ -285,7 +285,9 @@ def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
     assert "Every number here, except count (public), carries deliberate noise" in text
     assert "chosen by rank" in text
     assert "published 2026-12-01" in text
-    assert "Said before the draw: median_x is expected to say nothing at n=40" in text
+    assert (
+        "Said before the draw: median_x is expected to say nothing, in a group of 40 rows" in text
+    )
     # The control: a release of noisy numbers with intervals says none of that.
     plain = " ".join(Page(page(GOOD)).text.split())
     assert "Every number here carries deliberate noise" in plain

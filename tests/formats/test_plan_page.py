@@ -70,7 +70,7 @@ def test_what_is_expected_to_say_nothing_is_marked_and_explained():
 
     plan, curve = few(1), trace(Fraction(1), few, (Fraction(1, 2), Fraction(64)))
     shown = page(plan=plan, curve=curve)
-    told = str(plan.statistics[1].uninformative)
+    told = str(plan.statistics[1].uninformative).replace(" at n=3:", ", in a group of 3 rows:")
     assert f"mean_age is {told}" in shown
     cells = re.findall(r"<tr><th scope=.row.><a href=.#s2.*?</tr>", shown, re.DOTALL)[0]
     marks = ["†" in cell for cell in re.findall(r"<td.*?</td>", cells, re.DOTALL)]
