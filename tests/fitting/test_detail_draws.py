@@ -72,7 +72,7 @@ def outcomes(
     for drawn in itertools.product(chance, repeat=len(exact)):
         cells = {"fine.count": tuple((x + k,) for x, k in zip(exact, drawn, strict=True))}
         one = OneFit(plan, fit, cells)
-        values = {"coarse": [0], "fine": [0] * len(exact)}  # intervals do not ask for them
+        values = fits_of(plan, cells)[fit.name]["values"]  # intervals hold what is published
         inside = []
         for table, truth in (("coarse", (sum(exact),)), ("fine", exact)):
             column = one.column(table, values)
