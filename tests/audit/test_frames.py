@@ -118,7 +118,13 @@ def test_a_row_that_changes_a_dtype_changes_no_other_row(name: str) -> None:
 
 
 def test_the_pairs_change_dtypes_and_most_are_read() -> None:
-    stay = {"decimal", "text", "digits", "day", "read_csv moment"}  # objects and texts before and after
+    stay = {
+        "decimal",
+        "text",
+        "digits",
+        "day",
+        "read_csv moment",
+    }  # objects and texts before and after
     assert {*ROWS, *(f"read_csv {name}" for name in WRITTEN)} - {*PAIRS} <= stay
     frames = [pd.DataFrame({"x": [True] * 400}), pd.DataFrame({"x": [True] * 400 + [None]})]
     assert moved(frames, Kind.number, ()) == 0
