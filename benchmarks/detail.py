@@ -24,7 +24,7 @@ from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import file_source
 from dprelease.fitted import noised_of
-from dprelease.noised import Receipt
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 
 ROOT = Path(__file__).parents[1]

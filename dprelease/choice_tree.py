@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-__all__ = ["END", "Node", "depth", "halves"]
-
 END = -1
 """In place of a target: an end of the whole."""
 

@@ -22,8 +22,6 @@ from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
 from dprelease.numeric import counted
 
-__all__ = ["against_ledger"]
-
 
 def against_ledger(
     path: Path, found: Listing, made: Derivation, place: Place | str

@@ -6,18 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-__all__ = [
-    "Always",
-    "As",
-    "AsText",
-    "AtLeast",
-    "Digits",
-    "Inline",
-    "Key",
-    "Tagged",
-    "Unstored",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Key:

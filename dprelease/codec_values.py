@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from dprelease.errors import DpreleaseError
 from dprelease.numeric import fraction_from_json, fraction_to_json, whole_from_json
 
-__all__ = ["PLAIN", "Coder", "Fault", "expected", "guarded", "one_of", "same", "text"]
-
 EXACT_IN_JSON = 2**53
 """Integers below this are the same number to every reader of JSON."""
 

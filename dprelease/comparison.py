@@ -27,8 +27,6 @@ import pyarrow.parquet as pq
 from dprelease.published_folder import left_by, not_a_release
 from dprelease.strict_json import MOST_BYTES
 
-__all__ = ["Listing", "as_published", "differences", "holds", "listing", "paths_apart", "read_file"]
-
 Listing = Mapping[str, int]
 """Name to size in bytes."""
 

@@ -48,8 +48,6 @@ from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["Released", "consistent", "outward", "rules_of", "to_domain"]
-
 
 @dataclass(frozen=True, slots=True)
 class Released:

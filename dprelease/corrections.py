@@ -26,8 +26,6 @@ from dprelease.errors import ArgumentError, VerificationError
 from dprelease.schema.naming import is_shown
 from dprelease.strict_json import json_text, read_json
 
-__all__ = ["FILE", "VERSION", "Correction", "add", "current", "parse", "unreadable"]
-
 FILE = "status.json"
 VERSION = "status/1"
 LONGEST = 1000

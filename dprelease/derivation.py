@@ -31,7 +31,7 @@ from dprelease.errors import VerificationError
 from dprelease.fitted import Fits, faults, noised_of
 from dprelease.formats.json_ import SOFTWARE
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import Cells, Noised, Receipt, as_raw, cells_from_json
+from dprelease.noised import Cells, Noised, as_raw, cells_from_json
 from dprelease.numeric import NANO, counted, fraction_from_json, nano_up, plain, whole_from_json
 from dprelease.periods import parse_period
 from dprelease.pipeline.closing import instant_from_text, instant_text
@@ -41,14 +41,13 @@ from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
+from dprelease.receipt import Receipt
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
-
-__all__ = ["Derivation", "missing_packages", "receipt_of"]
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

@@ -17,17 +17,6 @@ import numpy.typing as npt
 
 from dprelease.errors import InternalError
 
-__all__ = [
-    "FEW_ROUNDS",
-    "ROUND_LIMIT",
-    "RandomBits",
-    "ReplayBits",
-    "SystemBits",
-    "drawn_by_rejection",
-    "stuck",
-    "uniform_below",
-]
-
 ROUND_LIMIT = 1024
 """Rejection rounds before a source counts as stuck: a sound one gets there with probability
 below 2**-600 per value, whatever the data."""

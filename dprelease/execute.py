@@ -40,8 +40,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Exact", "check", "check_size", "concentrated", "draw"]
-
 Exact = Secret[Answer]
 
 

@@ -37,14 +37,13 @@ from dprelease.fitting.noise import Noise
 from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
+from dprelease.noised import Cells, Noised, assemble, tidy
+from dprelease.receipt import Receipt
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.strict_json import canonical_json
-
-__all__ = ["Column", "Fits", "OneFit", "broken", "columns_of", "faults", "fits_of", "noised_of"]
 
 Fits = Mapping[str, Mapping[str, Any]]
 """Per fit `{"values": {table: integers}, "proof": …}`, as JSON holds it."""

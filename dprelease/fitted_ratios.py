@@ -25,8 +25,6 @@ from dprelease.fitting.structure import IntArray
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 
-__all__ = ["Sums", "ratio_parts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sums:

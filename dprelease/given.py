@@ -16,8 +16,6 @@ from typing import Any
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["given_path", "plain_values"]
-
 MOST_LEVELS = 24
 """Levels of lists and mappings that are looked into: as deep as a file of declarations may be."""
 

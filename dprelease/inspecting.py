@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dprelease.inspection import Finding
     from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["in_notebook", "must_be_watched", "show"]
-
 
 def in_notebook() -> bool:
     """Return whether a notebook's kernel runs this."""

@@ -44,8 +44,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import texts_of
 
-__all__ = ["MARK", "Finding", "inspect_rows"]
-
 MARK = (
     "PRIVATE: exact numbers about the raw rows. They have no privacy guarantee; "
     "do not copy, log or publish them, and do not tune declared bounds by them."

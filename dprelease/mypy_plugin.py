@@ -15,8 +15,6 @@ from collections.abc import Callable
 from mypy.plugin import AttributeContext, Plugin
 from mypy.types import Type
 
-__all__ = ["plugin"]
-
 _ATTRIBUTE = "pandas.core.frame.DataFrame.dp"
 _MODULE = "dprelease.accessor"
 

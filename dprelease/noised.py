@@ -52,24 +52,6 @@ from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = [
-    "CELL_BYTES",
-    "LEVEL",
-    "TIDY",
-    "WEAK",
-    "Cells",
-    "Noised",
-    "Receipt",
-    "as_raw",
-    "assemble",
-    "cells_from_json",
-    "decode",
-    "encode",
-    "tidy",
-    "tidy_columns",
-    "width",
-]
-
 Cells = dict[str, tuple[tuple[int, ...], ...]]
 """Noisy integers per block, `(groups, cells)`."""
 

@@ -17,27 +17,6 @@ from typing import Protocol
 
 from dprelease.errors import ArgumentError
 
-__all__ = [
-    "MOST_DIGITS",
-    "NANO",
-    "Exact",
-    "Number",
-    "counted",
-    "exact",
-    "exp_lower",
-    "exp_upper",
-    "figure",
-    "floor_half_up",
-    "fraction_from_json",
-    "fraction_to_json",
-    "nano_up",
-    "plain",
-    "positive",
-    "ranking",
-    "shown",
-    "whole_from_json",
-]
-
 
 class NumpyNumber(Protocol):
     """One of numpy's integers or floats, by its shape: numpy need not be installed to check a call."""

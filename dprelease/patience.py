@@ -20,8 +20,6 @@ from typing import NoReturn
 
 from dprelease.errors import VerificationError
 
-__all__ = ["tick", "within"]
-
 _DEADLINE: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
 
 

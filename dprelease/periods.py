@@ -23,26 +23,6 @@ from zoneinfo import ZoneInfo
 
 from dprelease.errors import ArgumentError
 
-__all__ = [
-    "EXAMPLES",
-    "FIRST",
-    "LAST",
-    "Every",
-    "check_period_name",
-    "clamped",
-    "day_start",
-    "every_of",
-    "following_period",
-    "interval_day",
-    "intervals_met",
-    "known_every",
-    "names_a_period",
-    "parse_period",
-    "period_id",
-    "row_window",
-    "zone",
-]
-
 Every = Literal["day", "week", "month", "quarter", "year"]
 _FORMS = {
     "day": (r"(\d{4})-(\d\d)-(\d\d)", "2013-02-01"),

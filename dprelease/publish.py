@@ -48,14 +48,6 @@ from dprelease.published_folder import (
 from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
 from dprelease.strict_json import read_json
 
-__all__ = [
-    "folder_for",
-    "must_be_writable",
-    "period_order",
-    "publish_files",
-    "update_beside",
-]
-
 _LATEST = "latest"
 _ASIDE = ".publishing-"
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)

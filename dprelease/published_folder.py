@@ -17,18 +17,6 @@ from dprelease.budget.citation import MANIFEST
 from dprelease.errors import VerificationError
 from dprelease.numeric import counted
 
-__all__ = [
-    "MOST_BYTES",
-    "PLAIN",
-    "files_beside",
-    "holds",
-    "left_by",
-    "not_a_release",
-    "read_folder",
-    "record_at",
-    "record_of",
-]
-
 MOST_BYTES = 256 * 2**20
 """Most that is read of one period's folder."""
 _MOST_FILES = 1000

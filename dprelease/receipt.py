@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from dprelease.release_plan.weak import weak_of
 
-__all__ = ["Receipt"]
-
 
 @dataclass(frozen=True, slots=True)
 class Receipt:

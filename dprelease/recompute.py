@@ -36,8 +36,6 @@ from dprelease.sensitivity import (
 )
 from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
-__all__ = ["recompute", "row_sensitivity"]
-
 _MOST_LINEAR = 3
 """Codes whose corners are all tried, with and without each of them."""
 

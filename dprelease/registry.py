@@ -18,8 +18,6 @@ from importlib.metadata import EntryPoint, entry_points
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["KINDS", "load", "names", "third_party_names"]
-
 _BUILT_IN: dict[str, dict[str, str]] = {
     "mechanisms": {
         "bounded_gaussian": "dprelease.mechanisms.bounded_gaussian:BoundedGaussian",

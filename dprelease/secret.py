@@ -12,8 +12,6 @@ from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["Secret"]
-
 
 class Secret(Generic[T]):
     """Hold one exact answer; show nothing."""

@@ -6,8 +6,6 @@ import os
 import re
 import stat
 
-__all__ = ["parse_reference", "read_secret"]
-
 _MOST = 1 << 16
 
 _FORM = re.compile(r"\$\{(?:(env):([A-Za-z_][A-Za-z0-9_]*)|(file):([^{}$]+))\}", re.ASCII)

@@ -62,19 +62,6 @@ from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 
-__all__ = [
-    "Bounds",
-    "Sensitivity",
-    "bound",
-    "cell_rows",
-    "merged",
-    "of_levels",
-    "of_limits",
-    "sensitivity",
-    "stacked",
-    "unit_bounds",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:

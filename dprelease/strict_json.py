@@ -13,8 +13,6 @@ import json
 import math
 from typing import Any, NoReturn
 
-__all__ = ["MOST_BYTES", "MOST_VALUES", "canonical_json", "json_text", "read_json"]
-
 MOST_BYTES = 64 * 2**20
 MOST_VALUES = 5_000_000
 """A value takes up to a hundred bytes of memory, and in the file as few as two."""

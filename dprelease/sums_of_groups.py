@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dprelease.query.bounded import Primitive
 from dprelease.sensitivity import Bounds, merged
 
-__all__ = ["PERSONS", "Merge", "bounds_of_sums"]
-
 Merge = tuple[tuple[int, ...], int]
 """The cell of each of the engine's groups, and how many cells there are."""
 

@@ -55,8 +55,6 @@ from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json
 
-__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "examined", "made_again", "verify"]
-
 PATIENCE = 30.0
 """Seconds that making a foreign plan again may take."""
 

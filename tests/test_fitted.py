@@ -19,7 +19,7 @@ from dprelease.errors import ArgumentError
 from dprelease.fitted import broken, faults, fits_of, noised_of
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import Receipt
+from dprelease.receipt import Receipt
 from tests.rules_alone import built_in_rules_only
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
 from tests.sizes import some, whole

@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from dprelease.consistency import Released
     from dprelease.fitting.noise import ZeroSum
 
-__all__ = [
-    "Aggregate",
-    "Asked",
-    "Estimating",
-    "Floats",
-    "Form",
-    "Ranged",
-    "Reading",
-    "Rule",
-    "aggregate_named",
-]
-
 Floats = npt.NDArray[np.float64]
 Rule = Callable[[Sequence["Released"]], Mapping[str, Floats]]
 """Released statistics -> new values by statistic name; a fixed function of released values."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-__all__ = ["apart", "bin_sensitivity", "hold_every_code"]
-
 
 def apart(spans: Iterable[tuple[int, int]]) -> bool:
     """Return whether no code lies in two of the closed `spans`."""

@@ -28,8 +28,6 @@ from dprelease.query.arguments import Syntax
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain
 
-__all__ = ["Cdf", "aggregate"]
-
 
 class Cdf(Aggregate):
     name = "cdf"

@@ -32,17 +32,6 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 
-__all__ = [
-    "bernstein_mean",
-    "bernstein_variance",
-    "bernstein_variance_box",
-    "centred_mean",
-    "centred_squares_of",
-    "centred_variance",
-    "centred_variance_box",
-    "two_sums_mean",
-]
-
 
 def _ratio(top: Floats, bottom: Floats, empty: float) -> Floats:
     """Return top / bottom, and `empty` where bottom is 0."""

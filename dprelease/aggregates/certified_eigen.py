@@ -42,8 +42,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["backward_error", "error_bound", "symmetric_eigenvalues"]
-
 Floats = npt.NDArray[np.float64]
 
 _ROUNDOFF = Fraction(1, 2**53)

@@ -29,8 +29,6 @@ import numpy.typing as npt
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.schema.domain import GridSet
 
-__all__ = ["DEGREES", "clipped", "limit_points", "limit_scores", "limit_spreads"]
-
 Ints = npt.NDArray[np.int64]
 
 DEGREES = (1, 2)

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from itertools import product
 
-__all__ = ["code_range", "code_sensitivity"]
-
 Polynomial = tuple[int, int, int]
 
 _MOST = 8

@@ -20,8 +20,6 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Count", "aggregate", "persons"]
-
 
 class RowsOrPersons(Arguments):
     """Nothing, or `*`, for rows; `persons` for units."""

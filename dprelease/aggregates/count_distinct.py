@@ -20,8 +20,6 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["CountDistinct", "aggregate"]
-
 _MOST = 2**16
 
 

@@ -31,8 +31,6 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Correlation", "Covariance", "aggregate", "correlation"]
-
 
 def _unit(measurement: Measurement) -> float:
     """Return Ra Rb, the covariance's unit for codes as shares of their ranges."""

@@ -41,8 +41,6 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Eigenvalues", "aggregate", "capped"]
-
 MOST_COLUMNS = 64
 
 

@@ -32,8 +32,6 @@ from dprelease.aggregates.tree_shape import level_sums
 from dprelease.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
 
-__all__ = ["exact_cells", "summed"]
-
 
 def exact_cells(
     measurement: Measurement, primitives: Sequence[int], answer: Answer, groups: int

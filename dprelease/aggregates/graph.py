@@ -34,17 +34,6 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = [
-    "Connectivity",
-    "Degree",
-    "LaplacianSpectrum",
-    "connectivity",
-    "degree",
-    "graph_box",
-    "laplacian",
-    "one_cell",
-]
-
 _MOST_POINTS = 2**15
 _FINEST = 1000
 _SMALL = 50

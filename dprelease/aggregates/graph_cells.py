@@ -29,8 +29,6 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.numeric import floor_half_up
 from dprelease.query.answer import Objects
 
-__all__ = ["SPARSE_STEPS", "graph_cells", "laplacian", "sparse_connectivity"]
-
 Floats = npt.NDArray[np.float64]
 Edges = npt.NDArray[np.int64]
 

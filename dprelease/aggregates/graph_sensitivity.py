@@ -32,15 +32,6 @@ from fractions import Fraction
 
 from dprelease.aggregates.certified_eigen import backward_error
 
-__all__ = [
-    "CERTIFIED_NODES",
-    "GRAPH_FORMS",
-    "OBSERVED",
-    "connectivity_sensitivity",
-    "degree_sensitivity",
-    "graph_sensitivity",
-]
-
 GRAPH_FORMS = ("degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box")
 
 OBSERVED = ("sparse_connectivity",)

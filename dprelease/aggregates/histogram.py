@@ -29,8 +29,6 @@ from dprelease.schema.table import StatisticSpec
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Histogram", "aggregate", "bin_labels", "fit_parts", "parse_edges"]
-
 
 def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
     """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 
-__all__ = ["jacobi_eigenvalues"]
-
 _SWEEPS = 10
 
 Places = npt.NDArray[np.intp]

@@ -31,8 +31,6 @@ import numpy.typing as npt
 from dprelease.aggregates.measurement import Measurement
 from dprelease.query.answer import Objects
 
-__all__ = ["Positions", "joint_ranks", "joint_spreads", "positions"]
-
 Ints = npt.NDArray[np.int64]
 
 

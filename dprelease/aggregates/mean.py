@@ -29,8 +29,6 @@ from dprelease.aggregates.scalar import (
 from dprelease.query.arguments import RowCondition, Syntax
 from dprelease.schema.domain import Domain
 
-__all__ = ["Mean", "aggregate", "proportion"]
-
 
 class Mean(Quotient):
     sums = ("sum", "count")

@@ -53,17 +53,6 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = [
-    "BY_RANK",
-    "Axis",
-    "Context",
-    "Family",
-    "Form",
-    "Measure",
-    "Measurement",
-    "PlacedMeasurement",
-]
-
 Family = Literal[
     "scalar",
     "two_sums",

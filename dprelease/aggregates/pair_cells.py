@@ -30,14 +30,6 @@ from dprelease.aggregates.cells import bernstein_variance
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pivot import sum_quantile
 
-__all__ = [
-    "moments",
-    "one_column",
-    "pair_correlation",
-    "pair_covariance",
-    "shares",
-]
-
 
 def shares(cells: Floats) -> Floats:
     """Return cells raised to 0 and divided by their sum; all 0 where there is no signal."""

@@ -31,8 +31,6 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
 
-__all__ = ["correlation_interval", "covariance_interval", "variance_interval"]
-
 _NUISANCE = 0.1
 """Part of the permitted error that the nuisances' intervals share."""
 _ROUNDS = 3

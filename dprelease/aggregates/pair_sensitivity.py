@@ -30,8 +30,6 @@ from itertools import product
 
 from dprelease.query.bounded import Primitive
 
-__all__ = ["coefficients", "linear_sensitivity", "pair_sensitivity"]
-
 _T = (
     (Fraction(1), Fraction(1), Fraction(1)),
     (Fraction(0), Fraction(1, 2), Fraction(1)),

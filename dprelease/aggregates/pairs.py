@@ -35,16 +35,6 @@ from dprelease.numeric import plain
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed
 
-__all__ = [
-    "bernstein_weights",
-    "column_notes",
-    "cross",
-    "pair_measures",
-    "soft_table",
-    "soft_weights",
-    "tensor",
-]
-
 
 def pair_measures(a: Code, b: Code, degree: int) -> tuple[Measure, ...]:
     """Return S(a^p b^q) for p, q up to `degree`, q running fastest."""

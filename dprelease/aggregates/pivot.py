@@ -31,8 +31,6 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 
-__all__ = ["quantiles_apart", "ratio_interval", "sum_quantile"]
-
 Span = tuple[float, float]
 
 _CELLS = 256

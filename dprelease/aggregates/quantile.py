@@ -43,8 +43,6 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Quantile", "aggregate", "maximum", "median", "minimum", "read_probability"]
-
 
 def read_probability(text: str, origin: str) -> Fraction:
     """Return a quantile's p, strictly between 0 and 1; else ConfigError DPR133."""

@@ -17,8 +17,6 @@ from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
 
-__all__ = ["RATIOS", "Quotient", "quotient_value", "span_of"]
-
 RATIOS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "two_sums": ((1.0, 0.0), (1.0, 1.0)),
     "bernstein2": ((0.0, 0.5, 1.0), (1.0, 1.0, 1.0)),

@@ -27,15 +27,6 @@ from dprelease.aggregates.tree_shape import Tree, best_tree, tree_of
 from dprelease.fitting.estimate import ONE
 from dprelease.query.bounded import Fixed
 
-__all__ = [
-    "HistogramOfRanges",
-    "aggregate",
-    "noisy_of",
-    "prefix_weights",
-    "tree_measurements",
-    "tree_notes",
-]
-
 
 def tree_measurements(
     context: Context,

@@ -23,8 +23,6 @@ from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import Stretches, spreads
 
-__all__ = ["CHOICES", "interval_scores", "interval_spreads", "with_interval"]
-
 CHOICES = 3
 
 

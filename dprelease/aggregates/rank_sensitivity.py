@@ -16,8 +16,6 @@ from dprelease.aggregates.ranks import spreads
 from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 
-__all__ = ["rank_sensitivity"]
-
 
 def rank_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]

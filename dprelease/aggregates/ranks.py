@@ -59,18 +59,6 @@ from dprelease.query.answer import Objects
 from dprelease.query.bounded import Fixed, Near
 from dprelease.schema.domain import Domain, GridSet
 
-__all__ = [
-    "Stretches",
-    "aimed",
-    "allowed_values",
-    "candidates",
-    "near",
-    "ranks",
-    "spreads",
-    "stretches",
-    "target",
-]
-
 _LARGEST_DENOMINATOR = 1000
 _MOST_CANDIDATES = 2**60
 _EXACT_STEPS = 2**53

@@ -35,8 +35,6 @@ from dprelease.query.cleaning import code_of
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec, TableSchema
 
-__all__ = ["Ratio", "aggregate"]
-
 
 class TopAndBottom(Arguments):
     """Two different columns of numbers: what is divided, and by what."""

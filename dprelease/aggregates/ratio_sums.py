@@ -32,8 +32,6 @@ from dprelease.aggregates.measurement import Axis, Context, Family, Measure, Mea
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain
 
-__all__ = ["ratio_measurements"]
-
 _SPREADS = tuple(Fraction(i, 10) for i in (1, 3, 5, 7, 9))
 """Where in its range the numerator of a typical row lies."""
 _GUESSES = range(-16, 17)

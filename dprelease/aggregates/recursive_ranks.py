@@ -25,15 +25,6 @@ from itertools import groupby
 from dprelease.aggregates.measurement import Measurement
 from dprelease.choice_tree import Node, halves
 
-__all__ = [
-    "UNITS",
-    "larger",
-    "level_spreads",
-    "recursive_ranks",
-    "recursive_spreads",
-    "steps",
-]
-
 UNITS = 2**14
 """Score steps to a row in the choice of a level that moves by most."""
 

@@ -12,20 +12,6 @@ from fractions import Fraction
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 
-__all__ = [
-    "bernstein2",
-    "centred_squares",
-    "centred_sum",
-    "centred_sums",
-    "known_rows",
-    "public_mean",
-    "public_scatter",
-    "public_squares",
-    "require_cap",
-    "truncated_mean",
-    "two_sums",
-]
-
 
 def require_cap(context: Context) -> int:
     """Return the public cap N of a count's domain.

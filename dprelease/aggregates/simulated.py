@@ -19,8 +19,6 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.spectrum import factors, square_width
 from dprelease.aggregates.spectrum_cells import matrix_shift
 
-__all__ = ["simulated_cells"]
-
 
 def simulated_cells(measurement: Measurement, shares: Floats, size: int) -> Floats:
     """Return the cells of `size` rows like `shares` for a measurement with axes, in its own steps."""

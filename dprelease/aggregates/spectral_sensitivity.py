@@ -17,8 +17,6 @@ from math import floor, isqrt
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.measurement import Axis
 
-__all__ = ["eigenvalue_sensitivity", "entry_sensitivity"]
-
 _BITS = 64
 _TWO_BY_ROOT_THREE = Fraction(isqrt((4 << 2 * _BITS) // 3) + 1, 1 << _BITS)
 

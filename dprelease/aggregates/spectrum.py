@@ -38,22 +38,6 @@ from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.measurement import Axis, Context, Measure, Measurement
 from dprelease.aggregates.pairs import pair_measures
 
-__all__ = [
-    "MIRSKY",
-    "factors",
-    "matrix",
-    "matrix_sensitivity",
-    "pair_parts",
-    "pair_shape",
-    "pairs",
-    "scatter_measures",
-    "scatter_shape",
-    "solver_error",
-    "spectrum",
-    "spectrum_sensitivity",
-    "square_width",
-]
-
 MIRSKY = Fraction(1_154_700_539, 10**9)
 """An upper bound of 2 / sqrt 3: its square times 3 is above 4."""
 

@@ -25,8 +25,6 @@ from dprelease.aggregates.pairs import bernstein_weights, soft_weights
 from dprelease.aggregates.spectrum import factors, square_width
 from dprelease.query.answer import Objects
 
-__all__ = ["matrix_cells", "matrix_shift", "pair_cells", "spectrum_cells"]
-
 _QUARTER = Fraction(1, 4)
 
 

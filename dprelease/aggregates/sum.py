@@ -18,8 +18,6 @@ from dprelease.query.arguments import Syntax
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
-__all__ = ["Sum", "aggregate"]
-
 
 class Sum(Aggregate):
     name = "sum"

@@ -40,8 +40,6 @@ from dprelease.fitting.nearest import nearest
 from dprelease.fitting.noise import Gaussian, Laplace, Noise, ZeroSum
 from dprelease.fitting.structure import Structure, nested
 
-__all__ = ["FINE", "Noisy", "bin_ends", "fitted_bins", "fitted_prefixes", "noise_of", "share_ends"]
-
 Objects = npt.NDArray[np.object_]
 
 _ANY = 1 << 48

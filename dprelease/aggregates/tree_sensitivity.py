@@ -13,8 +13,6 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.tree_shape import tree_of
 from dprelease.query.bounded import BoundedQuery, Primitive
 
-__all__ = ["tree_sensitivity"]
-
 
 def tree_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]

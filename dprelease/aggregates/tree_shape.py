@@ -28,8 +28,6 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.numeric import ranking
 
-__all__ = ["Tree", "best_tree", "level_sums", "published", "tree_of"]
-
 Objects = npt.NDArray[np.object_]
 
 _FANS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 24, 28, 32, 40)

@@ -42,8 +42,6 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Variance", "aggregate", "moments", "std"]
-
 
 def moments(released: Sequence[Released]) -> dict[str, Floats]:
     """Move variances and standard deviations to what the released mean allows."""

@@ -40,8 +40,6 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
 
-__all__ = ["MIXED", "PUBLIC", "mixed_interval", "quantiles", "variance_interval"]
-
 _MEANS = 128
 _VARIANCES = 64
 _SHARE = 0.1

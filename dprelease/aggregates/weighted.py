@@ -39,8 +39,6 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["weighted_count", "weighted_mean", "weighted_proportion", "weighted_sum"]
-
 
 class WeightAlone(NumberColumn):
     """A column of weights."""

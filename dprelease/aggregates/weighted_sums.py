@@ -20,8 +20,6 @@ from dprelease.aggregates.measurement import Axis, Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
 from dprelease.query.weight import Weight
 
-__all__ = ["centred_sums", "ends_of_products", "two_sums", "weighted_product"]
-
 _POWERS = tuple(product(range(2), repeat=2))
 """Powers of the value's code and of the weight's, in the order of the measures."""
 

@@ -37,19 +37,6 @@ from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, 
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
-__all__ = [
-    "Limit",
-    "Winsorised",
-    "degree_of",
-    "lower",
-    "unit_measurement",
-    "upper",
-    "winsorised_mean",
-    "winsorised_std",
-    "winsorised_sum",
-    "winsorised_variance",
-]
-
 _LARGEST_DENOMINATOR = 1000
 _FINEST = 2.0**16
 """Parts of a row beyond which the lattice of the noise is not told from none: it widens no interval by more."""

@@ -24,8 +24,6 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, plain
 
-__all__ = ["allocate"]
-
 
 def allocate(
     blocks: Sequence[BlockLayout],

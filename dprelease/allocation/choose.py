@@ -19,8 +19,6 @@ from dprelease.numeric import ranking
 from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["candidates", "option"]
-
 
 def option(candidate: Candidate, member: int) -> Option:
     """Return what a plan lists of a priced way, for one member of its block."""

@@ -21,8 +21,6 @@ from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import NANO, plain
 
-__all__ = ["Errors", "has_goal", "least_budget", "too_little"]
-
 Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 """Prices a block at a budget: one error per member, None where none is known."""
 

@@ -31,8 +31,6 @@ from dprelease.mechanisms.law import Criterion
 from dprelease.numeric import NANO, nano_up, ranking
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
-
 _NOISY = Fraction(1, 2)
 """Up to this rho Laplace noise is no better than `narrow` assumes; above, wide changes cost it less."""
 

@@ -34,8 +34,6 @@ from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.release_plan.block import Composition, Evidence
 
-__all__ = ["Spending", "added_up", "spend"]
-
 _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
 

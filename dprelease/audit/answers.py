@@ -18,8 +18,6 @@ from dprelease.engines.source import as_source
 from dprelease.query.answer import Answer, Objects
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["SALT", "answer_of", "cells_of"]
-
 SALT = b"made-up rows need no secret salt"
 
 

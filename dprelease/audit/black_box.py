@@ -26,8 +26,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-__all__ = ["ALPHA", "Bound", "epsilon_at_least", "strongest_event"]
-
 ALPHA = 1e-6
 """Chance of a false alarm per pair of tables."""
 

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from dprelease.audit.laws import Worst
 from dprelease.mechanisms.forms.flips import FlipLaw
 
-__all__ = ["flip_chances", "flip_worst"]
-
 FloatArray = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 _PLACES = 256

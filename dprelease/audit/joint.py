@@ -24,8 +24,6 @@ from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.mechanisms.forms.joint_scores import JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["joint_fit", "joint_worst"]
-
 Ints = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 _POINTS = 12

@@ -41,17 +41,6 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, IntArray, choose_answers
 
-__all__ = [
-    "Rows",
-    "Worst",
-    "capped_sensitivity",
-    "law_rows",
-    "log_of",
-    "staircase_worst",
-    "worst_between",
-    "worst_ratio",
-]
-
 FloatArray = npt.NDArray[np.float64]
 _WORK = 2**27
 _TIE = 1e-9

@@ -32,8 +32,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import Adjacency, EdgeUnit, UserUnit
 
-__all__ = ["Pair", "neighbouring_tables"]
-
 Row = dict[str, Any]
 _UNDECLARED = "no declared value"
 _TYPES = {

@@ -56,8 +56,6 @@ from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["PairLoss", "Part", "pair_loss"]
-
 FloatArray = npt.NDArray[np.float64]
 _LIMITS = 64
 """Most codes that are tried as limits of winsorised rows, one by one."""

@@ -53,8 +53,6 @@ from dprelease.numeric import shown
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["Evidence", "Finding", "audit_plan"]
-
 Progress = Callable[[str], None]
 _UNLIKELY = 1e-6
 _BLACK_BOXES = 3

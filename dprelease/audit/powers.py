@@ -17,8 +17,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["exp_above", "exp_below", "powers"]
-
 _BITS = 256
 _TERMS = 60
 

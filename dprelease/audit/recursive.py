@@ -29,8 +29,6 @@ from dprelease.audit.sampler import fit
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 
-__all__ = ["RecursiveLaw", "recursive_fit", "recursive_worst"]
-
 _TRIED = 32
 """Copies that are tried, where there are more."""
 _COPIES = 16

@@ -26,8 +26,6 @@ from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 
-__all__ = ["RELEASE", "Columns", "differing", "features_of", "releases", "shown_of"]
-
 RELEASE = "#release"
 """The first key column of repeated releases: their number, from 0."""
 

@@ -27,16 +27,6 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridLaw
 
-__all__ = [
-    "balanced_fits",
-    "chances_of",
-    "draws_fit",
-    "exponential_fit",
-    "fit",
-    "g_test",
-    "noise_fit",
-]
-
 FloatArray = npt.NDArray[np.float64]
 _LEAST = 20.0
 _CLASSES = 400

@@ -26,8 +26,6 @@ from typing import Self
 from dprelease.errors import ArgumentError
 from dprelease.numeric import NANO, nano_up
 
-__all__ = ["ATTO", "BASIC", "LARGEST_EPSILON", "Cost", "fits", "spent"]
-
 BASIC = "basic/1"
 """The version a ledger entry names; its arithmetic never changes."""
 

@@ -36,8 +36,6 @@ from dprelease.codec import Always, Stored
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.numeric import fraction_from_json, plain
 
-__all__ = ["VERSION", "Approval", "Approved", "Asked", "approvals", "must_cover", "request_hash"]
-
 VERSION = 6
 """Schema version of a ledger that holds an approval."""
 

@@ -18,8 +18,6 @@ from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry
 from dprelease.errors import LedgerError
 
-__all__ = ["Approvals"]
-
 
 @dataclass(slots=True)
 class Approvals:

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["apart"]
-
 _MOST = 12
 _WIDE = 60
 _NAMES = ("as", "name", "statistic")

@@ -9,8 +9,6 @@ from dprelease.budget.approval import VERSION, Approval, approvals, signing_key
 from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.signature import Signer
 
-__all__ = ["record"]
-
 
 def record(db: Connection, place: Place, approval: Approval, signer: Signer | None) -> int:
     """Append the approval, signed by `signer` if there is one; return the event's number.

@@ -16,8 +16,6 @@ from dprelease.budget import location, postgres, refusals, storage
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.postgres_place import PostgresPlace
 
-__all__ = ["make", "must_stand", "transaction"]
-
 
 def make(place: Place, first: Callable[[Connection], object], *, allowed: bool) -> None:
     """Put a new ledger there unless there is one, as `location.place_new`.

@@ -15,8 +15,6 @@ from dprelease.budget.record import Budget, Entry
 from dprelease.budget.timeline import ALWAYS, Instants
 from dprelease.numeric import NANO
 
-__all__ = ["balance", "spent_by", "spent_delta_by"]
-
 
 def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:
     """Return the budget of a declared dataset and what is left of it to a release of that window."""

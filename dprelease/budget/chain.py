@@ -38,8 +38,6 @@ from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
 from dprelease.budget.timed_chain import Timed
 from dprelease.errors import DpreleaseError
 
-__all__ = ["MOVED", "append", "digest", "head", "ledger_id", "problems"]
-
 _GENESIS = "0" * 64
 
 MOVED = 4

@@ -28,8 +28,6 @@ from dprelease.errors import DpreleaseError, LedgerError
 from dprelease.numeric import fraction_from_json
 from dprelease.strict_json import MOST_BYTES, read_json
 
-__all__ = ["MANIFEST", "Citation", "read_citations"]
-
 MANIFEST = "release.json"
 
 _UNPARSABLE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)

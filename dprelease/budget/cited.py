@@ -15,8 +15,6 @@ from dprelease.budget.record import Anchor, Key
 from dprelease.budget.rows import entry_row, find, insert_entry
 from dprelease.budget.stored import insert_state, state
 
-__all__ = ["accounted", "adopt", "adopted_manifest", "must_account", "origins", "relevant"]
-
 
 def origins(db: Connection) -> set[Anchor]:
     """Return the anchors that `reconcile` recorded."""

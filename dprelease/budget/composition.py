@@ -40,17 +40,6 @@ from dprelease.budget.loss_lattice import CELLS, LossLattice
 from dprelease.errors import ArgumentError
 from dprelease.numeric import NANO, nano_up
 
-__all__ = [
-    "METHODS",
-    "WORDS",
-    "Proof",
-    "basic",
-    "compose",
-    "pure_delta",
-    "pure_epsilon",
-    "total_rho",
-]
-
 _MANY = 6
 
 METHODS = ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")

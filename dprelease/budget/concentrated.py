@@ -30,8 +30,6 @@ from fractions import Fraction
 
 from dprelease.numeric import NANO, exp_lower, exp_upper, nano_up
 
-__all__ = ["log_lower", "log_upper", "zcdp_delta", "zcdp_epsilon", "zcdp_of_pure", "zcdp_rho"]
-
 _GRID = 2**32
 """Orders are multiples of 1 / `_GRID` above 1."""
 

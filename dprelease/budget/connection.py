@@ -11,8 +11,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from dprelease.budget.postgres_place import PostgresPlace
 
-__all__ = ["Connection", "Place", "Server", "raise_version", "schema_version"]
-
 Place: TypeAlias = Path | PostgresPlace
 """Where a ledger is; its text is shown in messages."""
 

@@ -16,20 +16,6 @@ from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.record import protected_unit
 from dprelease.budget.timeline import Timeline, timeline
 
-__all__ = [
-    "Declaration",
-    "budgets",
-    "declaration",
-    "declared",
-    "insert_budget",
-    "insert_cap",
-    "insert_dataset",
-    "must_be_same_budget",
-    "stored_salt",
-    "timeline_of",
-    "total",
-]
-
 _NOTHING = Cost(0)
 
 Declaration = tuple[str, str, str | None]

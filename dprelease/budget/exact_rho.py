@@ -24,8 +24,6 @@ from functools import lru_cache
 
 from dprelease.numeric import NANO, exp_lower, exp_upper
 
-__all__ = ["pure_of_rho", "rho_of_laplace", "rho_of_pure"]
-
 _DIGITS = 256
 _SHORT = 2**192
 _FAR = 128

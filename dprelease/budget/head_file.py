@@ -32,8 +32,6 @@ from dprelease.strict_json import read_json
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
-__all__ = ["HEAD", "check_head", "read_head", "write_head"]
-
 HEAD = "ledger-head/1"
 _LARGEST = 4096
 

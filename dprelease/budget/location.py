@@ -24,8 +24,6 @@ from pathlib import Path
 
 from dprelease.budget import refusals, storage
 
-__all__ = ["absolute", "aside_of", "filesystem_type", "locked", "place_new", "refuse_network"]
-
 _NETWORK = re.compile(
     r"fuse.*|nfs\d?|cifs|smb\w*|afs|ceph|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|davfs|ncpfs|coda"
     r"|orangefs|pvfs2|vboxsf|prl_fs"

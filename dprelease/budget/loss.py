@@ -20,8 +20,6 @@ from typing import ClassVar
 from dprelease.errors import ArgumentError
 from dprelease.numeric import positive
 
-__all__ = ["ApproxLoss", "Loss", "PureLoss"]
-
 
 @dataclass(frozen=True, slots=True)
 class PureLoss:

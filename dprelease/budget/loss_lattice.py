@@ -34,8 +34,6 @@ from itertools import accumulate
 
 from dprelease.numeric import NANO, exp_lower, exp_upper, nano_up
 
-__all__ = ["BITS", "CELLS", "LossLattice"]
-
 BITS = 160
 CELLS = 2**13
 _ONE = 1 << BITS

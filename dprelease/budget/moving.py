@@ -19,8 +19,6 @@ from dprelease.budget import backend, chain, postgres, refusals
 from dprelease.budget.connection import Connection, Place, raise_version, schema_version
 from dprelease.budget.postgres_place import PostgresPlace
 
-__all__ = ["move", "must_be_here"]
-
 _TABLES = ("chain", "dataset", "budget", "entry", "payload", "file", "state")
 """In the order in which rows may refer to one another."""
 

@@ -16,8 +16,6 @@ from dprelease.errors import ConfigError, SourceError
 from dprelease.given import given_path
 from dprelease.secret_text import parse_reference, read_secret
 
-__all__ = ["named_place"]
-
 # A path has lost one of the two slashes.
 _STRING = re.compile(
     r"postgres(ql)?:/|(host|hostaddr|port|dbname|user|service)\s*=|.*\bpassword\s*=", re.IGNORECASE

@@ -33,8 +33,6 @@ from typing import Any
 from dprelease.budget.accountant import Cost
 from dprelease.budget.timeline import ALWAYS, Instants
 
-__all__ = ["Charge", "Stretch", "stretches", "worst", "worst_cost", "worst_rho"]
-
 
 @dataclass(frozen=True, slots=True)
 class Charge:

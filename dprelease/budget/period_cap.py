@@ -26,8 +26,6 @@ from dprelease.budget.timeline import Timeline
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.numeric import plain
 
-__all__ = ["VERSION", "Caps", "capped", "is_other", "must_count", "must_fit"]
-
 VERSION = 3
 """Schema version of a ledger that holds a cap."""
 

@@ -27,15 +27,6 @@ from dprelease.numeric import (
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
-__all__ = [
-    "PersonLoss",
-    "group_rule",
-    "person_at",
-    "person_loss",
-    "person_of",
-    "window_of_texts",
-]
-
 _FAR = 200
 """Beyond this exponent every delta that a ledger can hold has become 1."""
 

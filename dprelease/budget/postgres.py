@@ -34,8 +34,6 @@ from dprelease.errors import DpreleaseError, LedgerError
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["exists", "identity", "place_new", "transaction"]
-
 _SCHEMA = "dprelease_ledger"
 _LOCK = 0x6470726C
 _TABLES = ("chain", "dataset", "budget", "entry", "payload", "file", "state", "version")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["PostgresPlace"]
-
 
 @dataclass(frozen=True, slots=True)
 class PostgresPlace:

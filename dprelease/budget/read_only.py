@@ -23,8 +23,6 @@ from pathlib import Path
 
 from dprelease.errors import LedgerError
 
-__all__ = ["is_read_only", "must_be_writable", "reading"]
-
 
 def is_read_only(path: Path) -> bool:
     """Return whether this user cannot write to a ledger, its file or its folder."""

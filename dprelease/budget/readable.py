@@ -24,8 +24,6 @@ from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, Ledger
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.errors import LedgerError
 
-__all__ = ["ReadableLedger"]
-
 
 class ReadableLedger:
     """What can be asked of a ledger. Every answer is of one transaction that writes nothing."""

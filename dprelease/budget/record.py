@@ -19,22 +19,6 @@ from dprelease.budget.timeline import Instants, instant, timeline
 from dprelease.codec import Always, As, Inline, Stored
 from dprelease.errors import ArgumentError, ConfigError
 
-__all__ = [
-    "OPEN",
-    "Anchor",
-    "Budget",
-    "Entry",
-    "EntryRow",
-    "Key",
-    "LedgerReport",
-    "Receipt",
-    "canonical",
-    "check_identifier",
-    "declaration_text",
-    "protected_unit",
-    "time_text",
-]
-
 OPEN: tuple[str | None, str | None] = (None, None)
 """The window of an entry that reads rows of all times."""
 

@@ -37,36 +37,6 @@ from dprelease.budget.timeline import Timeline
 from dprelease.errors import BudgetError, LedgerError, WithheldError
 from dprelease.numeric import plain
 
-__all__ = [
-    "RESTING",
-    "cannot_create",
-    "corrupt",
-    "declaring",
-    "drawn_elsewhere",
-    "failed_before",
-    "failed_draw",
-    "foreign",
-    "missing",
-    "moved",
-    "network",
-    "not_this",
-    "older",
-    "other_approver",
-    "other_budget",
-    "other_declaration",
-    "other_files",
-    "other_plan",
-    "over_budget",
-    "over_rho",
-    "published_elsewhere",
-    "raising",
-    "taken",
-    "unknown_dataset",
-    "unreachable",
-    "without_rho",
-    "wrong_stage",
-]
-
 RESTING = "and published manifests rest on it"
 
 _RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"

@@ -31,20 +31,6 @@ from dprelease.budget.record import Entry
 from dprelease.errors import ArgumentError
 from dprelease.numeric import NANO, nano_up
 
-__all__ = [
-    "CEILING",
-    "COMPOSITIONS",
-    "NEXT",
-    "VERSION",
-    "RhoBudget",
-    "check_composition",
-    "event",
-    "nano_rho",
-    "rho_budget",
-    "spent_epsilon",
-    "worth",
-]
-
 COMPOSITIONS = ("basic", "zcdp")
 """Ways a dataset's budget adds up."""
 

@@ -20,16 +20,6 @@ from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
 from dprelease.budget.stored import state
 from dprelease.budget.timeline import ALWAYS, Instants
 
-__all__ = [
-    "charged",
-    "charges",
-    "entry_row",
-    "find",
-    "insert_again",
-    "insert_entry",
-    "must_be_same_plan",
-]
-
 
 def find(db: Connection, key: Key) -> int | None:
     """Return the seq of the key's debit, or None."""

@@ -23,8 +23,6 @@ from dprelease.errors import LedgerError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["Signer", "load_signer", "public_key", "verifies", "verifies_bytes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Signer:

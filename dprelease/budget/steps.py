@@ -29,8 +29,6 @@ from dprelease.budget.connection import Connection, Place
 from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Entry, Key, Receipt
 
-__all__ = ["charge", "commit_files", "draw", "fail", "publish"]
-
 
 def charge(
     db: Connection, place: Place, entry: Entry, *, again: bool, asked: Asked | None = None

@@ -30,16 +30,6 @@ from dprelease.budget.connection import Place
 from dprelease.budget.read_only import is_read_only, must_be_writable, reading
 from dprelease.errors import DpreleaseError, InternalError, LedgerError, WithheldError
 
-__all__ = [
-    "APPLICATION_ID",
-    "DDL",
-    "SCHEMA_VERSION",
-    "build",
-    "connect",
-    "failed",
-    "transaction",
-]
-
 APPLICATION_ID = 0x6470726C
 SCHEMA_VERSION = 1
 

@@ -14,15 +14,6 @@ from dprelease.budget import chain, refusals
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Anchor
 
-__all__ = [
-    "insert_files",
-    "insert_payload",
-    "insert_state",
-    "state",
-    "stored_files",
-    "stored_payload",
-]
-
 
 def insert_payload(db: Connection, seq: int, data: bytes) -> None:
     body = {"entry": seq, "size": len(data), "sha256": chain.digest(data)}

@@ -20,8 +20,6 @@ from dprelease.budget.record import Entry, protected_unit
 from dprelease.budget.rho_filter import CEILING, NEXT
 from dprelease.budget.timeline import Timeline, timeline
 
-__all__ = ["Timed"]
-
 _NOTHING = Cost(0)
 
 

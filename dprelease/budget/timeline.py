@@ -24,8 +24,6 @@ from datetime import UTC, date, datetime, timedelta
 
 from dprelease.periods import Every, interval_day, intervals_met, known_every
 
-__all__ = ["ALWAYS", "Instants", "Timeline", "instant", "timeline", "window_text"]
-
 Instants = tuple[datetime | None, datetime | None]
 """Half-open, aware, UTC; None where it has no end."""
 

@@ -16,8 +16,6 @@ from dprelease.periods import every_of, parse_period
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LedgerView", "open_ledger"]
-
 
 def open_ledger(place: str | Path | Place) -> LedgerView:
     """Open an existing ledger, checked in full; never create one.

@@ -30,8 +30,6 @@ from dprelease.cli import (
 )
 from dprelease.cli.terminal import guarded
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="dprelease",
     help="Publish statistics of private tables: every number is valid and states its error, and "

@@ -40,7 +40,7 @@ def audit(
     Exit status: 0 nothing breaks its claim; 1 something does; 2 usage or a faulty file.
     """
     from dprelease.audit.plan import audit_plan
-    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.pipeline.planned import plan_pipeline
 
     config = loaded(pipeline)
     engine, engine_name = _engine(config)

@@ -13,8 +13,6 @@ from dprelease.numeric import counted
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
 
-__all__ = ["derive", "diff"]
-
 To = Annotated[
     Path | None, typer.Option(help="Write it: .csv, .parquet, .json or .html.", show_default=False)
 ]

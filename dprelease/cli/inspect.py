@@ -28,7 +28,8 @@ def inspect(
     must_be_watched("`dprelease inspect`")
     from dataclasses import replace
 
-    from dprelease.pipeline.run import open_source, plan_pipeline
+    from dprelease.pipeline.planned import plan_pipeline
+    from dprelease.pipeline.run import open_source
 
     config = loaded(pipeline)
     if period is None:

@@ -10,8 +10,6 @@ from dprelease.numeric import counted
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
-__all__ = ["over_time", "over_time_json"]
-
 _SHOWN = 60
 """Stretches of time in the table: the newest ones."""
 

@@ -65,7 +65,7 @@ def run(
     gx_beside.begin()  # first of all: its imports take as long as everything else before the charge
     from rich.text import Text
 
-    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.pipeline.planned import plan_pipeline
     from dprelease.pipeline.run import run as run_pipeline
     from dprelease.validate.gx_import import leave_out_spark
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from dprelease.pipeline.config import PipelineConfig
 
-__all__ = ["AsJson", "console", "guarded", "loaded", "print_json", "show_error"]
-
 P = ParamSpec("P")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one machine-readable object.")]

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["MARK", "CuratorOnly", "marked"]
-
 MARK = "curator only, never publish"
 
 

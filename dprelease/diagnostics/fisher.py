@@ -39,8 +39,6 @@ from dprelease.diagnostics.support import (
 )
 from dprelease.errors import ArgumentError
 
-__all__ = ["composed_fisher_information_loss", "fisher_information_loss", "information"]
-
 _BLOCK = 16_384
 
 

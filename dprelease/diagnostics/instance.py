@@ -33,8 +33,6 @@ from dprelease.diagnostics.renyi import renyi_divergence
 from dprelease.diagnostics.support import FloatArray, Gaussian, check_finite
 from dprelease.errors import ArgumentError
 
-__all__ = ["composed_rdp", "per_instance_rdp"]
-
 
 def per_instance_rdp(
     mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float

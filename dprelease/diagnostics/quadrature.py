@@ -20,8 +20,6 @@ from scipy.special import log_ndtr
 
 from dprelease.diagnostics.support import FloatArray, Pieces
 
-__all__ = ["HALF_LOG_TWO_PI", "Nodes", "legendre", "log_mass", "nodes", "score"]
-
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _FALL = 45.0
 

@@ -47,8 +47,6 @@ from dprelease.diagnostics.support import (
     supports,
 )
 
-__all__ = ["divergence", "renyi_divergence"]
-
 _X, _W = legendre(12)
 _FEW = legendre(4)  # enough (1e-16) where the pair spans a tenth of the pace
 _PANELS = 64

@@ -26,20 +26,6 @@ from dprelease.errors import ArgumentError
 from dprelease.numeric import Number
 from dprelease.schema.domain import Box, Domain
 
-__all__ = [
-    "FloatArray",
-    "Gaussian",
-    "Pieces",
-    "Support",
-    "check_alpha",
-    "check_finite",
-    "join_coordinates",
-    "rectified",
-    "split_coordinates",
-    "supports",
-    "truncated",
-]
-
 FloatArray = npt.NDArray[np.float64]
 Pieces = tuple[tuple[float, float], ...]
 

@@ -46,8 +46,6 @@ from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
 
-__all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:

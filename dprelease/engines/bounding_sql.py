@@ -47,8 +47,6 @@ from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = ["CELLS", "INTERVAL", "Bounding", "Stage", "least_cap", "narrow"]
-
 CELLS = "group_cells"
 """The public table of every group `g` and, per map of the groups, its cell m0, m1, ..."""
 

@@ -15,8 +15,6 @@ from dprelease.query.cleaning import is_cleaned, snapping
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import compared_by_value
 
-__all__ = ["cleaned", "key_of", "nearest_step"]
-
 _WRITTEN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)|-?\d(\.\d+)?e-\d{2,3}", re.ASCII)
 """A number, and how Python writes a small one."""
 

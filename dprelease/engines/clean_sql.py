@@ -23,8 +23,6 @@ from dprelease.query.bounded import Fixed
 from dprelease.schema.column import Column
 from dprelease.schema.labels import TRUTHS, compared_by_value
 
-__all__ = ["boolean_cleaned", "label_cleaned", "number_cleaned", "snapped_cleaned", "spelt"]
-
 
 def snapped_cleaned(code: Fixed, name: str, bind: Bind) -> exp.Expression:
     """Return z as DOUBLE from the column `name` that holds s."""

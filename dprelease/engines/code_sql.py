@@ -32,20 +32,6 @@ from dprelease.engines.request import rounding, row_cap
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
-__all__ = [
-    "aggregated",
-    "aliased",
-    "code_of_steps",
-    "column",
-    "first_row",
-    "is_null",
-    "named_table",
-    "not_null",
-    "steps",
-    "summand",
-    "whole_steps",
-]
-
 Bind = Callable[[object, str], exp.Expression]
 """Binds a value as a parameter of the given SQL type."""
 

@@ -9,8 +9,6 @@ from dprelease.engines.source import Source
 from dprelease.errors import DpreleaseError, SourceError
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["stored_columns"]
-
 _HELD = ("arrow", "pandas", "polars")
 
 

@@ -19,8 +19,6 @@ from typing import IO, NamedTuple, cast
 from dprelease.errors import ArgumentError, SourceError
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Dialect", "Header", "dialect", "opened_after_header", "read_header", "require_decimal"]
-
 _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
 _BOM = codecs.BOM_UTF8

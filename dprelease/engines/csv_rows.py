@@ -34,8 +34,6 @@ import pyarrow.compute as pc
 
 from dprelease.engines.csv_header import opened_after_header
 
-__all__ = ["LONGEST_CELL", "LONGEST_RECORD", "CsvRows"]
-
 LONGEST_CELL = 1 << 20
 LONGEST_RECORD = 64 << 20
 _READ = 4 << 20  # bytes read at a time, at least

@@ -28,8 +28,6 @@ from itertools import combinations_with_replacement, product
 from dprelease.query.answer import Objects
 from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
 
-__all__ = ["MOST_FACTORS", "WIDEST", "Digit", "DigitProduct", "apart", "factors", "widest"]
-
 WIDEST = 2**64
 """What one row adds to any sum of an engine is below this."""
 

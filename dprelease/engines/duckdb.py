@@ -43,8 +43,6 @@ from dprelease.secret import Secret
 if TYPE_CHECKING:
     from dprelease.engines.tally import Counted
 
-__all__ = ["LOCK", "DuckDBEngine"]
-
 _AT_ONCE = 2**16
 
 _HARMFUL = (

@@ -26,8 +26,6 @@ from dprelease.engines.table_names import quoted_name
 from dprelease.errors import SourceError, printable
 from dprelease.schema.column import NUMERIC, Column
 
-__all__ = ["ROWS", "Opened", "Tables"]
-
 ROWS = "source_rows"
 
 

@@ -34,20 +34,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import Place, View
 from dprelease.schema.column import NUMERIC, Column, Kind
 
-__all__ = [
-    "calculated_columns",
-    "check_names",
-    "columns_of",
-    "every_column",
-    "needed_columns",
-    "open_rows",
-    "passed_as_text",
-    "read_again",
-    "repeated_key_error",
-    "require_one_table",
-    "two_readings",
-]
-
 _IN_PLACE = ("parquet", "duckdb_table")
 """Sources whose rows DuckDB reads itself; but for Parquet, opened once and without a list of columns."""
 _TWICE = (*_IN_PLACE, "arrow", "csv", "objects")

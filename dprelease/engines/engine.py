@@ -20,8 +20,6 @@ from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
 
-__all__ = ["DEFAULT", "Engine", "Metered", "reads"]
-
 DEFAULT = "duckdb"
 """The engine of a pipeline that names none, and of data in hand."""
 

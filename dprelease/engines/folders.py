@@ -13,8 +13,6 @@ from urllib.parse import unquote
 
 from dprelease.errors import SourceError, printable
 
-__all__ = ["Folders", "first_pattern", "folders_in", "shared_keys"]
-
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Folders = tuple[tuple[str, str | None], ...]

@@ -19,8 +19,6 @@ from sqlglot import exp
 
 from dprelease.engines.typed_sql import number
 
-__all__ = ["hash_order", "hashed_text"]
-
 _HASHED = "hashed"
 _DIGITS = int("0F" * 16, 16)
 

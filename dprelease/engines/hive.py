@@ -23,8 +23,6 @@ from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.query.expression import Expression
 from dprelease.query.nodes import Node, Type
 
-__all__ = ["kept_files", "of_columns"]
-
 _TABLE = "hive_partitions"
 
 

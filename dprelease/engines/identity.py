@@ -35,8 +35,6 @@ from typing import NamedTuple
 
 from dprelease.engines.plain_cell import plain_cell
 
-__all__ = ["ESCAPE", "Moment", "float_text", "text_of", "text_of_bytes", "text_of_plain"]
-
 ESCAPE = "\0"
 """What the hexadecimal form of bytes begins with."""
 

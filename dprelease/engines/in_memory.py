@@ -20,8 +20,6 @@ import pyarrow.compute as pc
 from dprelease.engines.identity import ESCAPE, text_of, text_of_bytes
 from dprelease.engines.source import Source
 
-__all__ = ["elsewhere", "names", "plain_array", "plain_batches", "plain_table"]
-
 IN_MEMORY = ("arrow", "pandas", "polars")
 
 

@@ -17,8 +17,6 @@ from dprelease.periods import FIRST, LAST
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals, Stretch
 
-__all__ = ["STRETCHES", "first_day", "instant", "last_of", "shift_of", "stretches_of", "within"]
-
 STRETCHES = "stretches"
 """What a local day's node keeps its stretches under, for a dialect that writes it otherwise."""
 

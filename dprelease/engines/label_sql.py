@@ -20,8 +20,6 @@ from dprelease.query.bounded import Label
 from dprelease.schema.column import Kind
 from dprelease.schema.labels import texts_of
 
-__all__ = ["LabelStages"]
-
 
 class LabelStages(RowStages):
     """The joins, beside the stages of the rows."""

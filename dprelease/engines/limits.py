@@ -25,18 +25,6 @@ from pathlib import Path
 
 from dprelease.errors import ArgumentError, ConfigError
 
-__all__ = [
-    "LEAST_MEMORY",
-    "LIMITS",
-    "MOST_THREADS",
-    "NO_LIMITS",
-    "Limits",
-    "bytes_of",
-    "memory_of",
-    "seconds_of",
-    "threads_of",
-]
-
 LEAST_MEMORY = 64 << 20
 MOST_THREADS = 1024
 _MOST = 1 << 60

@@ -28,8 +28,6 @@ from dprelease.engines.source import Source
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column
 
-__all__ = ["Described", "ObjectRows", "described", "with_groups_of_period"]
-
 _TABLE = "object_periods"
 
 

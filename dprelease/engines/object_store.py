@@ -30,8 +30,6 @@ from typing import Any
 
 from dprelease.errors import SourceError
 
-__all__ = ["SCHEMES", "StoredObject", "is_address", "objects_at", "opened_footers", "parsed"]
-
 SCHEMES = {"s3": "S3FileSystem", "gs": "GcsFileSystem", "az": "AzureFileSystem"}
 """Scheme -> the class of `pyarrow.fs` that reads it."""
 

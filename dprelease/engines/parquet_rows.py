@@ -32,8 +32,6 @@ from dprelease.errors import SourceError
 from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["BATCH", "ParquetRows", "Stored", "check_alike", "plain_column", "stored_columns"]
-
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NULL = '"NULL"'
 _NAMED = 5

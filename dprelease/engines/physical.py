@@ -23,17 +23,6 @@ from dprelease.schema.naming import nearest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "KINDS",
-    "Physical",
-    "check_columns",
-    "check_times",
-    "fits",
-    "of_arrow",
-    "of_duckdb",
-    "writes",
-]
-
 
 class Physical(StrEnum):
     """Storage classes that convert alike."""

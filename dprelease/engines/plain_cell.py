@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain_cell"]
-
 _PLAIN = frozenset({type(None), str, bytes, bool, int, float, date, datetime})
 _MISSING = ("NaT", "<NA>", "nan")
 _EXPONENT = 1000  # of a decimal; one of 10^9 has as many digits when it is written out

@@ -24,8 +24,6 @@ from dprelease.errors import SourceError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BATCH", "PostgresType", "describe", "opened", "read"]
-
 BATCH = 20_000
 
 _LOGS_PARAMETERS, _GRANTS_PARAMETERS = 130_000, 150_000

@@ -18,8 +18,6 @@ from dprelease.engines.postgres_cells import LARGEST
 from dprelease.engines.postgres_remainder import remainder
 from dprelease.engines.typed_sql import case, data_type
 
-__all__ = ["Arithmetic", "double"]
-
 _SIMPLE = 40
 """Nodes of an operand that is written again rather than named by a subquery of its own."""
 

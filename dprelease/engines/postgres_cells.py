@@ -27,8 +27,6 @@ from dprelease.engines.postgres import PostgresType
 from dprelease.engines.typed_sql import FALSE_TEXTS, MOMENT, TRUE_TEXTS
 from dprelease.schema.column import Kind
 
-__all__ = ["LARGEST", "LARGEST_CELL", "LONGEST", "Cell", "cell", "quoted"]
-
 LONGEST = 1_000
 """Characters of a number's or a moment's text at most; a longer text is none."""
 

@@ -47,8 +47,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Kind
 from dprelease.secret import Secret
 
-__all__ = ["PostgresEngine"]
-
 _AT_ONCE = 2**14
 _NUMBERS = (Kind.integer, Kind.number)
 

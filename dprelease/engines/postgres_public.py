@@ -32,8 +32,6 @@ from dprelease.schema.column import Column, Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PublicTables", "check_keys"]
-
 _SETTINGS = (
     "SET TimeZone = 'UTC'",
     "SET temp_directory = ''",

@@ -22,8 +22,6 @@ from sqlglot import exp
 from dprelease.engines.code_sql import aliased, column
 from dprelease.engines.typed_sql import case, data_type
 
-__all__ = ["remainder"]
-
 _BITS = "(('x' || ENCODE(FLOAT8SEND({0}), 'hex'))::BIT(64)::BIGINT)"
 _EXPONENT = f"(({_BITS} >> 52) & 2047)"
 _POWER = f"(GREATEST({_EXPONENT}, 1) - 1075)::INT"

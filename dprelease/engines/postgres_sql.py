@@ -34,8 +34,6 @@ from dprelease.engines.postgres_arithmetic import Arithmetic, double
 from dprelease.engines.postgres_stages import Projection, fence
 from dprelease.engines.typed_sql import case, data_type, number
 
-__all__ = ["PostgresStatement", "postgres_statement"]
-
 _DOUBLE = exp.DataType.Type.DOUBLE
 _TIMES = (
     exp.DataType.Type.TIMESTAMP,

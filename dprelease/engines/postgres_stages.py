@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-__all__ = ["Projection", "fence", "fence_large"]
-
 _LARGE, _QUERY = 400, 100
 """Nodes of an expression above which its stage is fenced, and what a subquery in it counts."""
 

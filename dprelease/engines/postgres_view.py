@@ -48,8 +48,6 @@ from dprelease.schema.column import Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ViewRows", "private_source", "view_rows"]
-
 _PRIVATE = "private_rows"
 _KEY = "\0key"
 """Marks the way that a column is joined by; no column's name holds NUL, in PostgreSQL or a file."""

@@ -33,8 +33,6 @@ from dprelease.query.expression import evaluate
 from dprelease.schema.column import Kind
 from dprelease.secret import Secret
 
-__all__ = ["Coded", "ReferenceEngine", "coded_rows"]
-
 
 class ReferenceEngine:
     """Exact primitives, row by row. For tests and for reading; `DuckDBEngine` is the fast one."""

@@ -28,8 +28,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import NUMERIC, Column, Kind
 
-__all__ = ["UNIT", "Row", "load_rows", "naive"]
-
 Row = dict[str, object]
 
 UNIT = ""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from dprelease.engines.source import Source
 
-__all__ = ["PATIENCE", "SHARED", "batches_of", "patiently", "reads_relation", "taking_turns"]
-
 T = TypeVar("T")
 
 PATIENCE = 60.0

@@ -31,15 +31,6 @@ from dprelease.query.bounded import (
 )
 from dprelease.schema.column import Column, Kind
 
-__all__ = [
-    "Rounding",
-    "check_query",
-    "declared_labels",
-    "rounding",
-    "row_cap",
-    "used_columns",
-]
-
 _EXACT_DOUBLE = 2**53
 _NUMERIC = (Kind.integer, Kind.number, Kind.boolean)
 

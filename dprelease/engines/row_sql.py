@@ -48,8 +48,6 @@ from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import texts_of
 
-__all__ = ["UNIT", "RowStages"]
-
 _WHOLE = (Physical.whole, Physical.unsigned)
 UNIT = "unit"
 """The column of the unit's id: what is stored, never what its declared kind makes of it."""

@@ -18,8 +18,6 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
-__all__ = ["Meter", "cancellable", "metered", "remaining", "stopped_after"]
-
 Meter = Callable[[float, float | None], None]
 """Called as (share done in [0, 1], seconds left or None), about once a second, from a thread."""
 

@@ -19,19 +19,6 @@ from dprelease.engines.folders import Folders, first_pattern, folders_in, shared
 from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
 
-__all__ = [
-    "InputFormat",
-    "Source",
-    "TableLike",
-    "as_source",
-    "duckdb_table",
-    "file_source",
-    "object_source",
-    "postgres_table",
-    "spark_table",
-    "tables_source",
-]
-
 InputFormat = Literal[
     "parquet",
     "csv",

@@ -42,8 +42,6 @@ from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
 
-__all__ = ["SparkEngine"]
-
 _LEAST_HEAP = 512 << 20
 _ONE_AT_A_TIME = RLock()
 """A session's settings are its own, not a thread's: two computations must not restore in turn."""

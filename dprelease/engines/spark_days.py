@@ -19,8 +19,6 @@ from dprelease.engines.interval_sql import STRETCHES, instant, last_of, shift_of
 from dprelease.engines.typed_sql import case, number
 from dprelease.query.intervals import Stretch
 
-__all__ = ["look_up_days"]
-
 _NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 _FEW = 8
 """Stretches up to which the CASE stays."""

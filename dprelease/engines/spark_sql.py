@@ -42,14 +42,6 @@ from dprelease.engines.typed_sql import MOMENT, case, number, try_cast
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = [
-    "MOST_ROWS",
-    "PATTERNS",
-    "SparkStatement",
-    "spark_statement",
-    "translated",
-]
-
 MOST_ROWS = 2**48
 _NARROW = 2**15 - 1
 _DEEPEST = 8

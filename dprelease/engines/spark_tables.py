@@ -30,8 +30,6 @@ from dprelease.engines.source import Source
 from dprelease.errors import SourceError
 from dprelease.schema.column import NUMERIC, Column, Kind
 
-__all__ = ["check_files", "frame_of", "of_spark", "projected", "respelt"]
-
 _DAYS = 106_751_990
 """Days from 1970 on either side of which every timestamp in microseconds has a date."""
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)

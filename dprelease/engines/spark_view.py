@@ -46,8 +46,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["SparkRows", "open_frames", "session_frame"]
-
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:

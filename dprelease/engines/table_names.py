@@ -10,8 +10,6 @@ import re
 
 from dprelease.errors import SourceError
 
-__all__ = ["quoted_name", "table_parts"]
-
 _PART = r'"(?:[^"]|"")+"|[^".][^.]*'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
 

@@ -29,8 +29,6 @@ from dprelease.engines.typed_sql import case, number
 from dprelease.query.answer import TALLY_COLUMNS
 from dprelease.query.bounded import BoundedQuery, Near
 
-__all__ = ["SETS", "Counted", "Tallies", "near_rows", "no_codes"]
-
 SETS = "sets"
 """Name of the stage that sums."""
 

@@ -29,19 +29,6 @@ from dprelease.engines.physical import Physical
 from dprelease.schema.column import Kind
 from dprelease.schema.labels import BLANK
 
-__all__ = [
-    "FALSE_TEXTS",
-    "MOMENT",
-    "TRUE_TEXTS",
-    "canonical",
-    "case",
-    "data_type",
-    "number",
-    "trimmed",
-    "try_cast",
-    "typed",
-]
-
 TRUE_TEXTS = ("true", "t", "yes", "y")
 FALSE_TEXTS = ("false", "f", "no", "n")
 """Of texts that are no number."""

@@ -16,8 +16,6 @@ from dprelease.query.expression import evaluate
 from dprelease.query.view import View, ViewJoin
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["view_rows"]
-
 Row = dict[str, object]
 Table = tuple[Mapping[str, Physical], Iterator[Row]]
 """How the columns of a table are stored, and its rows as they are stored."""

@@ -22,17 +22,6 @@ from dprelease.query.nodes import Type
 from dprelease.query.view import Place, View, ViewJoin
 from dprelease.schema.column import Column, Kind
 
-__all__ = [
-    "Rows",
-    "ViewStatement",
-    "build_view",
-    "check_stored",
-    "of_type",
-    "repeated_key",
-    "scope",
-    "view_expressions",
-]
-
 Stored = Mapping[str, tuple[str, Physical]]
 """Column name -> (identifier, storage class)."""
 

@@ -23,8 +23,6 @@ import numpy.typing as npt
 
 from dprelease.fitting.structure import Structure, Table
 
-__all__ = ["gaps", "violations"]
-
 _R = 2**16
 _UNIT = 2**32
 _HEAVIEST, _MARGIN = 2**10, 2**6

@@ -28,8 +28,6 @@ import numpy.typing as npt
 from dprelease.fitting.estimate import Estimator, Term, law_of
 from dprelease.fitting.law import MOST_KEPT, Bulk, Draws, Law
 
-__all__ = ["half_width", "half_widths", "quantile_of"]
-
 Floats = npt.NDArray[np.float64]
 
 _ROOM = 1e-9

@@ -46,8 +46,6 @@ from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Axis, IntArray, Structure, Table, factor
 
-__all__ = ["CrossEstimator"]
-
 _Levels = tuple[int, ...]
 
 

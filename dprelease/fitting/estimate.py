@@ -24,19 +24,6 @@ from dprelease.fitting.law import KEPT, Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
 
-__all__ = [
-    "ONE",
-    "Behind",
-    "Estimates",
-    "Estimator",
-    "Objects",
-    "Term",
-    "Wanted",
-    "check_measured",
-    "law_of",
-    "whole_numbers",
-]
-
 BITS = 32
 ONE = 1 << BITS
 """Units of a value per step."""

@@ -21,8 +21,6 @@ from dprelease.errors import PlanError
 from dprelease.fitting.sets import Runs, added, holds, met, times
 from dprelease.fitting.structure import Structure, Table
 
-__all__ = ["Domains", "Feasible", "check_pair", "feasible"]
-
 Domains = Mapping[str, Runs | Sequence[Runs]]
 """Per table one set for all cells, or one per cell; a table left out takes what its parts allow."""
 

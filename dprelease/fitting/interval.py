@@ -21,8 +21,6 @@ from itertools import pairwise
 
 from dprelease.fitting.estimate import ONE
 
-__all__ = ["ends", "holding"]
-
 
 def ends(
     values: Sequence[int],

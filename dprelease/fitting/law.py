@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 from dprelease.fitting.noise import Noise
 
-__all__ = ["KEPT", "MOST_KEPT", "Bulk", "Draws", "Law"]
-
 KEPT = 12
 MOST_KEPT = 64
 """Where noise is narrower than a step: its characteristic function does not fall off, so a bulk says little."""

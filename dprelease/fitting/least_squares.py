@@ -13,8 +13,6 @@ from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
 from dprelease.fitting.tree import TreeEstimator
 
-__all__ = ["estimator"]
-
 
 def estimator(
     structure: Structure,

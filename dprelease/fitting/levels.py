@@ -32,8 +32,6 @@ from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Structure
 from dprelease.fitting.tree import TreeEstimator
 
-__all__ = ["Choice", "choose", "expected", "fitted_variances", "own_variance"]
-
 PARTS = 1024
 """Shares are multiples of 1 / PARTS."""
 _STEPS = (256, 64, 16, 4, 1)

@@ -31,8 +31,6 @@ from dprelease.fitting.sets import Runs, holds
 from dprelease.fitting.shares import FINE, Shares, laid_out, multipliers_of, shared
 from dprelease.fitting.structure import IntArray, Structure, Table, factor
 
-__all__ = ["Side", "pulled", "sides_of"]
-
 HEAVY = 64
 """How much more than by its variance a margin weighs beside the cells: margins come first."""
 

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from dprelease.fitting.sets import Runs, added, holds, met, nearest_in
 
-__all__ = ["Child", "mended"]
-
 _FINE = 2**16
 _MOST_WINDOW = 512
 _KEPT = 2

@@ -28,8 +28,6 @@ from dprelease.fitting.sets import Runs
 from dprelease.fitting.shares import FINE, nearest_roots
 from dprelease.fitting.structure import IntArray, Structure
 
-__all__ = ["Between", "Fit", "nearest", "targets", "weights"]
-
 _HEAVIEST = 2**10
 
 

@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from dprelease.numeric import exp_lower
 
-__all__ = ["Gaussian", "Laplace", "Noise", "ZeroSum"]
-
 Floats = npt.NDArray[np.float64]
 _BITS = 64
 

@@ -32,15 +32,6 @@ from dprelease.fitting.estimate import ONE, Estimator
 from dprelease.fitting.law import Law
 from dprelease.fitting.structure import IntArray
 
-__all__ = [
-    "MOST",
-    "CriticalValues",
-    "classes_of",
-    "critical_values",
-    "ends_of_quotient",
-    "middle_of_quotient",
-]
-
 Floats = npt.NDArray[np.float64]
 
 MOST = 4096

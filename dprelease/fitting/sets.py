@@ -12,8 +12,6 @@ from collections.abc import Iterable
 
 from dprelease.errors import PlanError
 
-__all__ = ["Runs", "added", "holds", "joined", "met", "nearest_in", "times"]
-
 Runs = tuple[tuple[int, int], ...]
 
 MOST_RUNS = 4096

@@ -26,8 +26,6 @@ from dprelease.fitting.mending import Child, mended
 from dprelease.fitting.sets import Runs, nearest_in
 from dprelease.fitting.structure import IntArray
 
-__all__ = ["FINE", "Children", "Shares", "laid_out", "multipliers_of", "nearest_roots", "shared"]
-
 FINE = 2**16
 """Units of a target per step (R)."""
 FAR = 2**34

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from dprelease.errors import PlanError
 
-__all__ = ["Axis", "BoolArray", "IntArray", "Structure", "Table", "crossed", "nested"]
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 

@@ -38,8 +38,6 @@ from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
 
-__all__ = ["TreeEstimator"]
-
 _WEIGHT = 48
 """Binary digits of g and h."""
 

@@ -26,8 +26,6 @@ from dprelease.release_plan.curve import expected
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import WEAK_ABOVE, weak_promise
 
-__all__ = ["BurnDown", "Curve", "budget_figure", "price_list"]
-
 TOP = 18
 HEIGHT = 96
 FOOT = 22

@@ -16,18 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = [
-    "VAGUE",
-    "Band",
-    "Point",
-    "Scale",
-    "Window",
-    "log_ticks",
-    "slots",
-    "ticks",
-    "window",
-]
-
 VAGUE = 4.0
 
 Window = tuple[float, float]

@@ -27,8 +27,6 @@ from dprelease.formats.tidy_rows import places_of
 from dprelease.formats.wide import wide_table
 from dprelease.noised import TIDY, Noised
 
-__all__ = ["TIDY_FILE", "WIDE_FILE", "guarded", "unguarded", "write"]
-
 TIDY_FILE = "data.csv"
 WIDE_FILE = "wide.csv"
 GUARD = "'"

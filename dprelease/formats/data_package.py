@@ -33,8 +33,6 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_sentence
 from dprelease.schema.about import About
 
-__all__ = ["FILE", "descriptor", "write"]
-
 FILE = "datapackage.json"
 SCHEMA = "https://datapackage.org/profiles/2.0/datapackage.json"
 DESCRIPTIONS = {

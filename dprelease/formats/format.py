@@ -21,8 +21,6 @@ from dprelease import registry
 if TYPE_CHECKING:
     from dprelease.noised import Noised
 
-__all__ = ["Format", "several_tables", "tables_of", "unfit"]
-
 Tables = Literal["one", "each", "all"]
 _SAID: tuple[Tables, ...] = ("each", "all")
 F = TypeVar("F", bound=Callable[..., object])

@@ -11,8 +11,6 @@ from typing import Any
 
 from dprelease.release_plan.tables import STATED
 
-__all__ = ["beside", "layers"]
-
 
 def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
     """Return the layers of the picture, coarse first: per table its name, groups, origin, what it adds up to.

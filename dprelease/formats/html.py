@@ -37,8 +37,6 @@ from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_promise
 
-__all__ = ["FILE", "report_from_manifest", "write"]
-
 FILE = "report.html"
 TABLE_LIMIT = 250
 

@@ -30,25 +30,15 @@ from dprelease.budget.person import PersonLoss
 from dprelease.codec import encode
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import public_words
-from dprelease.noised import Noised, Receipt
+from dprelease.noised import Noised
 from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.receipt import Receipt
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
 from dprelease.strict_json import canonical_json, read_json
-
-__all__ = [
-    "FILE",
-    "SOFTWARE",
-    "VERSION",
-    "JsonVerdict",
-    "build_manifest",
-    "described",
-    "manifest_bytes",
-    "write",
-]
 
 FILE = "release.json"
 VERSION = "release/2"

@@ -13,8 +13,6 @@ from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json, plain
 from dprelease.release_plan.tables import PlannedTables
 
-__all__ = ["detail_section", "shape_of"]
-
 
 def shape_of(plan: Mapping[str, Any], table: Any) -> tuple[list[str], list[list[str]]]:
     """Return the key columns of the tidy table with rows of several levels, and its groups, in order."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["licence_entry", "licence_url"]
-
 _KNOWN = {
     "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
     "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",

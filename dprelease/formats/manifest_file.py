@@ -16,8 +16,6 @@ from dprelease.errors import VerificationError
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.strict_json import read_json
 
-__all__ = ["REHEARSAL", "REVOKED", "read_manifest"]
-
 REHEARSAL = "rehearsal/1"
 """The format of what `run --rehearse` writes: made-up rows, no release."""
 

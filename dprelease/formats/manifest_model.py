@@ -11,8 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["ManifestModel"]
-
 Rational = Annotated[str, Field(pattern=r"^-?\d+(/[1-9]\d*)?$", description="Exact: p or p/q.")]
 Decimal = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(e-?\d+)?(/[1-9]\d*)?$")]
 Whole = Annotated[str, Field(pattern=r"^-?\d+$")]

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["decimals_of", "figure_text", "machine_text", "reading_decimals", "reading_text"]
-
 MOST_DECIMALS = 12
 
 

@@ -22,15 +22,6 @@ from dprelease.schema.unit import UserUnit
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
-__all__ = [
-    "SO_FAR",
-    "delta_text",
-    "ledger_over_time",
-    "loss_words",
-    "over_time_words",
-    "release_over_time",
-]
-
 SO_FAR = "over everything released so far"
 
 

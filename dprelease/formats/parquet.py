@@ -17,8 +17,6 @@ from dprelease.formats.format import several_tables
 from dprelease.noised import Noised
 from dprelease.strict_json import canonical_json
 
-__all__ = ["FILE", "METADATA_KEY", "write"]
-
 FILE = "data.parquet"
 METADATA_KEY = b"dprelease"
 ROWS_PER_GROUP = 1 << 20

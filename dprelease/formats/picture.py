@@ -28,8 +28,6 @@ from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
 
-__all__ = ["LIMIT", "Panel", "Picture", "below", "dots", "panels", "release_picture"]
-
 LIMIT = 60
 WIDTH = 480
 LEFT = 150

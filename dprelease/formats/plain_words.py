@@ -15,8 +15,6 @@ from dprelease.errors import ConfigError
 from dprelease.query.tokens import Token, TokenReader
 from dprelease.release_plan.detail import ALL
 
-__all__ = ["group_name", "plain_condition", "plain_error"]
-
 _FITTED = re.compile(r" fitted \(.*\)$")
 _ALONE = re.compile(r" \([^()]* if every table were measured alone\)$")
 _SIZE = re.compile(r",? at n=([\d,]+)")

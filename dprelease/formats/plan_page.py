@@ -37,8 +37,6 @@ from dprelease.release_plan.weak import weak_promise
 from dprelease.release_plan.why_split import why_this_split
 from dprelease.schema.unit import describe
 
-__all__ = ["plan_page"]
-
 HEIGHT = 150
 TOP = 12
 BASE = 122

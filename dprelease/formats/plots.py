@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from dprelease.formats.chart import Band, Point, Scale, Window, slots, ticks, window
 from dprelease.formats.numbers import reading_text
 
-__all__ = ["Bars", "DotPlot", "bars", "dot_plot"]
-
 ROW = 26
 TALL = 40
 LONG = 44

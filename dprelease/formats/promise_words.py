@@ -5,8 +5,6 @@ from __future__ import annotations
 from dprelease.formats.public_words import PublicWords
 from dprelease.schema.unit import EdgeUnit, RowUnit, UserUnit
 
-__all__ = ["promise"]
-
 
 def promise(words: PublicWords, adjacency: str) -> dict[str, str]:
     """Return who is protected and which two worlds are compared, for the first paragraph."""

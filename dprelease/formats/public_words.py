@@ -23,8 +23,6 @@ from dprelease.schema.naming import is_shown
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
 
-__all__ = ["PublicWords", "planned_words", "public_words"]
-
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
 _AMOUNT = re.compile(r"\b(\d[\d,]*) (units?|rows?)\b")

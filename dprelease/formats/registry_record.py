@@ -31,8 +31,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, timeline_of
 from dprelease.release_plan.weak import weak_sentence
 
-__all__ = ["FILE", "record", "write"]
-
 FILE = "registry.yaml"
 _NOTE = (
     "# Draft record for github.com/opendp/deployments-registry-data. Only the publisher knows, and\n"

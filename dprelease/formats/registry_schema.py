@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DATE", "SCHEMA"]
-
 DATE = "2026-07-15"
 """The day whose state of the registry this is."""
 

@@ -26,8 +26,6 @@ from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import STATED
 
-__all__ = ["WEAK", "Columns", "proved", "released_rows", "section"]
-
 PLOT_LIMIT = 60
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
 """Columns of the tidy table that are read beside the value, in the order of `Released`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["table_file"]
-
 
 def table_file(file: str, table: str | None) -> str:
     """Return what the file of one table is called where there are several.

@@ -11,8 +11,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from dprelease.formats.word_breaks import breaks, isolated
 
-__all__ = ["text_of", "with_parts"]
-
 
 def text_of(name: str) -> str:
     """Return a file of this folder: a template, a style sheet, a script."""

@@ -28,8 +28,6 @@ import pyarrow.compute as pc
 
 from dprelease.formats.numbers import machine_text
 
-__all__ = ["fixed", "fixed_apart", "joined", "lines", "one_array", "shortest"]
-
 TEXT = pa.large_utf8()
 _EXPONENT_FROM = 1e16
 _EXPONENT_BELOW = 1e-4

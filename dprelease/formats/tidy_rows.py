@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["Places", "group_places", "places_of"]
-
 Places = npt.NDArray[np.int64]
 
 

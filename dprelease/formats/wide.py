@@ -20,8 +20,6 @@ from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["is_whole", "wide_table"]
-
 
 def is_whole(statistic: PlannedStatistic) -> bool:
     """Return whether every published value is an integer that a double holds exactly."""

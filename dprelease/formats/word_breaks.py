@@ -10,8 +10,6 @@ import re
 
 from markupsafe import Markup, escape
 
-__all__ = ["breaks", "isolated", "isolated_text"]
-
 _FIRST, _LAST = "\u2068", "\u2069"
 _LEFTWARDS = re.compile(
     "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]"

@@ -16,17 +16,6 @@ from dprelease.errors import ConfigError
 from dprelease.numeric import plain
 from dprelease.query.statistic import split_arguments
 
-__all__ = [
-    "heading",
-    "inside",
-    "loss_text",
-    "mechanism_words",
-    "name_words",
-    "odds",
-    "period_words",
-    "short",
-]
-
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",

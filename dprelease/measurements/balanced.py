@@ -32,8 +32,6 @@ from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, un
 from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["BalancedDraw", "balanced_noise"]
-
 
 @dataclass(frozen=True, slots=True)
 class BalancedDraw(CellDraw):

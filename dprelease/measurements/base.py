@@ -30,16 +30,6 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity
 
-__all__ = [
-    "MeasurementFamily",
-    "Moved",
-    "Normal",
-    "cell_hull",
-    "families",
-    "family_named",
-    "family_of",
-]
-
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""
 Moved = Callable[[Measurement], Sensitivity]

@@ -14,8 +14,6 @@ from dprelease.measurements.base import Hull
 from dprelease.measurements.cells import Moments, ends_of_range
 from dprelease.measurements.draw import Ends
 
-__all__ = ["Bernstein2"]
-
 
 class Bernstein2(Moments):
     """Three cells of one column."""

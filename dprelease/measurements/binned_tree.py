@@ -34,8 +34,6 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, of_levels
 
-__all__ = ["BalancedTreeDraw", "TreeDraw", "TreeOfBins", "TreeOfShares"]
-
 _NORMAL = math.sqrt(2 / math.pi)
 """E|X| of a normal X, in standard deviations: sums of several draws are near it."""
 _CLEAR = 2.0

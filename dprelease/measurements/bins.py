@@ -22,8 +22,6 @@ from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity
 
-__all__ = ["Bins", "Topped", "as_counts"]
-
 
 class Topped(Cells):
     """Cells that are read one by one, each between 0 and a public top."""

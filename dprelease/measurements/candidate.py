@@ -16,8 +16,6 @@ from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Candidate", "Option", "Pricing"]
-
 
 @dataclass(frozen=True, slots=True)
 class Option:

@@ -42,8 +42,6 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.numeric import counted, shown
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["CellDraw", "Cells", "Moments", "cells_text", "ends_of_range"]
-
 
 @dataclass(frozen=True, slots=True)
 class CellDraw(Draw):

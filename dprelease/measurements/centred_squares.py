@@ -32,8 +32,6 @@ from dprelease.measurements.spread import spreads
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["CentredSquares", "PublicDraw"]
-
 
 @dataclass(frozen=True, slots=True)
 class PublicDraw(CentredDraw):

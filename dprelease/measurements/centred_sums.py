@@ -31,8 +31,6 @@ from dprelease.measurements.price import cell_error
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["CentredDraw", "CentredSums"]
-
 
 @dataclass(frozen=True, slots=True)
 class CentredDraw(CellDraw):

@@ -13,8 +13,6 @@ from dprelease.measurements.spread import spreads
 from dprelease.numeric import counted
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Columns", "moved_text"]
-
 
 class Columns(Cells):
     """Cells to which one row adds what lies in the box of its columns."""

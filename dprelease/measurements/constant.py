@@ -20,8 +20,6 @@ from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, under
 from dprelease.measurements.members import Member
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Constant", "ConstantDraw"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConstantDraw(Draw):

@@ -39,19 +39,6 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.sensitivity import Sensitivity
 
-__all__ = [
-    "PROPOSED",
-    "RAW_LIMIT",
-    "AddedNoise",
-    "Draw",
-    "Ends",
-    "Objects",
-    "draw_from_json",
-    "floats",
-    "placed",
-    "underclaimed",
-]
-
 Objects = npt.NDArray[np.object_]
 Ends = tuple[Fraction | float, Fraction | float]
 """The least and the greatest value, exact where they are finite."""

@@ -43,15 +43,6 @@ from dprelease.measurements.price import rectified_error
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.sensitivity import Sensitivity
 
-__all__ = [
-    "NAME",
-    "GaussianDraw",
-    "gaussian_candidates",
-    "gaussian_text",
-    "narrow",
-    "rectified_errors",
-]
-
 NAME = "rectified_gaussian"
 _SMOOTH = 16
 

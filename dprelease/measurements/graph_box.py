@@ -39,8 +39,6 @@ from dprelease.query.spec import Query
 from dprelease.schema.domain import Box, Domain
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["BoxDraw", "GraphBox", "box_errors"]
-
 
 @dataclass(frozen=True, slots=True)
 class BoxDraw(Draw):

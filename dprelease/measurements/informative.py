@@ -24,8 +24,6 @@ from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
 from dprelease.measurements.reading import reading_of, seen_by
 
-__all__ = ["least_factor", "least_size", "says_nothing", "two_digits"]
-
 LEVEL = 0.95
 _LARGEST = 2**40
 _MOST_FACTOR = 1024.0

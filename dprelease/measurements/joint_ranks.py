@@ -59,17 +59,6 @@ from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
 
-__all__ = [
-    "JointDraw",
-    "JointRanks",
-    "OrderedDraw",
-    "able",
-    "may_join",
-    "nats_per_step",
-    "outcomes",
-    "tied",
-]
-
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
 """Laws of groups that are kept for further groups with equal rows."""

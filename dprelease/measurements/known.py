@@ -22,8 +22,6 @@ from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import Draw
 
-__all__ = ["Known", "Read", "all_of", "by_rank", "chosen_by_rank", "known_values"]
-
 Read = tuple[Floats, Floats, npt.NDArray[np.object_]]
 """Lower and upper ends, and statuses, `(groups, columns)`."""
 

@@ -11,8 +11,6 @@ from dprelease.measurements.members import Member
 from dprelease.numeric import shown
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Laplacian"]
-
 
 class Laplacian(Topped):
     """All eigenvalues, which move together when an edge appears."""

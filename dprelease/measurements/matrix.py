@@ -7,8 +7,6 @@ from dprelease.measurements.columns import Columns, moved_text
 from dprelease.measurements.members import Member
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Matrix"]
-
 
 class Matrix(Columns):
     """Every entry."""

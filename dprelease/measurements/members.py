@@ -11,8 +11,6 @@ from dprelease.mechanisms.law import Criterion
 from dprelease.query.arguments import Statistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["BlockLayout", "Loss", "Member"]
-
 Loss = Literal["absolute", "squared"]
 """How errors are judged: by |error|, or by its square."""
 

@@ -26,8 +26,6 @@ from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.spread import spreads
 
-__all__ = ["finished_errors", "finished_worst", "rises_or_falls", "scalar_of", "typical_cell"]
-
 _PLACES = 257
 _DRAWS = 256
 _RATIOS = 2.0 ** (np.arange(-8, 25) / 2)

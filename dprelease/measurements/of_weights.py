@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _LESS = Fraction(3, 4)
 """Of the heaviest weight: the narrower range whose error a plan names."""
 
-__all__ = ["beside_weights", "of_a_row", "typical_weight"]
-
 
 def typical_weight(measurement: Measurement) -> Fraction:
     """Return the middle of a weight's range, in its steps; 1 where rows are counted."""

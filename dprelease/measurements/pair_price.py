@@ -25,8 +25,6 @@ from dprelease.aggregates.simulated import simulated_cells
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import uniform_points
 
-__all__ = ["pair_error", "simulated_columns"]
-
 _ROWS = 512
 _DRAWS = 256
 _WIDE = 6

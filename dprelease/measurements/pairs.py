@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dprelease.measurements.columns import Columns
 
-__all__ = ["Pairs"]
-
 
 class Pairs(Columns):
     """Cells of every column and pair."""

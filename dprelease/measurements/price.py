@@ -24,8 +24,6 @@ from dprelease.aggregates.base import Aggregate, Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.schema.domain import Domain
 
-__all__ = ["FILLS", "NARROW", "REFERENCE_SIZE", "cell_error", "rectified_error", "uniform_points"]
-
 REFERENCE_SIZE = 1_000
 """The group size at which errors are stated when the schema gives no public guess."""
 

@@ -42,8 +42,6 @@ from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["IntervalDraw", "RankInterval"]
-
 LEVEL = 0.95
 """Of the interval; a union bound over its two ends."""
 

@@ -51,17 +51,6 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
 from dprelease.sensitivity import Sensitivity
 
-__all__ = [
-    "ExponentialDraw",
-    "FlipDraw",
-    "Ranks",
-    "aim",
-    "any_rank",
-    "exponential_notes",
-    "moved_text",
-    "rank_error_text",
-]
-
 _LEVEL = 0.95
 _ADVICE = (
     "errs less in rank for the same epsilon, by up to half (at the median of 300 ages by 0.34 in place of 0.43 years); "

@@ -27,8 +27,6 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import aimed
 from dprelease.numeric import ranking
 
-__all__ = ["exponential_error", "rows_inside"]
-
 _MOST_POINTS = 1024
 _PARTS = (1.0, 0.5, 0.1)
 _ROWS_INSIDE = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 226, 320, 453, 640, 905, 1280)

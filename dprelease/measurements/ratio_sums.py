@@ -32,8 +32,6 @@ from dprelease.numeric import counted
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["EndsDraw", "RatioEnds", "RatioSums"]
-
 
 @dataclass(frozen=True, slots=True)
 class EndsDraw(CentredDraw):

@@ -10,8 +10,6 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import Draw, Objects
 
-__all__ = ["reading_of", "seen_by"]
-
 
 def reading_of(draw: Draw, raw: Objects, level: float) -> Reading:
     """Return a block's noisy integers, `(groups, cells)`, read back for intervals at `level`."""

@@ -61,8 +61,6 @@ from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["COPIES", "RecursiveDraw", "RecursiveRanks"]
-
 _LEVEL = 0.95
 _MOST = UNITS * 2**17
 """Scores that are told apart: of a node up to 2**17 rows on either side of its aim are looked at."""

@@ -20,8 +20,6 @@ from dprelease.measurements.draw import Objects
 from dprelease.measurements.joint_ranks import OrderedDraw
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["JointOfCopies", "RecursiveOfCopies"]
-
 
 @dataclass(frozen=True, slots=True)
 class JointOfCopies(OrderedDraw):

@@ -58,8 +58,6 @@ from dprelease.numeric import shown
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Scalar", "ScalarDraw", "priced_laws", "steps_moved"]
-
 
 @runtime_checkable
 class _Listed(Protocol):

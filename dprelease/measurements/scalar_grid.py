@@ -22,8 +22,6 @@ from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain, GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["MOST_POINTS", "additive_grid", "rounded_error", "scalar_domain", "truncated_grid"]
-
 MOST_POINTS = 2**15
 """Points of a grid that no declared step asks for, at most."""
 

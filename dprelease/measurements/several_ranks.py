@@ -13,8 +13,6 @@ from functools import lru_cache
 from dprelease.aggregates.recursive_ranks import UNITS, level_spreads, steps
 from dprelease.choice_tree import Node, halves
 
-__all__ = ["Shape", "bridge", "part_of_rho", "shape_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:

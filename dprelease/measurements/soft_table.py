@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dprelease.measurements.columns import Columns
 
-__all__ = ["SoftTable"]
-
 
 class SoftTable(Columns):
     """Four cells, whose shares are a covariance."""

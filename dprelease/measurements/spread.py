@@ -17,8 +17,6 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.price import FILLS, NARROW
 from dprelease.schema.column import Column
 
-__all__ = ["SAME", "guessed", "spreads"]
-
 SAME = 1.1
 """Errors within this factor are one figure for readers."""
 

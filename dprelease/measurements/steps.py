@@ -14,8 +14,6 @@ from dprelease.measurements.members import Member
 from dprelease.numeric import plain
 from dprelease.schema.domain import Domain
 
-__all__ = ["best_step", "check_step", "fine_step", "publish_step"]
-
 _EXACT_DOUBLE = 2**53
 
 

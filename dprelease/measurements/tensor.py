@@ -13,8 +13,6 @@ from dprelease.measurements.members import Member
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query
 
-__all__ = ["Tensor"]
-
 
 class Tensor(Columns):
     """Nine cells, from which both columns' moments follow too."""

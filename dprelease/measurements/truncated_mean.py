@@ -37,8 +37,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet, LongRuns
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["MeanDraw", "TruncatedMean", "sum_sensitivity"]
-
 _WITHOUT_POINT_MASSES = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without point masses at whatever size is released."""
 

@@ -17,8 +17,6 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import beside_weights, of_a_row
 from dprelease.measurements.spread import Spread
 
-__all__ = ["TwoSums"]
-
 
 class TwoSums(Moments):
     """Two sums, whose shares are a mean."""

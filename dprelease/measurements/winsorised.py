@@ -54,8 +54,6 @@ from dprelease.schema.domain import LongRuns
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, of_limits, sensitivity
 
-__all__ = ["WinsorisedCells", "WinsorisedDraw"]
-
 _PARTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10))
 """Parts of epsilon that may draw the limits: all are priced."""
 _LEVEL = 0.95

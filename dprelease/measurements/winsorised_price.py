@@ -23,8 +23,6 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import FILLS, cell_error
 from dprelease.measurements.spread import spreads
 
-__all__ = ["Limits", "cells_at", "cells_error", "power_of", "stretches_of"]
-
 _PLACES = 5
 
 

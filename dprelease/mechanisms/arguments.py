@@ -15,19 +15,6 @@ from dprelease.errors import ArgumentError
 from dprelease.numeric import exact, positive
 from dprelease.schema.domain import Domain
 
-__all__ = [
-    "FloatArray",
-    "as_float",
-    "capped",
-    "check_delta",
-    "check_domain",
-    "check_level",
-    "check_locations",
-    "float_scale",
-    "least_scale",
-    "optional",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 

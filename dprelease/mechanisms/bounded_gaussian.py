@@ -81,8 +81,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
-__all__ = ["BoundedGaussian"]
-
 Rule = Literal["exact", "chen_hale"]
 
 

@@ -61,8 +61,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["BoundedLaplace"]
-
 Rule = Literal["exact", "holohan", "croft"]
 Answers = Literal["hull", "domain"]
 

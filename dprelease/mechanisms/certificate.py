@@ -19,8 +19,6 @@ from typing import Annotated
 from dprelease.codec import As, Stored
 from dprelease.numeric import exp_lower
 
-__all__ = ["Certificate", "certify_ratio", "log_upper"]
-
 
 def _pairs(named: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(named.items())

@@ -42,8 +42,6 @@ from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, IntArray
 
-__all__ = ["median_unbiased", "unbiased", "unclipped"]
-
 
 def median_unbiased(law: GridLaw, raw: IntArray) -> FloatArray:
     """Return the median-unbiased estimate of the clamped answer, inside the hull."""

@@ -42,8 +42,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["DiscreteLaplace"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplace(Scaled):

@@ -40,8 +40,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["Exponential"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Exponential(Scaled):

@@ -35,22 +35,6 @@ from dprelease.mechanisms.certificate import Certificate
 from dprelease.numeric import ranking
 from dprelease.schema.domain import GridSet
 
-__all__ = [
-    "HULL_LIMIT",
-    "Criterion",
-    "ExpectedError",
-    "GridLaw",
-    "GridRequest",
-    "IntArray",
-    "Loss",
-    "WrittenLaw",
-    "choose_answers",
-    "family_laws",
-    "grid_laws",
-    "law_from_json",
-    "rho_upper",
-]
-
 IntArray = npt.NDArray[np.int64]
 Loss = Literal["absolute", "squared"]
 Criterion = Literal["average", "worst"]

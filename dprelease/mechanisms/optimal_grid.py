@@ -37,8 +37,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, exact, exp_lower, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["PLANNED_PAIRS", "OptimalGrid"]
-
 PLANNED_PAIRS: dict[Criterion, int] = {"average": 8_000, "worst": 40_000}
 """Most constraints that `grid_laws` prices: about 0.2 s and 2 s. For averages the staircase is so
 close that more would not pay; judged by the worst answer it can be 20 % off on small grids."""

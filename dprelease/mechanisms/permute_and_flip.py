@@ -22,8 +22,6 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.numeric import Number
 
-__all__ = ["PermuteAndFlip"]
-
 
 class PermuteAndFlip:
     """A law over a few candidates; it has no grid law of numbers."""

@@ -37,8 +37,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, exp_lower, positive, ranking
 from dprelease.schema.domain import Domain, GridSet
 
-__all__ = ["BIN_LIMIT", "RandomizedResponse"]
-
 BIN_LIMIT = 16
 _TOTAL = 2**50
 _PLANNED_BINS = 8

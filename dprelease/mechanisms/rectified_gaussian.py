@@ -37,8 +37,6 @@ from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["NormalTails", "RectifiedGaussian", "gaussian_rho"]
-
 _UP = 1 + 2.0**-50
 
 

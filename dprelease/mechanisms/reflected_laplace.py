@@ -47,8 +47,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["ReflectedLaplace"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class ReflectedLaplace(Scaled):

@@ -12,8 +12,6 @@ from dprelease.mechanisms.arguments import check_domain, float_scale, optional
 from dprelease.numeric import Number
 from dprelease.schema.domain import Domain
 
-__all__ = ["Scaled"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Scaled:

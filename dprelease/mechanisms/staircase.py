@@ -39,8 +39,6 @@ from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import Number, positive, ranking
 from dprelease.schema.domain import Domain
 
-__all__ = ["Staircase"]
-
 
 @dataclass(frozen=True, slots=True)
 class _StaircaseTails:

@@ -33,8 +33,6 @@ from dprelease.mechanisms.law import IntArray
 from dprelease.mechanisms.rectified_gaussian import gaussian_rho
 from dprelease.numeric import Number, positive
 
-__all__ = ["StochasticSign"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class StochasticSign(NoPureLaw):

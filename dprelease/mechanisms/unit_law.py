@@ -28,8 +28,6 @@ from dprelease.mechanisms.law import GridLaw, GridRequest, Loss, WrittenLaw
 from dprelease.numeric import Number, exact, figure, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["UnitLaw", "on_grid"]
-
 
 @dataclass(frozen=True, slots=True)
 class UnitLaw(Stored):

@@ -15,8 +15,6 @@ from dprelease.budget.signature import Signer, load_signer
 from dprelease.errors import LedgerError, WithheldError
 from dprelease.pipeline.config import BudgetConfig
 
-__all__ = ["check", "export", "export_after_charge", "init"]
-
 
 def init(budget: BudgetConfig, ledger: Ledger) -> None:
     """Make the head if its place is empty, else check it.

@@ -36,8 +36,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret_text import parse_reference, read_secret
 from dprelease.strict_json import MOST_BYTES, read_json
 
-__all__ = ["PLAN_FILE", "approve", "of_no_use", "plan_file", "signer_named"]
-
 PLAN_FILE = "plan-file/1"
 _FAULTS = (
     DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,

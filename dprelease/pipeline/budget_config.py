@@ -13,8 +13,6 @@ from dprelease.pipeline.models import BudgetModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.schema.declaration_file import DeclarationFile
 
-__all__ = ["BudgetConfig", "read_budget"]
-
 
 @dataclass(frozen=True, slots=True)
 class BudgetConfig:

@@ -21,16 +21,6 @@ from dprelease.query.calendar import delay_text
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PeriodConfig, PipelineConfig
 
-__all__ = [
-    "closes_at",
-    "instant_from_text",
-    "instant_text",
-    "is_held",
-    "must_be_held",
-    "span_held",
-    "still_open",
-]
-
 
 def instant_text(at: datetime) -> str:
     """Return `2013-02-06T11:00:00Z`."""

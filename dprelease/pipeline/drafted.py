@@ -17,8 +17,6 @@ from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.draft import DraftColumn, DraftTable, write_draft
 
-__all__ = ["draft_schema", "named_source"]
-
 _KINDS = {**KINDS, Physical.whole: Kind.integer, Physical.unsigned: Kind.integer}
 _NAMED = re.compile(r"(\$\{[^}]*\}|.+?\.(?:duckdb|ddb|db)):(.+)", re.DOTALL)
 """A place and a table in it, whose quoted name may hold a colon."""

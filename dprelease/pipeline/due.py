@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.periods import following_period, parse_period, period_id, zone
-from dprelease.pipeline.closing import closes_at, instant_text, is_held
+from dprelease.pipeline.closing import closes_at, is_held
 from dprelease.pipeline.config import PeriodConfig, PipelineConfig, ScheduleConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["Due", "due_at", "due_periods", "instant_text", "next_due", "require_schedule"]
 
 # Zones shift by an hour or two: instants are enumerated from well before the one looked for,
 # because CronSim works on wall clocks and a start inside a repeated hour is ambiguous to it.

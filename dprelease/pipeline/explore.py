@@ -23,8 +23,6 @@ from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 from dprelease.strict_json import MOST_BYTES, read_json
 
-__all__ = ["Need", "explore", "needed", "plan_of", "releases_left", "wish"]
-
 _HIGHEST = Fraction(1000)
 """The largest epsilon that is worth a look."""
 

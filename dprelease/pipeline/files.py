@@ -20,8 +20,6 @@ from dprelease.noised import Noised
 from dprelease.planning.make import what_if
 from dprelease.validate.rules import check
 
-__all__ = ["FORMATS", "OWN_FILES", "PLAIN_NAME", "bundle", "software", "write_files"]
-
 FORMATS = ("parquet", "csv", "html")
 
 OWN_FILES = (

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
-from dprelease.noised import Noised, Receipt
+from dprelease.noised import Noised
 from dprelease.numeric import counted
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
@@ -29,9 +29,8 @@ from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.stages import Request
 from dprelease.publish import publish_files
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
-
-__all__ = ["Flow", "Progress", "quiet"]
 
 Progress = Callable[[str, str], None]
 """Called as (stage, public detail)."""

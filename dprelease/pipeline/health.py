@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DpreleaseError
-from dprelease.pipeline.due import instant_text
+from dprelease.pipeline.closing import instant_text
 from dprelease.strict_json import json_text, read_json
-
-__all__ = ["VERSION", "Health"]
 
 VERSION = "health/1"
 

@@ -21,8 +21,6 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import EdgeUnit
 
-__all__ = ["made_up_rows"]
-
 _MOST = 20_000
 _GUESS = 200
 _MISSING = 0.02

@@ -17,19 +17,6 @@ from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text,
 from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
 
-__all__ = [
-    "SOURCES",
-    "BudgetModel",
-    "CsvModel",
-    "EngineModel",
-    "PeriodModel",
-    "PipelineModel",
-    "PublishModel",
-    "ScheduleModel",
-    "SourceModel",
-    "TableModel",
-]
-
 SOURCES = ("parquet", "csv", "arrow", "duckdb", "postgres", "spark")
 
 

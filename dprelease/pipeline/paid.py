@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dprelease.errors import PUBLISHED, DpreleaseError, WithheldError
-from dprelease.noised import Receipt
-
-__all__ = ["paid", "published"]
+from dprelease.receipt import Receipt
 
 
 @contextmanager

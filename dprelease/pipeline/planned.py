@@ -25,8 +25,6 @@ from dprelease.schema.table import ReleaseSpec, TableSchema
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
 
-__all__ = ["closing_at", "plan_pipeline", "plan_release", "window_of"]
-
 
 def plan_release(
     schema: TableSchema,

@@ -17,8 +17,6 @@ from dprelease.publish import must_be_writable
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["engine_for", "engine_named", "preflight", "require_places", "require_validator"]
-
 
 def engine_named(
     name: str, limits: Limits = NO_LIMITS, options: Mapping[str, object] | None = None

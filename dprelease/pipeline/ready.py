@@ -23,8 +23,6 @@ from dprelease.errors import SourceError
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.timing_config import ReadyConfig
 
-__all__ = ["is_ready", "must_be_ready"]
-
 
 def is_ready(config: PipelineConfig, period: str) -> bool:
     """Return whether the period's rows are said to have arrived; true where nothing says it.

@@ -36,8 +36,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.strict_json import read_json
 from dprelease.validate.rules import check
 
-__all__ = ["MARK", "Rehearsal", "rehearse"]
-
 MARK = "REHEARSAL: made-up rows; no number here is about anybody"
 _README = "REHEARSAL.txt"
 _STATUS = "rehearsal"

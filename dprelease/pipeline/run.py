@@ -32,7 +32,6 @@ from dprelease.engines.source import (
     tables_source,
 )
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
-from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.periods import EXAMPLES, check_period_name
 from dprelease.pipeline import anchoring, preflight
@@ -51,14 +50,13 @@ from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved, recorded
 from dprelease.publish import folder_for
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
 from dprelease.release_plan.weak import weak_of
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 from dprelease.strict_json import canonical_json
-
-__all__ = ["RunResult", "init_ledger", "open_source", "period_name", "plan_pipeline", "run"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,14 +37,13 @@ from dprelease.errors import (
     SourceError,
     WithheldError,
 )
+from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.due import Due, due_periods, instant_text, next_due, require_schedule
+from dprelease.pipeline.due import Due, due_periods, next_due, require_schedule
 from dprelease.pipeline.health import Health
 from dprelease.pipeline.ready import is_ready
 from dprelease.pipeline.run import run
 from dprelease.publish import folder_for
-
-__all__ = ["Clock", "FixedClock", "Job", "Report", "SystemClock", "job", "serve", "tick"]
 
 Report = Callable[[Mapping[str, object]], None]
 """Called with one event: `time`, `level`, `event`, `message`, and names that fit the event."""

@@ -14,8 +14,6 @@ from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined
 from dprelease.secret_text import parse_reference, read_secret
 
-__all__ = ["SecretReference", "refuse_references", "secret_at"]
-
 _KEYS = ("dsn", "signing_key", "remote", "ledger")
 """The keys of a pipeline file that may hold a reference."""
 

@@ -22,8 +22,6 @@ from dprelease.query.view import View
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined_glob
 
-__all__ = ["SourceConfig", "read_source"]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceConfig:

@@ -31,10 +31,11 @@ from dprelease.fitted import noised_of
 from dprelease.formats.json_ import FILE
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
-from dprelease.noised import Noised, Receipt, decode, width
+from dprelease.noised import Noised, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.receipt import Receipt
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
@@ -44,21 +45,6 @@ from dprelease.schema.unit import describe, unit_to_json
 from dprelease.strict_json import canonical_json, read_json
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
-
-__all__ = [
-    "Request",
-    "charge",
-    "commit",
-    "day_of",
-    "debited_hash",
-    "draw",
-    "must_be_approved",
-    "recorded",
-    "spent_at",
-    "unledgered",
-    "validated",
-    "withhold",
-]
 
 _HISTORY = 24
 """Debits in the report's burn-down: the newest ones."""

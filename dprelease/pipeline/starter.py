@@ -15,8 +15,6 @@ from pathlib import Path
 
 from dprelease.errors import ConfigError
 
-__all__ = ["create_starter"]
-
 _SCHEMA = """\
 # What is public about the visits table, and who is protected.
 dprelease: schema/1

@@ -17,8 +17,6 @@ from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
 
-__all__ = ["PeriodConfig", "ReadyConfig", "ScheduleConfig", "read_period", "read_schedule"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadyConfig:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from dprelease.pipeline.config import PipelineConfig
 
-__all__ = ["changes", "files_of", "stamp"]
-
 Stamp = tuple[int, int] | None
 
 _NAMES = ("values_from", "keys_from", "zeros_from")

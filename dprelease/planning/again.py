@@ -41,8 +41,6 @@ from dprelease.planning.write import write_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["CLOSE", "near", "plan_again"]
-
 CLOSE = 1e-6
 """Relative difference of two figures that say the same on different machines."""
 

@@ -21,12 +21,11 @@ from dprelease.measurements.base import families, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.patience import tick
-from dprelease.query.spec import Query, Statistic
+from dprelease.query.arguments import Statistic
+from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
-
-__all__ = ["check_names", "laid_out", "layout", "member_of"]
 
 
 def laid_out(query: Query) -> tuple[BlockLayout, ...]:

@@ -34,8 +34,6 @@ from dprelease.release_plan.curve import expected, trace
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["FACTORS", "make_plan", "what_if"]
-
 _HELPS, _SAME = 2 / 3, 0.05
 _FAR, _MEETS = 10**4, 100
 

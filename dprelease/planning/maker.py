@@ -31,8 +31,6 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import Uninformative
 from dprelease.sensitivity import Bounds, Sensitivity, merged, unit_bounds
 
-__all__ = ["Figures", "Maker"]
-
 _WAYS_SEARCHED = 3
 
 

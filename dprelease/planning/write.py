@@ -40,8 +40,6 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
 from dprelease.sensitivity import Places, bound
 
-__all__ = ["statistic_notes", "write_plan", "written"]
-
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
     """Return the plan that says what was chosen: the same for equal requests and equal choices."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TABLE_LIMIT", "TALLY_COLUMNS", "Answer", "Objects"]
-
 Objects = npt.NDArray[np.object_]
 
 TABLE_LIMIT = 2**24

@@ -35,25 +35,6 @@ if TYPE_CHECKING:
     from dprelease.query.graph import Graph
     from dprelease.query.weight import Weight
 
-__all__ = [
-    "Arguments",
-    "Given",
-    "NumberColumn",
-    "NumberColumns",
-    "RowCondition",
-    "Statistic",
-    "Syntax",
-    "Written",
-    "condition_of",
-    "find_column",
-    "no_range",
-    "quoted",
-    "sql_functions",
-    "syntax_of",
-    "syntaxes",
-    "unquoted",
-]
-
 PRODUCT_STEPS = 1024
 """Most steps of a column whose codes are multiplied with another one's."""
 NUMERIC = frozenset({Kind.integer, Kind.number, Kind.boolean})

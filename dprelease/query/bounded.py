@@ -38,19 +38,6 @@ from dprelease.query.view import View
 from dprelease.schema.column import Column
 from dprelease.schema.domain import LongRuns
 
-__all__ = [
-    "BoundedQuery",
-    "Code",
-    "Condition",
-    "Fixed",
-    "GroupKeys",
-    "Label",
-    "Near",
-    "Primitive",
-    "Window",
-    "largest_code",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Fixed:

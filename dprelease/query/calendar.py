@@ -16,8 +16,6 @@ from zoneinfo import TZPATH
 
 from dprelease.codec import Always, As, Key, Stored
 
-__all__ = ["ZONE_TABLES", "Calendar", "delay_from_text", "delay_text", "zone_tables"]
-
 ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
 """A version of the time zone tables: published with a release, so no place for other words."""
 

@@ -37,15 +37,6 @@ from dprelease.query.bounded import BoundedQuery, Condition, Fixed
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
-__all__ = [
-    "EXACT_DOUBLE",
-    "cleaning_json",
-    "code_of",
-    "is_cleaned",
-    "read_by_expressions",
-    "snapping",
-]
-
 EXACT_DOUBLE = 2**53
 """Whole numbers up to it are doubles, all of them."""
 

@@ -9,8 +9,6 @@ from dprelease.query.nodes import Type
 from dprelease.query.tokens import TokenReader
 from dprelease.query.typecheck import Part, TypeChecker
 
-__all__ = ["constant"]
-
 
 def constant(read: TokenReader, types: TypeChecker) -> Part:  # noqa: RET503 - `fail` raises
     """Read one constant.

@@ -23,8 +23,6 @@ from dprelease.query.nodes import Type
 from dprelease.query.typecheck import article
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Derived", "derived_columns", "with_derived"]
-
 MOST_LEVELS = 64
 
 _KINDS = {

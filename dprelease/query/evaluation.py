@@ -15,8 +15,6 @@ from typing import Any, cast
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node, Type, Value
 
-__all__ = ["evaluate_node"]
-
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,

@@ -27,8 +27,6 @@ from dprelease.schema.column import Column
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["Expression", "evaluate", "parse_condition", "parse_expression", "to_sql"]
-
 
 @dataclass(frozen=True, slots=True)
 class Expression:

@@ -31,8 +31,6 @@ from dprelease.query.typecheck import Part, TypeChecker
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 
-__all__ = ["COLUMN_TYPES", "Parser"]
-
 MAX_SQL = 20_000
 
 COLUMN_TYPES: Mapping[Kind, Type] = {

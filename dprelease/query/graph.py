@@ -22,8 +22,6 @@ from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
 
-__all__ = ["SPARSE", "Edges", "Graph", "Node"]
-
 SPARSE = "sparse-eigenvalue"
 """The opt-in to an eigenvalue whose numerical error is observed, not proved."""
 

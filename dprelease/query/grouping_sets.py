@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from dprelease.query.select_calls import Names
 from dprelease.query.sql_text import SqlText, SqlToken
 
-__all__ = ["Grouping", "Keys", "group_by"]
-
 _MOST = 50
 """Grouping sets, as many as a release has tables (`query.read_tables`)."""
 

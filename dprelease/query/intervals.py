@@ -25,8 +25,6 @@ from dprelease.periods import FIRST, LAST, Every, clamped, day_start, interval_d
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Unit, UserUnit
 
-__all__ = ["Intervals", "Stretch", "intervals_of"]
-
 _DAY = timedelta(days=1)
 
 

@@ -12,8 +12,6 @@ from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
 from dprelease.strict_json import json_text
 
-__all__ = ["unfit_key"]
-
 _LISTED = 32
 """The most values that a message lists."""
 _SPANS = {"quarter": 4, "month": 12, "weekday": 7}

@@ -30,8 +30,6 @@ from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
 from dprelease.schema.yaml_marks import Document, Marks, load_yaml
 
-__all__ = ["Schema", "SchemaLike", "as_schema", "load_schema", "schema_from_dict"]
-
 
 class Schema(TableSchema):
     """A table's public declaration, read and checked: `dp.Schema.load("schema.yaml")`."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from dprelease.query.expression import Expression
     from dprelease.schema.models import ReleaseModel
 
-__all__ = ["merge_release"]
-
 Lines = Mapping[tuple[str | int, ...], str]
 
 

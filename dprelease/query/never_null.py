@@ -27,8 +27,6 @@ from dprelease.query.expression import Expression
 from dprelease.query.nodes import Node, Type
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["never_null"]
-
 _FINITE = 1e150
 """Far enough from the largest double that no rounding of a bound matters."""
 

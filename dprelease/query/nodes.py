@@ -15,40 +15,6 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Literal as Choice
 
-__all__ = [
-    "KEYWORDS",
-    "MICROSECONDS",
-    "Absolute",
-    "Arithmetic",
-    "ArithmeticOp",
-    "AsTimestamp",
-    "Between",
-    "Case",
-    "Coalesce",
-    "ColumnRef",
-    "Compare",
-    "CompareOp",
-    "DatePart",
-    "Elapsed",
-    "ElapsedUnit",
-    "In",
-    "IsNull",
-    "Literal",
-    "Logic",
-    "Negate",
-    "Node",
-    "Not",
-    "PartName",
-    "Rounded",
-    "Type",
-    "Value",
-    "canonical_text",
-    "children",
-    "depth",
-    "may_overflow",
-    "sql_size",
-]
-
 Value = None | bool | float | str | date | datetime
 ArithmeticOp = Choice["+", "-", "*", "/", "%"]
 CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]

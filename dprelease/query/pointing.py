@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Span", "pointed"]
-
 _AROUND = 40
 """Characters shown before the place, and from it."""
 

@@ -14,8 +14,6 @@ from dprelease.numeric import exact, plain
 from dprelease.schema.table import DetailSpec
 from dprelease.schema.table_models import DetailModel
 
-__all__ = ["SHARE", "detail_spec"]
-
 SHARE = Fraction(1, 20)
 """The part of epsilon that tells sizes, where none is declared."""
 

@@ -20,8 +20,6 @@ from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import StatisticSpec, TableSchema, TableSpec, TotalSpec
 from dprelease.schema.table_models import TableModel, TotalModel
 
-__all__ = ["MOST_TABLES", "TableReader"]
-
 MOST_TABLES = 50
 _TAKEN = ("report", "release", "registry", "datapackage", "data", "wide")
 """What the other files of a folder are called."""

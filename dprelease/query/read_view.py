@@ -32,8 +32,6 @@ from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.query.view import UNPROVEN, Place, View, ViewColumn, ViewJoin
 from dprelease.query.wide_view import parse_wide_view
 
-__all__ = ["parse_view"]
-
 _WIDER = (
     "SELECT", "DISTINCT", "HAVING", "GROUP", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT",
     "EXCEPT", "OVER", "QUALIFY", "FILTER", "WINDOW", "WITH", "EXISTS", "LATERAL", "UNNEST",

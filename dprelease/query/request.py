@@ -29,8 +29,6 @@ from dprelease.schema.column import Kind
 from dprelease.schema.table import DetailSpec, ReleaseSpec, StatisticSpec, TableSchema, TableSpec
 from dprelease.schema.written import domain_to_json, schema_to_json
 
-__all__ = ["request_for_all_periods", "request_from_json", "request_to_json"]
-
 MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
 _FILES = frozenset({"values_from", "keys_from", "zeros_from", "sql"})

@@ -37,8 +37,6 @@ from dprelease.query.select_forms import CLAUSES, JOINS
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.table import TableSchema
 
-__all__ = ["Selected", "parse_select"]
-
 _STOP = (*CLAUSES, "GROUP", "WHERE", "FROM")
 
 

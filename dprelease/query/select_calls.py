@@ -16,8 +16,6 @@ from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest
 from dprelease.schema.unit import Unit, UserUnit
 
-__all__ = ["Calls", "Names"]
-
 
 class Names:
     """Reads columns of one table, with or without the table's name before them."""

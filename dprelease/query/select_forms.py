@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CLAUSES", "INSTEAD", "JOINS"]
-
 INSTEAD = {
     "VAR_SAMP": "VAR_POP(c), the population form",
     "VARIANCE": "VAR_POP(c), the population form",

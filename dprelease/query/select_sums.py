@@ -17,8 +17,6 @@ from dprelease.query.arguments import quoted, sql_functions
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.column import Column
 
-__all__ = ["Summed", "quotient", "summed_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summed:

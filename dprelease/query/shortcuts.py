@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["MISSING_COLUMN", "VISIBLE_TIMEOUT", "shortcut_notes"]
-
 VISIBLE_TIMEOUT = "visible-timeout"
 MISSING_COLUMN = "missing-column"
 

@@ -24,8 +24,6 @@ from dprelease.query.view import View, check_unit
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit
 
-__all__ = ["MAX_GROUPS", "Query", "Statistic", "resolve"]
-
 MAX_GROUPS = 1_000_000
 
 

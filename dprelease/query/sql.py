@@ -17,8 +17,6 @@ from dprelease.query.nodes import Node, Type, may_overflow
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["node_to_sql"]
-
 LARGEST = "1.7976931348623157e308"
 
 

@@ -14,8 +14,6 @@ from typing import NoReturn
 from dprelease.errors import ConfigError, PlanError
 from dprelease.query.pointing import pointed
 
-__all__ = ["SqlText", "SqlToken"]
-
 MAX_BYTES = 1 << 16
 
 

@@ -18,13 +18,6 @@ from dprelease.schema.naming import nearest, plain_letters
 from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
 
-__all__ = [
-    "parse_statistic",
-    "parse_statistics",
-    "split_arguments",
-]
-
-
 MAX_TEXT = 4096
 _SYMBOLS = {
     ">=": " ge ",

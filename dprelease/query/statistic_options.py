@@ -17,8 +17,6 @@ from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import is_shown, nearest
 
-__all__ = ["DOMAIN", "MAX_NOTE", "OPTIONS", "Options"]
-
 OPTIONS = (
     "statistic",
     "as",

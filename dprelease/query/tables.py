@@ -22,8 +22,6 @@ from dprelease.errors import PlanError
 from dprelease.query.bounded import GroupKeys
 from dprelease.schema.table import ReleaseSpec, TableSchema, TableSpec
 
-__all__ = ["Axis", "TableGroups", "Tables", "table_groups"]
-
 Places = npt.NDArray[np.int64]
 
 

@@ -33,8 +33,6 @@ from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
-__all__ = ["WrittenTask", "for_keys"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Asked:

@@ -11,8 +11,6 @@ from dprelease.errors import ConfigError
 from dprelease.query.pointing import Span, pointed
 from dprelease.schema.naming import nearest
 
-__all__ = ["MAX_DEPTH", "Token", "TokenReader"]
-
 MAX_BYTES = 4096
 MAX_DEPTH = 64
 _PATTERN = r"""(?P<space>\s+)

@@ -11,8 +11,6 @@ from dprelease.query import nodes as n
 from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import TokenReader
 
-__all__ = ["Part", "TypeChecker", "article", "common"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

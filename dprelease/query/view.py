@@ -17,17 +17,6 @@ from dprelease.errors import PlanError
 from dprelease.schema.time import Time, declared_time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
-__all__ = [
-    "STOPS",
-    "UNPROVEN",
-    "Place",
-    "View",
-    "ViewColumn",
-    "ViewJoin",
-    "check_unit",
-    "view_notes",
-]
-
 UNPROVEN = "unproven-view"
 
 Place = tuple[str, str]

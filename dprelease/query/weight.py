@@ -28,8 +28,6 @@ from dprelease.query.cleaning import code_of
 from dprelease.schema.column import Column
 from dprelease.schema.table import StatisticSpec, TableSchema
 
-__all__ = ["Weight", "WithWeight", "weight_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Weight:

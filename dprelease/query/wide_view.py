@@ -23,8 +23,6 @@ from dprelease.query.view import View
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["names_in", "parse_wide_view", "wide_tree"]
-
 _ROWWISE = (
     "Abs", "Add", "And", "Between", "Case", "Ceil", "Coalesce", "DPipe", "DateTrunc", "Day", "Div",
     "EQ", "Extract", "Floor", "GT", "GTE", "Greatest", "Hour", "In", "IntDiv", "Is", "LT", "LTE",

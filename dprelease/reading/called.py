@@ -16,8 +16,6 @@ from dprelease.formats.words import period_words
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.detail import ALL, LEVEL_COLUMN
 
-__all__ = ["STATISTIC", "TABLE", "Called", "called", "named_release"]
-
 TABLE, STATISTIC = "table", "statistic"
 
 

@@ -30,8 +30,6 @@ from dprelease.reading.released import ONE_TABLE, DrawnTables, Released
 from dprelease.reading.released_values import Key, ReleasedValues
 from dprelease.reading.table_values import values_of
 
-__all__ = ["Adjust", "diff", "holm"]
-
 Adjust = Literal["holm", "none"]
 LEVEL = 0.95
 

@@ -23,8 +23,6 @@ from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import Key
 
-__all__ = ["Row", "derive", "finished", "tabled"]
-
 Row = tuple[float | None, float, float, str, Method]
 
 

@@ -24,8 +24,6 @@ from dprelease.strict_json import json_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Derived", "keyed", "stacked"]
-
 
 @dataclass(frozen=True)
 class Derived:

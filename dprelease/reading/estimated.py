@@ -24,9 +24,6 @@ from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.noise_sums import Noise
 
-__all__ = ["SURELY", "TRACE", "Drawn", "Estimate", "FitForms", "expanded", "ratio_domain"]
-
-
 TRACE = Fraction(1, 2**36)
 SURELY = 1 - 1e-15
 """Of 10^5 traces not one is larger, but for a chance of 10^-10: `noise_sums.ROOM`."""

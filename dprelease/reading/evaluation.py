@@ -19,8 +19,6 @@ from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity, added, combined, number
 from dprelease.reading.released_values import Key, ReleasedValues
 
-__all__ = ["Evaluation", "Periods", "result_keys"]
-
 
 class Periods:
     """The releases that an expression may speak of: one, or those of a series."""

@@ -21,8 +21,6 @@ from dprelease.reading.noise_sums import Noise
 if TYPE_CHECKING:
     from dprelease.reading.estimated import Estimate
 
-__all__ = ["Linear", "Ratio", "Source", "Variable", "total"]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

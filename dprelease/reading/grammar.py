@@ -32,8 +32,6 @@ from dprelease.query.typecheck import Part
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 
-__all__ = ["FUNCTIONS", "PREVIOUS", "Across", "Names", "Reference", "parse", "references"]
-
 PREVIOUS = "previous"
 _DOT = r"""|(?P<dot>\.)"""
 _EXTRA = r"""|(?P<period>@(?:previous\b|'[^']+'|\d{4}(?:-(?:W\d\d|Q\d|\d\d(?:-\d\d)?))?))|(?P<bracket>[\[\]])"""

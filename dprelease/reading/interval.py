@@ -10,8 +10,6 @@ from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ratio_interval import ratio_chance
 
-__all__ = ["Method", "chance_of_zero", "interval"]
-
 Method = Literal["exact", "conservative"]
 
 

@@ -21,8 +21,6 @@ from dprelease.reading.estimated import SURELY, TRACE, Drawn, Estimate, FitForms
 from dprelease.reading.forms import Linear, Source
 from dprelease.reading.noise_sums import Noise, Term
 
-__all__ = ["Joint", "Weights", "joint"]
-
 Weights = tuple[Fraction, ...]
 """The weight of one noisy integer in each form."""
 

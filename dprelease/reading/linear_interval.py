@@ -20,8 +20,6 @@ from dprelease.reading.joint import Joint, joint
 from dprelease.reading.noise_sums import Term, sum_law
 from dprelease.release_plan.fits import fit_noise
 
-__all__ = ["FEW", "LEVELS", "beside", "ends_of", "linear_chance", "linear_ends", "quantile_of_many"]
-
 _FINE = 2**16
 
 FEW = 12

@@ -21,8 +21,6 @@ from dprelease.reading.per_row import PerRow, of_cells
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["MeasuredSum", "MeasuredValue", "ReleasedMeasurement"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ import numpy.typing as npt
 
 from dprelease.mechanisms.forms.vector import GaussianCells
 
-__all__ = ["ROOM", "Noise", "SumLaw", "Term", "sum_law"]
-
 Floats = npt.NDArray[np.float64]
 
 ROOM = 1e-10

@@ -26,8 +26,6 @@ from dprelease.noised import WEAK
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
 
-__all__ = ["page"]
-
 Place = tuple[str, str]
 _SHOWN = 60
 _STATUS = {

@@ -17,8 +17,6 @@ from functools import reduce
 from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
-__all__ = ["PerRow", "of_cells", "quotient_range"]
-
 Ends = tuple[Fraction, Fraction]
 
 

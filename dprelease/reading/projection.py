@@ -24,8 +24,6 @@ from dprelease.reading.linear_interval import beside, linear_ends
 from dprelease.reading.quantity import Function, Measured, Quantity, span
 from dprelease.reading.ratio_interval import ratio_ends
 
-__all__ = ["part_ends", "projected"]
-
 Floats = npt.NDArray[np.float64]
 Range = tuple[Floats, Floats]
 _PIECES = {1: 4096, 2: 64, 3: 16, 4: 8}

@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["PublicLike", "PublicTable"]
-
 
 class Columns(Protocol):
     """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""

@@ -14,7 +14,7 @@ from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.given import given_path
 from dprelease.measurements.draw import Draw, draw_from_json
-from dprelease.noised import Noised, Receipt
+from dprelease.noised import Noised
 from dprelease.numeric import counted, whole_from_json
 from dprelease.publish import period_order
 from dprelease.query.load import Schema
@@ -24,12 +24,11 @@ from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.series.collect import noised_of
 from dprelease.verification import Verification, examined
 from dprelease.verification import verify as verify_folder
-
-__all__ = ["Publication", "Series", "read", "read_series"]
 
 _FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
 

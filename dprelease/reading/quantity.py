@@ -22,8 +22,6 @@ from dprelease.reading.estimated import ratio_domain
 from dprelease.reading.forms import Linear, Ratio, total
 from dprelease.reading.per_row import PerRow, quotient_range
 
-__all__ = ["Function", "Measured", "Op", "Quantity", "added", "combined", "number", "span"]
-
 Floats = npt.NDArray[np.float64]
 Op = Literal["+", "-", "*", "/"]
 Ends = tuple[float, float]

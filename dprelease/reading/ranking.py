@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dprelease.reading.interval import Method, interval
 from dprelease.reading.quantity import Quantity
 
-__all__ = ["ranked"]
-
 
 def ranked(
     found: Sequence[Quantity], level: float

@@ -37,8 +37,6 @@ from dprelease.reading.linear_interval import beside, linear_chance, linear_ends
 from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
 from dprelease.reading.ratio_of_many import Shape, cells_of_many
 
-__all__ = ["ratio_chance", "ratio_ends"]
-
 _CELLS = 256
 _EDGES = np.linspace(-math.pi / 2, math.pi / 2, _CELLS + 1)
 _ROOM = 1e-9

@@ -22,8 +22,6 @@ from functools import lru_cache
 from dprelease.reading.linear_interval import quantile_of_many
 from dprelease.reading.noise_sums import Noise
 
-__all__ = ["CriticalValue", "Shape", "cells_of_many", "critical_of_many"]
-
 Shape = tuple[tuple[Noise, int, float, float], ...]
 """Per term: law, how many, weight in the top, weight in the bottom; both of norm 1."""
 

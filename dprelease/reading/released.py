@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from dprelease.noised import Noised, Receipt
+from dprelease.noised import Noised
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from dprelease.reading.evaluation import Periods
     from dprelease.reading.public_table import PublicLike
     from dprelease.reading.released_values import ReleasedValues
-
-__all__ = ["ONE_TABLE", "DrawnTables", "Released"]
 
 ONE_TABLE = "data"
 """The name of the table of a release that has one."""

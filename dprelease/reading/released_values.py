@@ -19,8 +19,6 @@ from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.strict_json import canonical_json
 
-__all__ = ["Key", "ReleasedValues"]
-
 Key = tuple[str, ...]
 
 

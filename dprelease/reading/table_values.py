@@ -23,8 +23,6 @@ from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 
-__all__ = ["CutEstimate", "TableValues", "values_of"]
-
 Floats = npt.NDArray[np.float64]
 
 _ROOM = 1e-9

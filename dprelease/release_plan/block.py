@@ -13,8 +13,6 @@ from typing import Annotated, Any
 from dprelease.codec import Always, Stored, Unstored
 from dprelease.measurements.base import family_named
 
-__all__ = ["Composition", "Evidence", "PlannedMeasurement"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedMeasurement(Stored):

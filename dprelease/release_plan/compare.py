@@ -20,8 +20,6 @@ from dprelease.schema.unit import describe
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Change", "compare", "differences"]
-
 _LISTED = 5
 
 

@@ -20,17 +20,6 @@ from dprelease.numeric import figure
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = [
-    "FACTORS",
-    "Curve",
-    "Point",
-    "error_of",
-    "error_words",
-    "expected",
-    "trace",
-    "unit_error",
-]
-
 FACTORS = tuple(Fraction(f) for f in ("1/4", "1/2", "3/4", "1", "3/2", "2", "4"))
 """Which multiples of the plan's own epsilon are looked at."""
 

@@ -25,8 +25,6 @@ from dprelease.codec import Stored
 if TYPE_CHECKING:
     from dprelease.release_plan.tables import PlannedTables
 
-__all__ = ["ALL", "LEVEL_COLUMN", "Branches", "DetailRow", "PlannedDetail", "branches", "detail_by"]
-
 LEVEL_COLUMN = "level"
 """The key column that names the table at whose level a row stands."""
 ALL = "all"

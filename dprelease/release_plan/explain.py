@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 from dprelease.release_plan.weak import weak_promise
 from dprelease.release_plan.why_split import why_this_split
 
-__all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
-
 HEADERS = ("statistic", "domain", "sensitivity", "mechanism", "runner-up", "ε", "expected error")
 
 INTERVALS = (

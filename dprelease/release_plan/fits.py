@@ -18,8 +18,6 @@ from dprelease.measurements.draw import Draw
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedTables
 
-__all__ = ["Runs", "check_valid", "feasible_values", "fit_noise", "noise_of", "runs_of"]
-
 Runs = tuple[tuple[int, int], ...]
 
 

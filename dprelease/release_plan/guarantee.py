@@ -17,8 +17,6 @@ from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.errors import InternalError
 from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["composed"]
-
 
 def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
     """Return the proved epsilon of the whole plan at its delta, from the blocks' own proofs.

@@ -25,8 +25,6 @@ from dprelease.measurements.draw import PROPOSED
 from dprelease.numeric import MOST_DIGITS
 from dprelease.strict_json import canonical_json
 
-__all__ = ["former_hash", "is_hash_of", "plan_hash"]
-
 _WORDS = frozenset({"measure", "sensitivity", "error_text", "notes", "remark"})
 """What a plan says of a statistic in words: it decides nothing that is drawn or charged."""
 

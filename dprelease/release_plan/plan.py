@@ -29,8 +29,6 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, WrittenUnit, describe
 
-__all__ = ["PLAN_VERSION", "ReleasePlan"]
-
 PLAN_VERSION = "plan/2"
 
 

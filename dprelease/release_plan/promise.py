@@ -22,8 +22,6 @@ from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 from dprelease.strict_json import canonical_json
 
-__all__ = ["counted_for", "ledger_window", "person_in_plan", "time_notes", "timeline_of"]
-
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 
 

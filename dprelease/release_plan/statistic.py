@@ -14,8 +14,6 @@ from dprelease.measurements.candidate import Option
 from dprelease.numeric import counted, plain
 from dprelease.schema.domain import WrittenDomain
 
-__all__ = ["TIDY_NAMES", "WIDE_PARTS", "PlannedStatistic", "Uninformative"]
-
 TIDY_NAMES = (
     "statistic",
     "value",

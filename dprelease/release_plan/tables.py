@@ -21,8 +21,6 @@ from dprelease.fitting.structure import Axis, Structure, crossed, nested
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["STATED", "FitTable", "PlannedFit", "PlannedRatio", "PlannedTable", "PlannedTables"]
-
 STATED = "stated by the publisher"
 """What is said of public totals in place of an error."""
 

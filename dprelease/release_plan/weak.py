@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["WEAK_ABOVE", "weak_note", "weak_of", "weak_promise", "weak_sentence"]
-
 WEAK_ABOVE = Fraction(10)
 """At this epsilon a result may be 22,000 times as likely with one person's data as without them."""
 

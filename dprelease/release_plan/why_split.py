@@ -12,8 +12,6 @@ from dprelease.numeric import shown
 if TYPE_CHECKING:
     from dprelease.release_plan.plan import ReleasePlan
 
-__all__ = ["why_this_split"]
-
 
 def why_this_split(plan: ReleasePlan) -> str | None:
     """Return which statistics were given a part, and by which rule the rest was split; None for one block."""

@@ -14,9 +14,6 @@ from typing import Any
 from dprelease.codec import Stored
 from dprelease.schema.about_model import AboutModel, SchemaAboutModel
 
-__all__ = ["ROWS", "About", "Publisher", "UnitName", "about_from_json", "about_of"]
-
-
 ROWS = "rows"
 """What rows are called where nobody says it."""
 

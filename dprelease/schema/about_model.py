@@ -11,8 +11,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from dprelease.schema.model_values import Strict, Text, fault, list_or_none, one_line
 from dprelease.strict_json import json_text
 
-__all__ = ["AboutModel", "Description", "SchemaAboutModel", "Title"]
-
 _MAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+\.[^@\s<>\"]+")
 _WEB = re.compile(r"https?://[^\s<>\"]+")
 

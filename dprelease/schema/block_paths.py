@@ -7,8 +7,6 @@ from typing import Any
 
 from dprelease.schema.declaration_file import DeclarationFile
 
-__all__ = ["with_paths"]
-
 _LISTED = (("tables", "zeros_from"), ("totals", "values_from"))
 
 

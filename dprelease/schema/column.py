@@ -21,8 +21,6 @@ from dprelease.schema.domain import Domain, GridSet
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
 
-__all__ = ["NUMERIC", "Column", "Kind"]
-
 
 class Kind(StrEnum):
     """What a column holds."""

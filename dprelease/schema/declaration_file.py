@@ -11,8 +11,6 @@ from dprelease.errors import ConfigError
 from dprelease.schema.paths import confined
 from dprelease.schema.yaml_marks import Marks
 
-__all__ = ["DeclarationFile", "must_be"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeclarationFile:

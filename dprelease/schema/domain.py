@@ -23,8 +23,6 @@ from dprelease.codec import As, Digits
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, Number, exact, plain
 
-__all__ = ["Box", "Domain", "GridSet", "LongRuns", "Runs", "WrittenDomain"]
-
 Piece = tuple[Exact, Exact]
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=BaseModel)
 
-__all__ = ["checked"]
-
 SHOWN = 5
 
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Hierarchy", "hierarchy_to_json"]
-
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:

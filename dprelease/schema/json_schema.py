@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["json_schema"]
-
 # by name, so that this stage does not import the later one
 _MODELS = {
     "schema": ("dprelease.schema.models", "SchemaModel"),

@@ -25,8 +25,6 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 
-__all__ = ["BLANK", "TRUTHS", "compared_by_value", "spelt", "texts_of"]
-
 BLANK = " "
 TRUTHS = ("true", "false")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)

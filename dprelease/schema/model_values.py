@@ -30,24 +30,6 @@ from dprelease.schema.naming import is_shown, nearest
 from dprelease.schema.synonyms import meant
 from dprelease.schema.yaml_marks import Ambiguous
 
-__all__ = [
-    "NUMBER_JSON",
-    "Identifier",
-    "Label",
-    "Labels",
-    "Number",
-    "Pair",
-    "Sql",
-    "Strict",
-    "Text",
-    "Texts",
-    "Whole",
-    "fault",
-    "list_or_none",
-    "listed",
-    "one_line",
-]
-
 NAME = r"[A-Za-z0-9_-]{1,64}"
 
 

@@ -32,20 +32,6 @@ from dprelease.schema.model_values import (
 from dprelease.schema.synonyms import UNITS
 from dprelease.schema.table_models import HierarchyModel, TableModel, TotalModel
 
-__all__ = [
-    "As",
-    "ColumnModel",
-    "EdgeUnitModel",
-    "NodeFile",
-    "NullDefault",
-    "ReleaseModel",
-    "RowsModel",
-    "SchemaModel",
-    "Shortcut",
-    "TimeModel",
-    "UserModel",
-]
-
 
 class As(Strict):
     """A replacement key."""

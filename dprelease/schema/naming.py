@@ -7,8 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["is_shown", "nearest", "plain_letters"]
-
 _UNFIT = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ud800-\udfff"
     + "".join(

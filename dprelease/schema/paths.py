@@ -16,8 +16,6 @@ from dprelease.errors import ConfigError
 from dprelease.schema.labels import BLANK
 from dprelease.schema.naming import is_shown
 
-__all__ = ["confined", "confined_glob", "is_marked", "project_root", "read_keys"]
-
 MAX_KEYS_BYTES = 64 << 20
 
 

@@ -22,8 +22,6 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.models import As, ColumnModel, NullDefault
 from dprelease.schema.paths import read_keys
 
-__all__ = ["read_column"]
-
 LEAST_STEPS = 1000
 KEYED = (Kind.category, Kind.boolean)
 _FITS: Mapping[str, tuple[Kind, ...]] = {

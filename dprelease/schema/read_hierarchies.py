@@ -12,8 +12,6 @@ from dprelease.schema.naming import nearest
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table_models import HierarchyModel
 
-__all__ = ["read_hierarchies"]
-
 
 def read_hierarchies(
     file: DeclarationFile,

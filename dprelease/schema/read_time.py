@@ -13,8 +13,6 @@ from dprelease.schema.naming import nearest
 from dprelease.schema.time import Time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
-__all__ = ["read_time"]
-
 
 def read_time(
     file: DeclarationFile, model: TimeModel | None, unit: Unit, columns: Mapping[str, Column]

@@ -12,8 +12,6 @@ from dprelease.schema.paths import read_keys
 from dprelease.schema.table import Rows
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 
-__all__ = ["MAX_NODES", "read_rows", "read_unit"]
-
 MAX_NODES = 10**6
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from dprelease.schema.column import Column
     from dprelease.schema.table import TableSchema
 
-__all__ = ["html"]
-
 _SHOWN = 6
 
 

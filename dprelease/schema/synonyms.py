@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from dprelease.schema.column import Kind
 
-__all__ = ["KINDS", "STATISTICS", "UNITS", "meant"]
-
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(
         ("int", "int32", "int64", "bigint", "whole", "year", "long"), Kind.integer.value

@@ -18,8 +18,6 @@ from dprelease.schema.unit import Adjacency, Unit
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
 
-__all__ = ["ReleaseSpec", "Rows", "StatisticSpec", "TableSchema", "TableSpec", "TotalSpec"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -20,8 +20,6 @@ from dprelease.schema.model_values import (
     listed,
 )
 
-__all__ = ["DetailModel", "HierarchyModel", "TableModel", "TotalModel"]
-
 Keys = list[list[Label]]
 File = Annotated[Any, WithJsonSchema({"type": "string"})]
 """A path: text in a file, absolute once the file was read."""

@@ -17,8 +17,6 @@ from typing import Any
 from dprelease.schema.unit import RowUnit, Unit, UserUnit
 from dprelease.strict_json import canonical_json
 
-__all__ = ["Time", "declared_time", "time_to_json", "time_words"]
-
 
 @dataclass(frozen=True, slots=True)
 class Time:

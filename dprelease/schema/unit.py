@@ -15,17 +15,6 @@ from typing import Annotated, Any
 from dprelease.codec import As, AtLeast, Key, decode, encode
 from dprelease.periods import Every
 
-__all__ = [
-    "Adjacency",
-    "EdgeUnit",
-    "RowUnit",
-    "Unit",
-    "UserUnit",
-    "describe",
-    "unit_from_json",
-    "unit_to_json",
-]
-
 
 class Adjacency(StrEnum):
     """Which tables are neighbours."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dprelease.schema.about import ROWS, UnitName
 from dprelease.schema.unit import RowUnit, Unit, UserUnit
 
-__all__ = ["kept_words", "one_unit", "whole_unit"]
-
 
 def one_unit(unit: Unit, name: UnitName | None) -> str:
     """Return what one unit is: one patient's visits of one week.

@@ -17,8 +17,6 @@ from dprelease.schema.table import Rows, TableSchema
 from dprelease.schema.time import time_to_json
 from dprelease.schema.unit import unit_to_json
 
-__all__ = ["domain_to_json", "schema_to_json"]
-
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
     """Return `schema` as JSON data; equal schemas give equal JSON."""

@@ -24,18 +24,6 @@ import yaml
 
 from dprelease.errors import ConfigError
 
-__all__ = [
-    "Ambiguous",
-    "Document",
-    "Marks",
-    "Part",
-    "Place",
-    "Places",
-    "Written",
-    "load_yaml",
-    "parse_yaml",
-]
-
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 24
 MAX_NUMBER = 400

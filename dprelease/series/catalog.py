@@ -23,8 +23,6 @@ from dprelease.series.collect import Period, Series
 from dprelease.series.page import FILE as PAGE
 from dprelease.strict_json import json_text
 
-__all__ = ["FILE", "write"]
-
 FILE = "catalog.jsonld"
 LIMIT = 2000
 _CONTEXT = {

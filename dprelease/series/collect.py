@@ -35,16 +35,15 @@ from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.plain_words import group_name
 from dprelease.formats.table_files import table_file
-from dprelease.noised import Noised, Receipt, cells_from_json
+from dprelease.noised import Noised, cells_from_json
 from dprelease.publish import period_order
 from dprelease.published_folder import MOST_BYTES, read_folder, record_at
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.series.foreign import Place, Shape, Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
 from dprelease.strict_json import read_json
-
-__all__ = ["Period", "Series", "Track", "collect", "noised_of"]
 
 _FAULTS = (
     LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,

@@ -22,8 +22,6 @@ from dprelease.published_folder import read_folder, record_at
 from dprelease.series.collect import collect
 from dprelease.series.write import files_of
 
-__all__ = ["standing_of", "supersede", "withdraw"]
-
 
 def withdraw(
     folder: Path, *, reason: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)

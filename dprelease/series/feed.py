@@ -19,8 +19,6 @@ from dprelease.formats.words import period_words
 from dprelease.release_plan.weak import weak_sentence
 from dprelease.series.collect import Period, Series
 
-__all__ = ["FILE", "write"]
-
 FILE = "feed.xml"
 LIMIT = 100
 NAMESPACE = "http://www.w3.org/2005/Atom"

@@ -23,8 +23,6 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.naming import is_shown
 from dprelease.strict_json import canonical_json
 
-__all__ = ["Place", "Shape", "Stated", "stated"]
-
 Place = tuple[str | None, str]
 """A published column: its table (None: the release has one) and its name."""
 

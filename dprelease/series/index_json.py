@@ -29,8 +29,6 @@ from dprelease.series.lines import NUMBERS, Key
 from dprelease.series.over_time import series_loss
 from dprelease.strict_json import json_text
 
-__all__ = ["FILE", "VERSION", "newest_entry", "summary", "write"]
-
 FILE = "index.json"
 VERSION = "index/1"
 

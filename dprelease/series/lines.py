@@ -20,8 +20,6 @@ from dprelease.formats.chart import Point
 from dprelease.formats.report_sections import WEAK
 from dprelease.formats.text_columns import one_array
 
-__all__ = ["COLUMNS", "NUMBERS", "Key", "Lines", "Released", "Value", "released"]
-
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]
 NUMBERS = ("value", "lower", "upper")

@@ -16,8 +16,6 @@ from dprelease.budget.parallel import worst
 from dprelease.budget.person import PersonLoss, person_of
 from dprelease.series.collect import Period
 
-__all__ = ["SeriesLoss", "series_loss"]
-
 
 @dataclass(frozen=True, slots=True)
 class SeriesLoss:

@@ -41,8 +41,6 @@ from dprelease.series.lines import Key, Value
 from dprelease.series.over_time import series_loss
 from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
 
-__all__ = ["FILE", "write"]
-
 FILE = "index.html"
 OPEN = 24
 PICTURES = 2000

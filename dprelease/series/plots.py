@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from dprelease.formats.chart import Point, Scale, ticks, window
 from dprelease.formats.numbers import reading_text
 
-__all__ = ["HEIGHT", "WIDTH", "Picture", "picture"]
-
 WIDTH = 1000
 HEIGHT = 100
 

@@ -14,8 +14,6 @@ from dprelease.publish import update_beside
 from dprelease.series import catalog, feed, index_json, page
 from dprelease.series.collect import Series, collect
 
-__all__ = ["files_of", "refresh", "refresh_after_publication"]
-
 
 def files_of(series: Series) -> dict[str, bytes]:
     """Return the files of a series, by name."""

@@ -34,8 +34,6 @@ from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import bound, cell_rows, unit_bounds
 
-__all__ = ["COLUMNS", "Case", "cases", "check_aggregate", "enumerated_sensitivity"]
-
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},
     "above zero": {"range": [2, 5], "step": 1},

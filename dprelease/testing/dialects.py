@@ -23,8 +23,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["QUESTIONS", "Finding", "Question", "check_dialect"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -51,19 +51,6 @@ from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 
-__all__ = [
-    "COLUMNS",
-    "CONDITIONS",
-    "INPUTS",
-    "SALT",
-    "answer",
-    "check_engine",
-    "query_of",
-    "rows_of",
-    "source_of",
-    "table_of",
-]
-
 Rows = dict[str, list[Any]]
 
 SALT = b"\x00\x01salt"

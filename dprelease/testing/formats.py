@@ -16,14 +16,13 @@ from dprelease import registry
 from dprelease.fitted import noised_of
 from dprelease.formats.format import tables_of
 from dprelease.formats.json_ import build_manifest
-from dprelease.noised import Noised, Receipt, assemble
+from dprelease.noised import Noised, assemble
 from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME, write_files
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
+from dprelease.receipt import Receipt
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
-
-__all__ = ["check_format", "sample_release"]
 
 Row = dict[str, Any]
 Reader = Callable[[Mapping[str, bytes]], list[Row]]

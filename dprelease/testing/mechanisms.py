@@ -39,8 +39,6 @@ from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from dprelease.strict_json import json_text, read_json
 
-__all__ = ["REQUESTS", "check_law", "check_mechanism"]
-
 DRAWS = 4000
 _ROUNDING = 1e-9
 

@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from great_expectations import ExpectationSuite
 
-__all__ = [
-    "ENGINE",
-    "expectation_suite",
-    "gx_validate",
-    "long_table",
-    "require_great_expectations",
-]
-
 ENGINE = "great_expectations"
 
 

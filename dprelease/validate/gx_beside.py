@@ -25,8 +25,6 @@ from dprelease.validate.gx_judge import Expected
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["begin", "is_ready", "judged", "serve"]
-
 _LONGEST_ANSWER = 2**26
 _SERVE = (
     "import sys; sys.path[:] = {path!r}; from dprelease.validate.gx_beside import serve; serve()"

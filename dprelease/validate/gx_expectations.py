@@ -29,8 +29,6 @@ from great_expectations.expectations.metrics.map_metric_provider.multicolumn_map
 from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
 from great_expectations.render.renderer.renderer import renderer
 
-__all__ = ["ExpectReleasedRowsToObey", "sentence"]
-
 METRIC = "dprelease.released_rows.obey"
 
 

@@ -27,8 +27,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
 
-__all__ = ["LATER", "import_great_expectations", "leave_out_spark", "undisturbed"]
-
 LATER = ("scipy.stats", "altair", "jsonschema", "mistune")
 """What Great Expectations imports at its own import and uses only inside functions that we never call."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from great_expectations import ExpectationSuite
 
-__all__ = ["COUNTS", "OBEY", "ROWS", "SUITE", "UNIQUE", "Expected", "judged", "suite"]
-
 SUITE = "dprelease"
 ROWS, UNIQUE, OBEY = "rows", "unique", "obey"
 

@@ -25,8 +25,6 @@ from dprelease.validate.gx_judge import COUNTS
 from dprelease.validate.gx_release import CONTRACT, NAME
 from dprelease.validate.joint import joint_rules
 
-__all__ = ["export_project"]
-
 _PLUGINS = {
     "dprelease_expectations.py": "gx_expectations.py",
     "dprelease_release.py": "gx_release.py",

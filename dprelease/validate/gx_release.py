@@ -27,17 +27,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = [
-    "COLUMNS",
-    "CONTRACT",
-    "NAME",
-    "group_label",
-    "group_labels",
-    "long_table",
-    "main",
-    "read_release",
-]
-
 NAME = "dprelease"
 """What data source, asset, batch definition, suite, validation and checkpoint are called."""
 

@@ -42,8 +42,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["JointRule", "holds", "hulls_of", "joint_rules", "surely_holds"]
-
 Role = tuple[int, bool]
 """Which moment of a column a statistic is, and whether its root."""
 

@@ -34,8 +34,6 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from dprelease.validate.joint import hulls_of
 
-__all__ = ["PairRule", "pair_holds", "pair_rules", "pair_surely_holds"]
-
 Role = tuple[int, int, bool]
 """What of a pair a statistic is, which moment of one column, and whether its root."""
 

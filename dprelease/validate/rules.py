@@ -39,8 +39,6 @@ from dprelease.validate.joint import holds, joint_rules, surely_holds
 from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.validate.verdict import RuleResult, Verdict
 
-__all__ = ["ENGINE", "STATUSES", "check", "has_tidy_columns", "on_step"]
-
 ENGINE = "built-in"
 STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap")
 

@@ -13,8 +13,6 @@ from typing import Annotated
 from dprelease.codec import AtLeast, Key, Stored
 from dprelease.numeric import counted
 
-__all__ = ["RuleResult", "Verdict"]
-
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:

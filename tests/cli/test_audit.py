@@ -17,7 +17,7 @@ from dprelease.cli import app
 from dprelease.cli import audit as cli_audit
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
-from dprelease.pipeline import run as pipeline_run
+from dprelease.pipeline import planned as pipeline_plan
 from dprelease.secret import Secret
 from tests.end_to_end.projects import clinic
 from tests.pipeline.tiny import loaded
@@ -64,13 +64,13 @@ def test_the_evidence_as_json_no_row_is_read_and_no_server_asked(
 @pytest.mark.usefixtures("few_pairs")
 def test_a_plan_that_lies_is_broken(project, monkeypatch):
     """The same command over a plan that claims half of what it costs."""
-    honest = pipeline_run.plan_pipeline
+    honest = pipeline_plan.plan_pipeline
 
     def lying(config, period=None):
         plan = honest(config, period)
         return replace(plan, epsilon=plan.epsilon / 2)
 
-    monkeypatch.setattr(pipeline_run, "plan_pipeline", lying)
+    monkeypatch.setattr(pipeline_plan, "plan_pipeline", lying)
     said = CliRunner().invoke(app, ["audit", str(project), "--draws", "100"])
     assert said.exit_code == 1, said.output
     assert "FAIL  worst: " in said.stdout

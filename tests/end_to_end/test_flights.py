@@ -17,7 +17,8 @@ from dprelease.errors import BudgetError
 from dprelease.noised import assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import init_ledger, open_source, plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import init_ledger, open_source
 from tests.end_to_end.projects import ROOT, flights, repeatable, tree
 from tests.sizes import some
 

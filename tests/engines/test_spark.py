@@ -28,7 +28,8 @@ from dprelease.engines.source import Source, as_source
 from dprelease.engines.spark import SparkEngine
 from dprelease.errors import InternalError, SourceError
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import open_source, plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import open_source
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind

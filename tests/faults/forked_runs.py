@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
 from dprelease.validate.gx import require_great_expectations
 from tests.faults.cut_runs import ended, in_fork
 from tests.faults.weekly_project import PERIOD, make_project

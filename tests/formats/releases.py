@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.measurements.candidate import Option
-from dprelease.noised import TIDY, Noised, Receipt
+from dprelease.noised import TIDY, Noised
 from dprelease.query.bounded import BoundedQuery, GroupKeys
+from dprelease.receipt import Receipt
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic

@@ -26,7 +26,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import DpreleaseError
 from dprelease.fitted import noised_of
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import Receipt, decode, encode
+from dprelease.noised import decode, encode
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
@@ -34,6 +34,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
+from dprelease.receipt import Receipt
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic

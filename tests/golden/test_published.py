@@ -21,9 +21,9 @@ from dprelease import derivation
 from dprelease.budget.ledger import Ledger
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.table_files import table_file
-from dprelease.noised import Receipt
 from dprelease.pipeline.approving import approve
 from dprelease.pipeline.run import run
+from dprelease.receipt import Receipt
 from dprelease.verification import Verification
 from tests.end_to_end.projects import tree
 from tests.golden.folder_cases import CASES

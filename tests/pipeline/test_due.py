@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from dprelease.errors import ConfigError
 from dprelease.periods import parse_period
 from dprelease.pipeline import due
+from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PeriodConfig, ScheduleConfig, load_pipeline
-from dprelease.pipeline.due import due_at, due_periods, instant_text, next_due, require_schedule
+from dprelease.pipeline.due import due_at, due_periods, next_due, require_schedule
 from tests.pipeline.tiny import project
 from tests.sizes import whole
 

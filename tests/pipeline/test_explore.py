@@ -11,7 +11,7 @@ import pytest
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.explore import explore, needed, plan_of, releases_left, wish
-from dprelease.pipeline.run import plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.release_plan.curve import error_of
 

@@ -14,7 +14,8 @@ import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.errors import ConfigError, DpreleaseError, LedgerError, SourceError
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import init_ledger, open_source, plan_pipeline, run
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import init_ledger, open_source, run
 from tests.end_to_end.projects import clinic, tree
 from tests.rules_alone import built_in_rules_only
 

@@ -11,7 +11,8 @@ from dprelease.budget.ledger import Ledger
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.errors import ConfigError, InternalError
 from dprelease.pipeline import preflight
-from dprelease.pipeline.run import load_pipeline, plan_pipeline, run
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import load_pipeline, run
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT, shortcut_notes
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
 from tests.rules_alone import built_in_rules_only

@@ -18,7 +18,8 @@ import pytest
 
 from dprelease.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.facade import plan
-from dprelease.pipeline.run import load_pipeline, plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import load_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.query.load import load_schema
 from tests.end_to_end.projects import tree

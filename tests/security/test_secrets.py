@@ -24,7 +24,8 @@ from typer.testing import CliRunner
 from dprelease.cli import app
 from dprelease.engines.source import postgres_table
 from dprelease.errors import ConfigError, DpreleaseError
-from dprelease.pipeline.run import load_pipeline, open_source, plan_pipeline, run
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import load_pipeline, open_source, run
 from tests.end_to_end.projects import clinic, tree
 from tests.engines.postgres_server import binaries, server
 from tests.sizes import FULL

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.cli import app
 from dprelease.errors import ConfigError, DpreleaseError, SourceError
-from dprelease.pipeline.run import load_pipeline, open_source, plan_pipeline, run
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.pipeline.run import load_pipeline, open_source, run
 from tests.end_to_end.projects import clinic, tree
 from tests.engines.object_server import KEY, SECRET, ObjectServer, configured, served
 from tests.security.test_secrets import frames

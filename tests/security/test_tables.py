@@ -26,10 +26,11 @@ from dprelease.engines.source import as_source
 from dprelease.errors import DpreleaseError, SourceError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.noised import Noised, Receipt, assemble
+from dprelease.noised import Noised, assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
+from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.rules import check
 from tests.sizes import FULL, NIGHTLY, sized, some, whole

@@ -7,8 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from dprelease.formats import csv_, data_package, html, json_, parquet
-from dprelease.noised import Receipt
 from dprelease.publish import publish_files
+from dprelease.receipt import Receipt
 from dprelease.schema.domain import Domain
 from dprelease.validate.verdict import Verdict
 from tests.formats.releases import block, noised, plan, statistic

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from dprelease.mechanisms.arguments import FloatArray, check_locations
 from dprelease.schema.domain import Domain
 
-__all__ = ["Clamped", "Tails", "cdf", "errors", "mass", "mean", "pdf", "variance"]
-
 
 class Tails(Protocol):
     """Symmetric continuous noise."""

@@ -35,8 +35,6 @@ from dprelease.mechanisms.boundaries.remap_prior import Prior
 from dprelease.mechanisms.law import IntArray
 from dprelease.schema.domain import GridSet
 
-__all__ = ["TABLE_LIMIT", "Noise", "Remap", "apply", "fits", "table"]
-
 Remap = Literal["nearest", "median", "mean"]
 FloatArray = npt.NDArray[np.float64]
 

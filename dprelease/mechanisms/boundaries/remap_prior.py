@@ -26,8 +26,6 @@ import numpy.typing as npt
 
 from dprelease.schema.domain import GridSet
 
-__all__ = ["PRIOR_LIMIT", "Prior", "least_favourable", "table"]
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Prior = tuple[int, ...]

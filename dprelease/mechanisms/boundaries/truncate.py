@@ -21,8 +21,6 @@ from dprelease.mechanisms.forms.closed_form import gaps_too_wide
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR, POINT_LIMIT, TableLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 
-__all__ = ["MOST_OFF", "truncated_from_json", "truncated_laws"]
-
 MOST_OFF = 2.0**-20
 """A table whose floor may move the law of an answer by more, in total variation, is not offered."""
 

@@ -17,8 +17,6 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
 
-__all__ = ["cdf", "coordinates", "mass", "mean", "pdf", "survival", "variance"]
-
 
 def coordinates(points: FloatArray, count: int) -> list[FloatArray]:
     """Return the coordinates of points of shape `(..., count)`.

@@ -21,23 +21,6 @@ from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, Side
 from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
-__all__ = [
-    "Answers",
-    "BothLimits",
-    "Capped",
-    "PerSide",
-    "Sensitivity",
-    "SensitivityLike",
-    "as_argument",
-    "check_chen_hale",
-    "limits_of",
-    "per_side",
-    "ratios_of",
-    "sensitivity_of",
-    "sensitivity_set",
-    "sides_of",
-]
-
 Answers = Literal["hull", "domain"]
 
 PerSide = Number | Sequence[Number] | npt.NDArray[Any]

@@ -21,8 +21,6 @@ from dprelease.mechanisms.calibration.gaussian_joint import ball_delta, box_delt
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList, delta_scale
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
-__all__ = ["gdp_cost", "relaxed_scale", "worst_delta", "zcdp_cost"]
-
 _UP = 1 + 2.0**-50
 _JOINT = 2.0**-16
 """Relative tolerance of scales on boxes: below the joint divergence's own."""

@@ -17,8 +17,6 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.gaussian_scale import first_bracket, scale_within
 from dprelease.mechanisms.law import GridRequest
 
-__all__ = ["table_scale"]
-
 
 def table_scale(request: GridRequest) -> float:
     """Return about the smallest scale whose exact discrete Gaussian is within epsilon."""

@@ -42,8 +42,6 @@ import numpy as np
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 
-__all__ = ["GAP", "ball_delta", "box_delta"]
-
 GAP = 2.0**-10
 """Relative room between the bound that is returned and the largest pair of places found."""
 

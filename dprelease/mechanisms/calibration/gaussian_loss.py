@@ -37,8 +37,6 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.kernels.normal_pieces import NormalNodes, normal_nodes
 from dprelease.schema.domain import Domain
 
-__all__ = ["Side", "domain_pairs", "domain_runs", "highest"]
-
 _DIRECT = 1.5  # largest k (top - bottom) for the expm1 form; beyond it, logarithms are exact enough
 
 

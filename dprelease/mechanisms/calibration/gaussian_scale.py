@@ -40,18 +40,6 @@ from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.calibration.roots import inside_root
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
-__all__ = [
-    "SensitivitySet",
-    "SideList",
-    "ball_maximum",
-    "chen_hale_scale",
-    "delta_scale",
-    "exact_scale",
-    "first_bracket",
-    "log_ratio",
-    "scale_within",
-]
-
 SideList = tuple[Side, ...]
 Slope = Callable[[float], tuple[float, float]]
 _TARGET = 1 - 2.0**-43

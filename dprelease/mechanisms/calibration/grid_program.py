@@ -35,8 +35,6 @@ from dprelease.mechanisms.law import Criterion, GridRequest, IntArray, Loss
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 
-__all__ = ["POINT_LIMIT", "integer_rows", "optimum", "pairs"]
-
 FloatArray = npt.NDArray[np.float64]
 POINT_LIMIT = 64
 _WEIGHT_BITS = 44

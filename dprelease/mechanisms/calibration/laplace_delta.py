@@ -29,8 +29,6 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.schema.domain import Domain
 
-__all__ = ["full_runs", "hockey"]
-
 _ROOM = 2.0**-46
 _UP = 1 + 2.0**-44
 

@@ -19,8 +19,6 @@ from dprelease.mechanisms.forms.table import masses
 from dprelease.mechanisms.kernels.laplace_sums import log_mass
 from dprelease.schema.domain import GridSet
 
-__all__ = ["TableLoss", "largest_rate"]
-
 
 class TableLoss:
     """Float view of the loss as a function of the scale (steps), to propose a calibration."""

@@ -21,8 +21,6 @@ from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs, around, 
 from dprelease.mechanisms.calibration.laplace_passes import Passes
 from dprelease.mechanisms.calibration.search import next_scale, smallest_scale, widen
 
-__all__ = ["hull_scale", "pair_losses", "worst_pair"]
-
 _ZOOM, _ROUNDS = 65, 4  # four rounds of a thirty-second each: 1e-6 of a stretch
 _WORST_PAIRS = 12
 _JUDGED = 1 - 1e-13  # beyond the rounding of a loss; a search ends at least ten times as far below

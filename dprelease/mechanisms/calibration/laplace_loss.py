@@ -35,8 +35,6 @@ from dprelease.mechanisms.calibration.search import smallest_scale, widen
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.schema.domain import Domain
 
-__all__ = ["LossView", "bounded_laplace_scale", "interval_loss", "piece_mass"]
-
 _TARGET = 1 - 2.0**-43
 _NODES = 65
 _WORST_PLACES = 12

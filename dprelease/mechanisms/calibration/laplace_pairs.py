@@ -30,8 +30,6 @@ import numpy as np
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.schema.domain import Domain
 
-__all__ = ["Ends", "Pairs", "around", "log_ratio"]
-
 _FAR, _TINY = 600.0, 1e-300  # e^_FAR is a normal float
 _LINEAR = np.linspace(0, 1, 33)
 _NEAR_ENDS = 10.0 ** -np.arange(2.0, 11.0)

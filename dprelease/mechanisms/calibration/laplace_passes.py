@@ -27,8 +27,6 @@ import numpy as np
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs
 
-__all__ = ["Passes"]
-
 _SMALL, _FAR, _REMOTE = 0.02, 300.0, 1e2
 
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["inside_root", "last_within"]
-
 
 def inside_root(
     excess: Callable[[float], float], bad: float, good: float, tolerance: float

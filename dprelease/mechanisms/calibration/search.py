@@ -18,8 +18,6 @@ import numpy as np
 
 from dprelease.mechanisms.arguments import FloatArray
 
-__all__ = ["next_scale", "smallest_scale", "widen"]
-
 _ROOM = 1e-12  # by which the loss stays within epsilon, relative: a thousand times its rounding
 _SCAN = 65
 

@@ -39,8 +39,6 @@ from dprelease.mechanisms.forms.box import BoxLaw
 from dprelease.mechanisms.forms.table import check_size
 from dprelease.schema.domain import Box, GridSet
 
-__all__ = ["BoundedGaussianBoxLaw"]
-
 _CURVE_LIMIT = 2**24
 _MARGIN = 1 + 2.0**-40
 _WIDEST = 2.0**40

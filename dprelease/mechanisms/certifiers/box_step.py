@@ -21,8 +21,6 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 
-__all__ = ["MOST_OVER", "over_continuous", "round_step", "within_a_percent"]
-
 MOST_OVER = 1.01
 _PLACES = 5
 _FIRST = 1 / 64  # of a scale

@@ -61,8 +61,6 @@ from dprelease.mechanisms.law import GridRequest, IntArray
 from dprelease.numeric import exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedGaussianWideLaw", "accepts", "largest_noise", "worst_ratio"]
-
 _LEAST_ACCEPTANCE = 1 / 16
 
 

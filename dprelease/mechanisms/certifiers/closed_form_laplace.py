@@ -60,8 +60,6 @@ from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
 from dprelease.mechanisms.law import GridRequest, IntArray
 from dprelease.numeric import exp_lower, exp_upper
 
-__all__ = ["BoundedLaplaceWideLaw", "worst_ratio"]
-
 _MOST_SPLITS = 4000
 _ROOM = Fraction(1, 2**30)
 """Part of epsilon that calibration leaves for outward rounding and for branch and bound."""

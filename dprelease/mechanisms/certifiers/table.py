@@ -30,8 +30,6 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.table import SymmetricTable, TableLaw, top_bits
 
-__all__ = ["CertifiedTableLaw", "loss_curve", "range_rho", "worst_ratio"]
-
 _SLACK = 1 + Fraction(1, 2**48)
 
 

@@ -42,8 +42,6 @@ from dprelease.mechanisms.forms.table import check_epsilon, check_size, top_bits
 from dprelease.mechanisms.law import GridRequest
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedGaussianLaw", "decay_of"]
-
 _BITS = 120
 
 

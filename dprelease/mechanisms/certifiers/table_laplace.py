@@ -40,8 +40,6 @@ from dprelease.mechanisms.forms.table import TableLaw, check_epsilon, check_size
 from dprelease.mechanisms.law import GridRequest
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedLaplaceLaw"]
-
 _BITS = 60
 _WORK = 256
 _SLACK = 1 + Fraction(1, 2**50)

@@ -40,8 +40,6 @@ from dprelease.mechanisms.law import (
     choose_answers,
 )
 
-__all__ = ["AdditiveLaw", "AdditiveNoise", "average_tails"]
-
 FloatArray = npt.NDArray[np.float64]
 _SATURATION = 2**62
 _PMF_LIMIT = 2**16

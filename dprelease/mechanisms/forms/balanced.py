@@ -42,8 +42,6 @@ from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 
-__all__ = ["MOST_CELLS", "BalancedNoise"]
-
 MOST_CELLS = 32
 _SURE = 1 - 1e-9
 """What floating point may err in a tail."""

@@ -21,8 +21,6 @@ from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss
 from dprelease.schema.domain import Runs
 
-__all__ = ["ScalarLaw"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScalarLaw(Stored, ABC):

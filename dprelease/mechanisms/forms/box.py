@@ -25,8 +25,6 @@ from dprelease.mechanisms.forms.table import TableLaw
 from dprelease.numeric import exact, floor_half_up
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoxLaw"]
-
 
 @dataclass(frozen=True, slots=True)
 class BoxLaw(Stored, ABC):

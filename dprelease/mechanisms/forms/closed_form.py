@@ -36,8 +36,6 @@ from dprelease.mechanisms.forms.table import POINT_LIMIT
 from dprelease.mechanisms.law import ExpectedError, IntArray, choose_answers
 from dprelease.schema.domain import LongRuns
 
-__all__ = ["Attempt", "ClosedFormLaw", "gaps_too_wide"]
-
 _TERMS = 2**19
 """Terms of the sums that price a small hull, if its points allow that few."""
 

@@ -41,8 +41,6 @@ from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["FLIP_LIMIT", "FlipLaw"]
-
 FLIP_LIMIT = 512
 _WORD = 64
 

@@ -29,8 +29,6 @@ from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
 from dprelease.numeric import Number, exact, floor_half_up, positive
 
-__all__ = ["GaussianRelease", "NoPureLaw"]
-
 
 @dataclass(frozen=True, slots=True)
 class GaussianRelease:

@@ -20,8 +20,6 @@ from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.law import IntArray
 from dprelease.schema.domain import GridSet
 
-__all__ = ["MIDDLE", "first_answer", "likely_answers"]
-
 MIDDLE = 1e-9
 """A level so low that an interval at it holds only the answers whose median the draw may be."""
 

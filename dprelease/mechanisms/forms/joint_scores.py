@@ -50,8 +50,6 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["MARGIN", "Heaps", "JointExponential", "SequenceLaw", "work"]
-
 Ints = npt.NDArray[np.int64]
 Wholes = npt.NDArray[np.object_]
 MARGIN = 30.0

@@ -49,8 +49,6 @@ from dprelease.choice_tree import END, Node
 from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["Copies"]
-
 Ints = npt.NDArray[np.int64]
 _FAR = 2**40
 """Of an aim, in units of R: beyond all weights that are told apart."""

@@ -47,8 +47,6 @@ from dprelease.mechanisms.law import (
 )
 from dprelease.numeric import exp_lower, exp_upper
 
-__all__ = ["ReflectedLaplaceLaw", "drawable"]
-
 _PMF_LIMIT = 2**16
 _EPSILON_FLOOR = Fraction(1, 2**40)
 _FAR = 256

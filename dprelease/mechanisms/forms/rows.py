@@ -37,8 +37,6 @@ from dprelease.mechanisms.law import (
     choose_answers,
 )
 
-__all__ = ["ROW_LIMIT", "RowLaw"]
-
 ROW_LIMIT = 64
 _TOTAL_LIMIT = 2**55
 _SLACK = 1 + Fraction(1, 2**46)

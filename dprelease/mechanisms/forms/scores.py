@@ -59,8 +59,6 @@ from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import Number, positive
 
-__all__ = ["CANDIDATE_LIMIT", "LONGEST", "OUTCOME_LIMIT", "ScoreLaw"]
-
 CANDIDATE_LIMIT = 2**60 + 1
 OUTCOME_LIMIT = 2**512
 """Most sequences of candidates that a joint choice (`forms.joint_scores`) tells apart."""

@@ -40,17 +40,6 @@ from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answers
 from dprelease.schema.domain import GridSet
 
-__all__ = [
-    "EPSILON_FLOOR",
-    "POINT_LIMIT",
-    "SymmetricTable",
-    "TableLaw",
-    "check_epsilon",
-    "check_size",
-    "masses",
-    "top_bits",
-]
-
 POINT_LIMIT = 2**18
 EPSILON_FLOOR = Fraction(1, 2**40)
 """Below it the slack of a table's certificate would show."""

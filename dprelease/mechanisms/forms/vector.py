@@ -36,8 +36,6 @@ from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts
 
-__all__ = ["CellNoise", "GaussianCells"]
-
 _EXACT_SUMS = 400
 """Scales up to 20 steps are summed term by term; above, the continuous moments are equal to it
 to all digits of a double."""

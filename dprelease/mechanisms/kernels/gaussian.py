@@ -34,8 +34,6 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli_exp, geometric_e
 from dprelease.mechanisms.law import IntArray
 
-__all__ = ["SQUARE_LIMIT", "DiscreteGaussianNoise"]
-
 SQUARE_LIMIT = 2**24
 _FAR = 2**6  # proposals beyond 64 scales are weighed in Python integers
 

@@ -27,8 +27,6 @@ from functools import lru_cache
 
 from dprelease.numeric import exp_lower, exp_upper
 
-__all__ = ["Bounds", "gaussian_sum"]
-
 _WORK = 224
 _FAR = 120
 _NEGLIGIBLE = 300

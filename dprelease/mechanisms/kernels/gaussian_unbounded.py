@@ -22,8 +22,6 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts, BoolArray, geometric_e, words
 from dprelease.mechanisms.law import IntArray
 
-__all__ = ["wide_draws"]
-
 _NARROW = 2**100
 """Proposals at scale^2 up to this, in steps squared, fit int64."""
 

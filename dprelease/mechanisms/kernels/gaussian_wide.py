@@ -40,8 +40,6 @@ from dprelease.mechanisms.kernels.sampling import (
 )
 from dprelease.mechanisms.law import IntArray
 
-__all__ = ["LEAST_SHIFT", "P_BITS", "WideGaussianNoise"]
-
 P_BITS = 34
 LEAST_SHIFT = 40
 

@@ -37,8 +37,6 @@ from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geomet
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower
 
-__all__ = ["DiscreteLaplaceNoise", "mean_excess"]
-
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""
 

@@ -30,8 +30,6 @@ from dprelease.entropy import RandomBits, stuck
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["inverse_draw", "powers"]
-
 _DIGITS = 128
 _MOST_DIGITS = 2**11
 """A sound source needs as many with probability below 2**-1500, whatever the answer."""

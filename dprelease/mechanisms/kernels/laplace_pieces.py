@@ -18,8 +18,6 @@ import numpy as np
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.schema.domain import Domain
 
-__all__ = ["Segments", "segments"]
-
 
 @dataclass(frozen=True, slots=True)
 class Segments:

@@ -21,8 +21,6 @@ from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["UNBOUNDED", "LaplaceSums", "log_mass", "mean_distance", "relative_mass"]
-
 UNBOUNDED = Fraction(10**400)
 """A bound of a quotient whose denominator may be 0, as far as its own bounds tell."""
 

@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import FloatArray
 
-__all__ = ["NormalNodes", "gaussian_delta", "normal_nodes", "normal_tails"]
-
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _SHARE = (_POINTS + 1) / 2
 _HALF = _WEIGHTS / 2

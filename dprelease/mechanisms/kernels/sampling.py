@@ -27,17 +27,6 @@ import numpy.typing as npt
 from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck, uniform_below
 from dprelease.mechanisms.law import IntArray
 
-__all__ = [
-    "AnyInts",
-    "BoolArray",
-    "bernoulli",
-    "bernoulli_exp",
-    "exp_coin",
-    "geometric_e",
-    "uniform_each",
-    "words",
-]
-
 BoolArray = npt.NDArray[np.bool_]
 AnyInts = npt.NDArray[Any]
 """int64, or Python integers where those do not fit."""

@@ -39,8 +39,6 @@ from dprelease.mechanisms.kernels.sampling import bernoulli
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower
 
-__all__ = ["EPSILON_FLOOR", "StaircaseNoise"]
-
 EPSILON_FLOOR = Fraction(1, 2**14)
 _FAR = 2**62 + 2**60
 

@@ -41,8 +41,6 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.table import DetailSpec
 
-__all__ = ["Detail", "detail_of", "in_detail"]
-
 _PARTS = 1000
 _DIGITS = 6
 """Of an error, in a need: floating point differs between machines in later ones."""

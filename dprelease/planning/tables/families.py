@@ -30,14 +30,12 @@ from dprelease.planning.tables.quotients import (
     size_of,
     span_of,
 )
-from dprelease.query.spec import Query, Statistic
+from dprelease.query.arguments import Statistic
+from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 from dprelease.schema.unit import UserUnit
-
-__all__ = ["Family", "above", "deviation", "families", "measured", "not_added_up"]
-
 
 _NORMAL = math.sqrt(2 / math.pi)
 

@@ -35,8 +35,6 @@ from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTables
 from dprelease.schema.table import TotalSpec
 from dprelease.schema.unit import Adjacency, RowUnit
 
-__all__ = ["Fitting", "alone_variance", "fits_of_family", "fitting_of", "paired", "stated"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fitting:

@@ -57,16 +57,6 @@ from dprelease.release_plan.tables import (
     PlannedTables,
 )
 
-__all__ = [
-    "Errors",
-    "Frame",
-    "Recorded",
-    "frame_of",
-    "plan_tables",
-    "table_blocks",
-    "write_tables",
-]
-
 _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 """What losses the budget is split for; with a delta both, as few wide tables may cost less added up."""
 

@@ -23,24 +23,12 @@ from dprelease.measurements.bins import as_counts
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import member_of
+from dprelease.query.arguments import Statistic
 from dprelease.query.never_null import never_null
-from dprelease.query.spec import Query, Statistic
+from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
-
-__all__ = [
-    "Key",
-    "Part",
-    "Quotient",
-    "Size",
-    "Span",
-    "parts_of",
-    "row_range",
-    "settled",
-    "size_of",
-    "span_of",
-]
 
 _BEND = 4
 """Of the pieces of a ratio's range from 0 on: quotients of rows may be far above those of their sums."""

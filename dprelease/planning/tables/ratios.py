@@ -27,8 +27,6 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 
-__all__ = ["Critical", "hidden_of", "planned_ratio"]
-
 _Figures = tuple[float, float | None, float]
 _WAYS = ("from the fitted sum and rows", "every table measured alone")
 

@@ -21,8 +21,6 @@ from dprelease.query.spec import Query
 from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["family_parts", "goal_missed", "missed", "shares_of"]
-
 _CLOSE = 1e-6
 _PARTS = 1000
 _TRIES = 5

@@ -13,8 +13,6 @@ from dprelease.schema.column import Kind
 from dprelease.schema.importers.draft import DraftColumn
 from dprelease.schema.importers.keys import Keys, items, true, written
 
-__all__ = ["Bounds", "drafted", "kind_of"]
-
 _NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _TRUTHS = frozenset(("true", "false", "0", "1"))
 _WORDS = {

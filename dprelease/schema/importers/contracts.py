@@ -28,8 +28,6 @@ from dprelease.schema.importers.pandera import read_frame
 from dprelease.schema.yaml_marks import parse_yaml
 from dprelease.strict_json import read_json
 
-__all__ = ["MAX_BYTES", "draft_schema", "read_contract"]
-
 MAX_BYTES = 2**22
 """A contract larger than this is refused."""
 

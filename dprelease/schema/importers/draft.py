@@ -23,8 +23,6 @@ from dprelease.schema.column import Kind
 from dprelease.schema.naming import plain_letters
 from dprelease.strict_json import json_text
 
-__all__ = ["DraftColumn", "DraftTable", "write_draft"]
-
 _UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 _NAME = re.compile(r"[^A-Za-z0-9_]+")
 

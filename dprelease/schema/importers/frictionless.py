@@ -16,8 +16,6 @@ from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
 from dprelease.strict_json import json_text
 
-__all__ = ["read_resource", "read_table"]
-
 _DIALECT = {  # what holds of every CSV file that is read here
     "$schema": None,
     "csvddfVersion": None,

@@ -12,8 +12,6 @@ from typing import Any
 
 from dprelease.strict_json import json_text
 
-__all__ = ["Keys", "items", "named", "true", "written"]
-
 
 class Keys:
     """One mapping of a contract; anything else is an empty one.

@@ -10,8 +10,6 @@ from dprelease.schema.importers.column import Bounds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
 
-__all__ = ["read_object"]
-
 _FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
     Kind.date: ("yyyy-mm-dd",),
     Kind.timestamp: ("yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd't'hh:mm:ss", "yyyy-mm-dd't'hh:mm:ssx"),

@@ -9,8 +9,6 @@ from dprelease.schema.importers.column import Bounds, drafted
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, true, written
 
-__all__ = ["read_frame"]
-
 _USUAL = {  # what pandera writes of every schema and column
     "coerce": "false",
     "strict": "false",
