@@ -7,7 +7,7 @@
 #   make lowest     the oldest allowed versions: the same plan hashes, exact answers and doors
 #   make test-fast  a selection of the tests, two minutes: what a change breaks first
 #   make lint       the static checks alone
-#   make size       code lines of each place
+#   make size      how the library is built: figures, limits, targets; code lines of each room
 #   make docs       build the documentation site: build/site
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
 #   make peers      what other libraries do with declared ranges and with a spent budget
@@ -106,7 +106,7 @@ lowest: $(VENV)/.installed-test
 	$(BIN)/python -m tests.lowest .bench/lowest/bin/python
 
 size: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.meta.lines
+	@$(BIN)/python -m tests.meta.house
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

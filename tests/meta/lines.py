@@ -1,4 +1,4 @@
-"""How long the library is: `python -m tests.meta.lines`, which is `make size`.
+"""How long the library is, counted in code lines.
 
 A code line holds a token that is not a comment and no docstring; a text that stands alone below a name
 is a docstring too. A line of a longer text that is code, a template of SQL say, counts.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "dprelease"
-_NO_CODE = {
+NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
 }  # fmt: skip
 
@@ -35,7 +34,7 @@ def code_lines(text: str) -> int:
                 docstrings.update(_span(node))
     held: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
+        if token.type not in NO_CODE:
             held.update(range(token.start[0], token.end[0] + 1))
     return len(held - docstrings)
 
@@ -50,19 +49,3 @@ def functions(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
 def _span(node: ast.stmt) -> range:
     assert node.end_lineno is not None
     return range(node.lineno, node.end_lineno + 1)
-
-
-def main() -> None:
-    """Print the code lines of each place of the library, the most first."""
-    places: Counter[str] = Counter()
-    files = 0
-    for name, text in sources():
-        places["/".join(name.split("/")[1:2])] += code_lines(text)
-        files += 1
-    for place, count in places.most_common():
-        print(f"{count:7,}  {place}")
-    print(f"{sum(places.values()):7,}  code lines in {files} files")
-
-
-if __name__ == "__main__":
-    main()

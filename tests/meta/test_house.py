@@ -1,0 +1,82 @@
+"""Structure may only fall, and size stays below its ceiling: `house.toml` has the limits, `house.py` measures.
+
+They are not met by longer lines, code moved into tests, templates or data, imports inside functions,
+shortened names, or by joining what is not one idea.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.meta import house
+from tests.meta.trees import library
+
+EXACT = ("import_chain", "floors", "loose_modules", "names_with_two_homes", "choices_by_name")
+"""Figures whose limits are lowered as soon as they fall."""
+STRUCTURE = house.structure()
+
+
+@pytest.mark.parametrize("name", STRUCTURE)
+def test_structure_may_only_fall(name):
+    assert STRUCTURE[name] <= house.limits()["structure"][name]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_limit_falls_with_its_figure(name):
+    limit = house.limits()["structure"][name]
+    assert STRUCTURE[name] >= limit, f"lower the limit in house.toml to {STRUCTURE[name]}"
+
+
+def test_size_stays_below_its_ceiling():
+    found, limits = house.size(), house.limits()["size"]
+    assert {n: v for n, v in found.items() if v > limits[n]} == {}, "say what was bought"
+
+
+def test_nothing_is_made_while_it_runs():
+    found = [x for path, tree in library().items() for x in house.made_at_run_time(path, tree)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["exec('x = 1')", "f = eval(text)", "C = type('C', (), {})", "def __getattr__(name): ..."],
+)
+def test_what_is_made_while_it_runs_would_be_found(text):
+    assert house.made_at_run_time("dprelease/x.py", ast.parse(text))
+
+
+def test_a_longest_chain_and_its_rooms():
+    graph = {
+        "p.a.x": {"p.b.y", "p.c"},
+        "p.b.y": {"p.b.z"},
+        "p.b.z": {"p.c"},
+        "p.c": set(),
+    }
+    assert house.longest(graph) == ["p.a.x", "p.b.y", "p.b.z", "p.c"]
+    assert house.longest(house.rooms(graph)) == ["p.a", "p.b", "p.c"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x == 'bins'", "x in ('a', 'bins')", "match x:\n    case 'bins': pass", "{'a': 1, 'bins': 2}"],
+)
+def test_a_choice_by_name_is_found_away_from_home_alone(text):
+    tree = ast.parse(text)
+    assert house.choices({"dprelease/planning/make.py": tree}, {"bins"})
+    assert not house.choices({"dprelease/measurements/bins.py": tree}, {"bins"})
+    assert not house.choices({"dprelease/recompute.py": tree}, {"bins"})
+
+
+def test_a_class_with_two_homes_is_found():
+    trees = {
+        "a.py": ast.parse("class A: ...\nclass _B: ..."),
+        "b.py": ast.parse("class A: ...\nclass _B: ..."),
+    }
+    assert house.two_homes(trees) == ["A"]
+
+
+def test_a_formatted_string_is_one_token():
+    assert house.tokens("x = f'{a + 1} of {f(b)}'  # said\n") == 3
+    assert house.tokens("x = 'a'\n") == 3
