@@ -22,19 +22,23 @@ SURE = 4.0
 WHY: dict[str, tuple[str, str]] = {
     "split": (
         "its share is smaller than an equal one",
-        "the split compares errors as shares of the domains' widths: a wide domain, of a sum above all, takes from the others",
+        "an equal part is what it gets where it is drawn alone; here a block of several took more",
     ),
     "share": (
         "a sum of its own block gets more than an equal share, the others less",
-        "what the split gives one statistic it takes from the others; it judges all by shares of their domains' widths",
+        "what one block gets for all its statistics is not what each gets alone",
     ),
     "ranks together": (
         "several quantiles are drawn together",
-        "the joint score counts rows between values, and cannot see that a target lies inside a run of equal rows",
+        "together they err less; one of them may err more than alone: each has the noise of a choice among several, which counts where alone it would be exact to a few ranks",
     ),
     "cells together": (
         "several statistics are computed from the same noisy cells",
         "cells that serve all of them are wider than those of one; wanted are shared rows, of the third issue",
+    ),
+    "composed": (
+        "the release composes by pure epsilon, and alone all would compose by zCDP",
+        "a delta is spent in the way that is better for the release as a whole: quantiles drawn together cost more rho than alone. What choices cost in rho is of the third issue",
     ),
     "form": (
         "the same share, and another form or law",
@@ -138,6 +142,8 @@ def _why_alone(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     sharing = sum(r["block"] == row["block"] for r in rows)
     if sharing > 1:
         return "ranks together" if "ranks" in row["family"] else "cells together"
+    if (row["rho"] is None) != (row["alone"]["rho"] is None):
+        return "composed"
     mine = row["rho"] if row["rho"] is not None else row["epsilon"]
     alone = row["alone"]["rho"] if row["rho"] is not None else row["alone"]["epsilon"]
     return "split" if alone is None or mine < 0.95 * alone else "form"
