@@ -14,10 +14,14 @@ table of a release of several. SQL would return a set that stands twice twice; h
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
 from dprelease.query.select_calls import Names
-from dprelease.query.sql_text import SqlText, SqlToken
+from dprelease.query.sql_text import Phrase, SqlToken
+
+T = TypeVar("T")
 
 _MOST = 50
 """Grouping sets, as many as a release has tables (`query.read_tables`)."""
@@ -41,20 +45,26 @@ class Grouping:
         return frozenset(name for keys in self.sets for name, _ in keys)
 
 
-def group_by(read: SqlText, names: Names) -> Grouping:
-    """Read what follows GROUP BY; PlanError where it is not a list of keys, or too long a one (DPR255)."""
-    start, found = read.peek(), _Reader(read, names)
-    sets = found.element()
-    while read.take_sign(","):
-        more = found.element()
-        found.few(len(sets) * len(more), start)
+def group_by(names: Names, phrase: Phrase, stray: Callable[[SqlToken], NoReturn]) -> Grouping:
+    """Read what follows GROUP BY, to the end; `stray` refuses what is no part of it.
+
+    Raises:
+        PlanError: it is not a list of keys, or too long a one (DPR255).
+    """
+    reader, start = _Reader(names), phrase[0]
+    sets: list[Keys] = [()]
+    for part in phrase.split(","):
+        more, left = reader.element(part)
+        if len(left):
+            stray(left[0])
+        reader.few(len(sets) * len(more), start)
         sets = [_joined(a, b) for a, b in itertools.product(sets, more)]
     seen: set[frozenset[str]] = set()
     for keys in sets:
         columns = frozenset(name for name, _ in keys)
         if columns in seen:
             said = ", ".join(name for name, _ in keys)
-            read.fail(
+            names.read.fail(
                 f"the grouping set ({said}) stands twice",
                 start,
                 why="it would be one table, published twice",
@@ -62,123 +72,94 @@ def group_by(read: SqlText, names: Names) -> Grouping:
                 code="DPR255",
             )
         seen.add(columns)
-    return Grouping(tuple(sets), found.many_tables, start)
+    return Grouping(tuple(sets), reader.many_tables, start)
 
 
-def _joined(one: Keys, other: Keys) -> Keys:
-    """Return the columns of both, each once."""
-    known = {name for name, _ in one}
-    return (*one, *((name, at) for name, at in other if name not in known))
+def _joined(*parts: Keys) -> Keys:
+    """Return the columns of all parts, each once."""
+    first: dict[str, SqlToken] = {}
+    for name, at in itertools.chain(*parts):
+        first.setdefault(name, at)
+    return tuple(first.items())
 
 
 class _Reader:
-    def __init__(self, read: SqlText, names: Names) -> None:
-        self.read, self.names = read, names
-        self.many_tables, self.depth = False, 0
+    """Reads elements of GROUP BY, each from the front of a phrase; what it leaves is returned."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.many_tables = False
 
     def few(self, count: int, token: SqlToken) -> None:
         if count > _MOST:
-            self.read.fail(
+            self.names.read.fail(
                 f"GROUP BY asks for more than {_MOST} tables",
                 token,
                 fix="name the grouping sets that are needed: GROUPING SETS ((a, b), (a), ())",
                 code="DPR255",
             )
 
-    def element(self) -> list[Keys]:
+    def element(self, phrase: Phrase, depth: int = 0) -> tuple[list[Keys], Phrase]:
         """Read one element; return its grouping sets."""
-        read = self.read
-        token = read.peek()
-        if read.is_sign("(", ahead=1) and read.take_word("ROLLUP"):
-            parts = self._list(token)
-            return [_flat(parts[:n]) for n in range(len(parts), -1, -1)]
-        if read.is_sign("(", ahead=1) and read.take_word("CUBE"):
-            parts = self._list(token)
-            self.few(2 ** len(parts), token)
+        head, bracket = phrase[0], phrase[1]
+        if head.word in ("ROLLUP", "CUBE") and bracket.kind == "(":
+            self.many_tables = True
+            parts = self._list(bracket, self._part)
+            self.few(len(parts) if head.word == "ROLLUP" else 2 ** len(parts), head)
             sizes = range(len(parts), -1, -1)
-            return [_flat(some) for n in sizes for some in itertools.combinations(parts, n)]
-        if read.is_word("SETS", ahead=1) and read.take_word("GROUPING"):
-            read.next()
-            return self._sets(token)
-        return [self._part()]
+            if head.word == "ROLLUP":
+                return [_joined(*parts[:n]) for n in sizes], phrase.after(2)
+            some = (_joined(*s) for n in sizes for s in itertools.combinations(parts, n))
+            return list(some), phrase.after(2)
+        if phrase.words("GROUPING", "SETS"):
+            self.many_tables = True
+            if depth == _DEEPEST:
+                self.names.read.fail(
+                    "GROUPING SETS stand too deep in each other",
+                    head,
+                    fix="list them in one",
+                    code="DPR255",
+                )
+            each = self._list(phrase[2], lambda part: self.element(part, depth + 1))
+            self.few(sum(map(len, each)), head)
+            return list(itertools.chain(*each)), phrase.after(3)
+        keys, left = self._part(phrase)
+        return [keys], left
 
-    def _sets(self, token: SqlToken) -> list[Keys]:
-        """Read the inside of GROUPING SETS."""
-        read, out = self.read, list[Keys]()
-        self._open()
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            read.fail(
-                "GROUPING SETS stand too deep in each other",
-                token,
-                fix="list them in one",
-                code="DPR255",
+    def _list(self, bracket: SqlToken, one: Callable[[Phrase], tuple[T, Phrase]]) -> list[T]:
+        """Read what stands in brackets, each part to its end."""
+        if bracket.kind != "(" or bracket.inside is None:
+            self.names.read.fail(
+                "a list of keys is needed here", bracket, fix="add (", code="DPR255"
             )
-        while True:
-            out += self.element()
-            self.few(len(out), token)
-            if not read.take_sign(","):
-                break
-        self.depth -= 1
-        self._close(token)
+        out = []
+        for part in bracket.inside.split(","):
+            found, left = one(part)
+            if len(left):
+                self._no_key(left[0])
+            out.append(found)
         return out
 
-    def _list(self, token: SqlToken) -> list[Keys]:
-        """Read the columns, or lists of columns, of ROLLUP or CUBE."""
-        read = self.read
-        self._open()
-        out = [self._part()]
-        while read.take_sign(","):
-            out.append(self._part())
-        self._close(token)
-        self.few(len(out), token)
-        return out
+    def _part(self, phrase: Phrase) -> tuple[Keys, Phrase]:
+        """Read `column` or `(column, …)`; `()` is no column."""
+        inside = phrase[0].inside
+        if phrase[0].kind != "(" or inside is None:
+            return self._column(phrase)
+        keys = self._list(phrase[0], self._column) if len(inside) else []
+        return _joined(*keys), phrase.after(1)
 
-    def _part(self) -> Keys:
-        """Read `column` or `(column, …)`; `()` is not a column."""
-        read = self.read
-        token = read.peek()
-        if not read.take_sign("("):
-            return ((self._column(), token),)
-        if read.take_sign(")"):
-            return ()
-        out: Keys = ()
-        while True:
-            at = read.peek()
-            out = _joined(out, ((self._column(), at),))
-            if not read.take_sign(","):
-                break
-        self._close(token)
-        return out
+    def _column(self, phrase: Phrase) -> tuple[Keys, Phrase]:
+        at = phrase[0]
+        name, left = self.names.column(phrase)
+        if name is None or at.word in ("ALL", "DISTINCT") or left[0].kind == "(":
+            self._no_key(at)
+        return ((name, at),), left
 
-    def _open(self) -> None:
-        self.many_tables = True
-        if not self.read.take_sign("("):
-            self.read.fail(
-                "a list of keys is needed here", self.read.peek(), fix="add (", code="DPR255"
-            )
-
-    def _close(self, token: SqlToken) -> None:
-        if not self.read.take_sign(")"):
-            self.read.fail("a bracket is not closed", token, fix="add )", code="DPR255")
-
-    def _column(self) -> str:
-        read = self.read
-        token = read.peek()
-        name = None if read.is_word("ALL", "DISTINCT") else self.names.column()
-        if name is None or read.is_sign("("):
-            read.fail(
-                "GROUP BY takes names of columns",
-                token,
-                why="keys come from the declaration of a column, never from the data",
-                fix="name the column; for a computed key declare one with `from`",
-                code="DPR255",
-            )
-        return name
-
-
-def _flat(parts: tuple[Keys, ...] | list[Keys]) -> Keys:
-    out: Keys = ()
-    for part in parts:
-        out = _joined(out, part)
-    return out
+    def _no_key(self, at: SqlToken) -> NoReturn:
+        self.names.read.fail(
+            "GROUP BY takes names of columns",
+            at,
+            why="keys come from the declaration of a column, never from the data",
+            fix="name the column; for a computed key declare one with `from`",
+            code="DPR255",
+        )

@@ -33,11 +33,27 @@ from typing import NoReturn
 from dprelease.query.arguments import quoted
 from dprelease.query.grouping_sets import Grouping, Keys, group_by
 from dprelease.query.select_calls import Calls, Names
-from dprelease.query.select_forms import CLAUSES, JOINS
-from dprelease.query.sql_text import SqlText, SqlToken
+from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.schema.table import TableSchema
 
-_STOP = (*CLAUSES, "GROUP", "WHERE", "FROM")
+_CLAUSES = {
+    "HAVING": "release the groups, then choose among the released ones",
+    "ORDER": "sort the released table",
+    "LIMIT": "every declared group is released; cut the released table",
+    "OFFSET": "every declared group is released; cut the released table",
+    "FETCH": "every declared group is released; cut the released table",
+    "QUALIFY": "leave it out",
+    "WINDOW": "leave it out",
+    "USING": "leave it out",
+    "WITH": "write GROUP BY ROLLUP(a, b)",
+    "SAMPLE": "leave it out",
+    "TABLESAMPLE": "leave it out",
+    "UNION": "write one SELECT per release",
+    "INTERSECT": "write one SELECT per release",
+    "EXCEPT": "write one SELECT per release",
+}
+_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI")
+_STOP = (*_CLAUSES, "GROUP", "WHERE", "FROM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,102 +84,84 @@ def parse_select(sql: str, schema: TableSchema, origin: str = "SQL") -> Selected
 
 
 class _Select:
+    """Reads a SELECT clause by clause: each takes its part from the front, and what is left is refused."""
+
     def __init__(self, read: SqlText, schema: TableSchema) -> None:
         self.read = read
         self.schema = schema
         self.keys: list[tuple[str, SqlToken]] = []
         self.items: list[tuple[str, str | None, SqlToken]] = []
-        self.names = Names(read, set())
-        self.calls = Calls(self.names, schema.unit, schema.columns)
 
     def parse(self) -> Selected:
-        read = self.read
-        start = read.peek()
-        if not read.take_word("SELECT"):
-            read.fail(
+        whole = self.read.phrase()
+        if whole[0].word != "SELECT":
+            self.read.fail(
                 "the statement is not a SELECT",
-                start,
+                whole[0],
                 fix=f"write e.g. SELECT COUNT(*) FROM {self.schema.name}",  # noqa: S608 - a message
                 code="DPR250",
             )
-        if read.is_word("DISTINCT", "ALL") or read.is_sign("*"):
-            read.fail(
-                f"`SELECT {read.peek().value}` would release rows",
-                read.peek(),
+        if whole[1].word in ("DISTINCT", "ALL") or whole[1].sign == "*":
+            self.read.fail(
+                f"`SELECT {whole[1].value}` would release rows",
+                whole[1],
                 why="statistics of groups are released, rows never",
                 fix="SELECT column, COUNT(*) … GROUP BY column",
                 code="DPR250",
             )
-        body = read.at
-        read.until("FROM")
-        table, token = self._from()
-        after = read.at
-        read.at = body
-        self._item()
-        while read.take_sign(","):
-            self._item()
-        if not read.is_word("FROM"):
-            self._no_arithmetic(read.peek())
-        read.at = after
-        where = self._where()
-        by = self._group_by()
-        self._rest()
-        return self._selected(table, token, where, by)
+        items, left = whole.after(1).until("FROM")
+        table, names, left = self._from(left)
+        calls = Calls(names, self.schema.unit, self.schema.columns)
+        for phrase in items.split(","):
+            self._item(phrase, names, calls)
+        where, grouping = None, Grouping(((),), many_tables=False, at=left[0])
+        if left.words("WHERE"):
+            condition, left = left.after(1).until(*_STOP)
+            where = names.plain(condition), condition[0]
+        if left.words("GROUP", "BY"):
+            grouping = group_by(names, left.after(2), self._no_clause)
+        elif len(left):
+            self._no_clause(left[0])
+        return self._selected(table, where, grouping)
 
-    # --- FROM, WHERE, GROUP BY
+    # --- FROM, and what may not follow
 
-    def _from(self) -> tuple[str, SqlToken]:
-        read = self.read
-        if not read.take_word("FROM"):
-            read.fail(
+    def _from(self, phrase: Phrase) -> tuple[SqlToken, Names, Phrase]:
+        """Read `FROM table [[AS] alias]`; return the table, the columns' names, and what is left."""
+        if not len(phrase):
+            self.read.fail(
                 "the SELECT names no table",
-                read.peek(),
+                phrase[0],
                 fix=f"end it with FROM {self.schema.name}",
                 code="DPR252",
             )
-        token = read.next()
-        if token.kind not in ("word", "name") or read.is_sign("(") or read.is_sign("."):
-            read.fail(
+        table, left = phrase[1], phrase.after(2)
+        if not table.named or left[0].kind == "(" or left[0].sign == ".":
+            self.read.fail(
                 "FROM takes the name of one table",
-                token,
+                table,
                 why="the schema declares one table, and no subquery or function is read",
                 fix=f"FROM {self.schema.name}",
                 code="DPR252",
             )
-        self.names.tables.add(token.value)
-        read.take_word("AS")
-        if read.peek().kind == "name" or (
-            read.peek().kind == "word" and not read.is_word(*_STOP, *JOINS)
-        ):
-            self.names.tables.add(read.next().value)
-        if read.is_sign(",") or read.is_word(*JOINS):
-            read.fail(
+        marked = left.words("AS")
+        alias = left[int(marked)]
+        tables = {table.value}
+        if alias.named and alias.word not in (*_STOP, *_JOINS):
+            tables.add(alias.value)
+            left = left.after(1 + marked)
+        if left[0].sign == "," or left[0].word in _JOINS:
+            self.read.fail(
                 "a release is of one table",
-                read.peek(),
+                left[0],
                 why="a join can give one person any number of rows",
                 fix="join in the source: a pipeline's `source: {view: …}`",
                 code="DPR252",
             )
-        return token.value, token
+        return table, Names(self.read, tables), left
 
-    def _where(self) -> tuple[str, SqlToken] | None:
-        read = self.read
-        if not read.take_word("WHERE"):
-            return None
-        token = read.peek()
-        return self.names.plain(*read.until(*_STOP)), token
-
-    def _group_by(self) -> Grouping:
-        if not self.read.take_word("GROUP"):
-            return Grouping(((),), many_tables=False, at=self.read.peek())
-        self.read.take_word("BY")
-        return group_by(self.read, self.names)
-
-    def _rest(self) -> None:
-        token = self.read.peek()
-        if token.kind == "end":
-            return
-        fix = CLAUSES.get(token.word)
+    def _no_clause(self, token: SqlToken) -> NoReturn:
+        fix = _CLAUSES.get(token.word)
         self.read.fail(
             f"`{token.value}` cannot stand here" if fix is None else f"`{token.word}` is not read",
             token,
@@ -174,43 +172,43 @@ class _Select:
 
     # --- items
 
-    def _item(self) -> None:
-        read = self.read
-        token = read.peek()
-        if token.kind == "word" and read.is_sign("(", ahead=1):
-            statistic = self.calls.item()
-            if read.is_word("FILTER", "OVER"):
-                read.fail(
-                    f"`{read.peek().word}` is not read",
-                    read.peek(),
+    def _item(self, phrase: Phrase, names: Names, calls: Calls) -> None:
+        token = phrase[0]
+        if token.kind == "word" and phrase[1].kind == "(":
+            statistic, left = calls.item(phrase)
+            if left[0].word in ("FILTER", "OVER"):
+                self.read.fail(
+                    f"`{left[0].word}` is not read",
+                    left[0],
                     fix="put the condition in WHERE, or ask for PROPORTION(condition)",
                     code="DPR253",
                 )
-            self.items.append((statistic, self._alias(), token))
+            self.items.append((statistic, self._alias(left), token))
             return
-        name = self.names.column()
+        name, left = names.column(phrase)
         if name is None or token.word == "CASE":
-            self._no_arithmetic(token)
+            self._no_item(token)
         self.keys.append((name, token))
-        at = read.peek()
-        alias = self._alias()
-        if alias is not None and alias != name:
-            read.fail(
+        if self._alias(left) not in (None, name):
+            self.read.fail(
                 "a key keeps the name of its column",
-                at,
+                left[0],
                 fix=f"leave the alias out, or rename `{name}` in the released table",
                 code="DPR255",
             )
 
-    def _alias(self) -> str | None:
-        read = self.read
-        marked = read.take_word("AS")
-        token = read.peek()
-        if token.kind in ("word", "name") and (marked or not read.is_word("FROM")):
-            return read.next().value
-        return None
+    def _alias(self, phrase: Phrase) -> str | None:
+        """Read `[AS] name`, or nothing."""
+        if not len(phrase):
+            return None
+        marked = int(phrase.words("AS"))
+        if len(phrase) == marked or not phrase[marked].named:
+            self._no_item(phrase[marked])
+        if len(phrase) > marked + 1:
+            self._no_item(phrase[marked + 1])
+        return phrase[marked].value
 
-    def _no_arithmetic(self, token: SqlToken) -> NoReturn:
+    def _no_item(self, token: SqlToken) -> NoReturn:
         self.read.fail(
             f"`{token.value}` cannot stand here",
             token,
@@ -221,8 +219,7 @@ class _Select:
 
     def _selected(
         self,
-        table: str,
-        token: SqlToken,
+        table: SqlToken,
         where: tuple[str, SqlToken] | None,
         by: Grouping,
     ) -> Selected:
@@ -255,7 +252,7 @@ class _Select:
             ]
         else:
             block |= self._table((), by.sets[0], lines)
-        return Selected(table, read.place(token), block, lines)
+        return Selected(table.value, read.place(table), block, lines)
 
     def _table(
         self, place: tuple[str | int, ...], keys: Keys, lines: dict[tuple[str | int, ...], str]

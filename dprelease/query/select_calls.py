@@ -1,54 +1,74 @@
 """The SQL door's statistics: one call of an item as the text that YAML would have.
 
-Which form becomes what stands in `query.select`; a call that is none of them is refused.
+Which form becomes what stands in `query.select`; a call that is none of them is refused. SUM(w) of SQL is over
+all rows whose w is known, a weighted mean's denominator over those whose x is known, too. Where that is not
+the same the quotient SUM(x * w) / SUM(w) is refused, and WEIGHTED_AVG(x, w) is named, which is over rows with both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import NoReturn
 
 from dprelease.query.arguments import Syntax, quoted, sql_functions
-from dprelease.query.select_forms import INSTEAD
-from dprelease.query.select_sums import Summed, quotient, summed_text
-from dprelease.query.sql_text import SqlText, SqlToken
+from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest
 from dprelease.schema.unit import Unit, UserUnit
 
+_INSTEAD = {
+    "VAR_SAMP": "VAR_POP(c), the population form",
+    "VARIANCE": "VAR_POP(c), the population form",
+    "STDDEV": "STDDEV_POP(c), the population form",
+    "STDDEV_SAMP": "STDDEV_POP(c), the population form",
+    "COVAR_SAMP": "COVAR_POP(a, b), the population form",
+    "QUANTILE_CONT": "QUANTILE_DISC(c, p)",
+    "PERCENTILE_CONT": "PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY c)",
+    "APPROX_QUANTILE": "QUANTILE_DISC(c, p)",
+    "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT c)",
+    "COUNT_IF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "GROUPING": "the statistics alone: every grouping set is a table of its own, with its own keys",
+    "GROUPING_ID": "the statistics alone: every grouping set is a table of its own",
+    "MODE": "COUNT(*) with GROUP BY c",
+}
+"""Functions that are not released, and what to write instead."""
+_NUMBERS = ("INT", "INTEGER", "BIGINT", "DOUBLE", "FLOAT")
+
 
 class Names:
-    """Reads columns of one table, with or without the table's name before them."""
+    """The columns of one table, named with or without the table's name before them."""
 
     def __init__(self, read: SqlText, tables: set[str]) -> None:
         self.read = read
         self.tables = tables
-
-    def column(self) -> str | None:
-        """Read `column` or `table.column`; None, at the same place, for anything else."""
-        read = self.read
-        token = read.peek()
-        if token.kind not in ("word", "name"):
-            return None
-        if read.is_sign(".", ahead=1):
-            if token.value not in self.tables or read.peek(2).kind not in ("word", "name"):
-                return None
-            read.at += 3
-            return read.tokens[read.at - 1].value
-        read.at += 1
-        return token.value
-
-    def plain(self, first: int, stop: int) -> str:
-        """Return the text of tokens, the table's name before a column left out."""
-        read, gone = self.read, list(self.read.clean)
-        for i in range(first, stop - 2):
-            one, dot, two = read.tokens[i : i + 3]
-            if dot.value == "." and one.value in self.tables and two.kind in ("word", "name"):
+        gone, tokens = list(read.clean), read.tokens
+        for i, (one, dot, two) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+            alone = i == 0 or tokens[i - 1].sign != "."
+            if one.named and one.value in tables and dot.sign == "." and two.named and alone:
                 gone[one.start : dot.end] = " " * (dot.end - one.start)
-        if first >= stop:
+        self.text = "".join(gone)
+
+    def column(self, phrase: Phrase) -> tuple[str | None, Phrase]:
+        """Read `column` or `table.column`, and what is left; None where it begins with anything else."""
+        dotted = phrase[1].sign == "."
+        used = 3 if dotted else 1
+        known = not dotted or (phrase[0].named and phrase[0].value in self.tables)
+        if not known or len(phrase) < used or not phrase[used - 1].named:
+            return None, phrase
+        return phrase[used - 1].value, phrase.after(used)
+
+    def only(self, phrase: Phrase) -> str | None:
+        """Return the column that the whole phrase names."""
+        name, left = self.column(phrase)
+        return None if len(left) else name
+
+    def plain(self, phrase: Phrase) -> str:
+        """Return the text of a phrase, the table's name before a column left out."""
+        if not len(phrase):
             return ""
-        text = "".join(gone[read.tokens[first].start : read.tokens[stop - 1].end])
-        return text.strip()
+        return self.text[phrase[0].start : phrase[len(phrase) - 1].end].strip()
 
 
 class Calls:
@@ -60,202 +80,207 @@ class Calls:
         self.unit = unit
         self.columns = columns
 
-    def item(self) -> str:
-        """Read a call, or one SUM divided by another; return the statistic as YAML writes it."""
-        read = self.read
-        top, text = self._summed(), ""
-        if top is None:
-            text = self.call()
-        if not read.is_sign("/"):
-            return summed_text(top) if top is not None else text
-        slash = read.next()
-        bottom = self._summed() if top is not None else None
-        if top is None or bottom is None:
-            read.fail(
+    def item(self, phrase: Phrase) -> tuple[str, Phrase]:
+        """Read a call, or one SUM divided by another; return the statistic as YAML writes it, and what is left."""
+        top = self._summed(phrase)
+        if top:
+            function, syntax = sql_functions()["SUM"]
+            function = function if len(top) == 1 else syntax.weighted
+            text, left = f"{function}({', '.join(map(quoted, top))})", phrase.after(2)
+        else:
+            text, left = self._call(phrase)
+        slash = left[0]
+        if slash.sign != "/":
+            return text, left
+        bottom = self._summed(left.after(1))
+        if not top or not bottom:
+            self.read.fail(
                 "what is divided is one SUM by another",
                 slash,
                 why="of other statistics the quotient is made from the released ones",
                 fix="SUM(a) / SUM(b); or SELECT both, and divide the released values",
                 code="DPR253",
             )
-        return quotient(read, top, bottom, self.columns)
+        return self._quotient(top, bottom, left[1]), left.after(3)
 
-    def _summed(self) -> Summed | None:
-        """Read `SUM(column)` or `SUM(column * column)`; None, at the same place, for anything else."""
-        read, back = self.read, self.read.at
-        token = read.next()
-        if token.word == "SUM" and read.take_sign("("):
-            found = [self.names.column()]
-            if read.take_sign("*"):
-                found.append(self.names.column())
-            names = tuple(name for name in found if name is not None)
-            if len(names) == len(found) and read.take_sign(")"):
-                return Summed(names, token)
-        read.at = back
-        return None
+    def _summed(self, phrase: Phrase) -> list[str]:
+        """Return the columns of `SUM(column)` or `SUM(column * column)`; none for anything else."""
+        inside = phrase[1].inside
+        if phrase[0].word != "SUM" or phrase[1].kind != "(" or inside is None:
+            return []
+        found = [self.names.only(part) for part in inside.split("*")]
+        names = [name for name in found if name is not None]
+        return names if len(names) == len(found) <= 2 else []
 
-    def call(self) -> str:  # noqa: RET503 - `fail` raises
-        """Read `function(arguments)`; return the statistic as YAML writes it."""
-        read = self.read
-        token = read.next()
-        function = token.word
-        if function in INSTEAD:
-            read.fail(
-                f"`{function}` is not released",
-                token,
-                fix=f"write {INSTEAD[function]}",
+    def _quotient(self, top: list[str], bottom: list[str], at: SqlToken) -> str:
+        """Return the statistic of one SUM divided by another, which stands `at`."""
+        if len(bottom) > 1:
+            self.read.fail(
+                "a quotient divides by the sum of one column",
+                at,
+                fix="declare the product as a column, `from: ...`, and write SUM(a) / SUM(product)",
                 code="DPR253",
             )
-        known = _known()
+        (below,) = bottom
+        if len(top) == 1:
+            return f"{sql_functions()['RATIO'][0]}({quoted(top[0])}, {quoted(below)})"
+        if below not in top:
+            self.read.fail(
+                f"SUM({' * '.join(top)}) is divided by the sum of neither column",
+                at,
+                fix=f"SUM(x * w) / SUM(w) is a weighted mean; for another ratio declare the product as a column,"
+                f' `from: "{" * ".join(top)}"`',
+                code="DPR253",
+            )
+        value = top[top[0] == below]
+        column = self.columns.get(value)
+        if column is not None and column.null_default is None:
+            self.read.fail(
+                f"SUM({below}) also has the rows whose `{value}` is null",
+                at,
+                why="their weight would be in the denominator alone, and no average comes out",
+                fix=f"write WEIGHTED_AVG({quoted(value)}, {quoted(below)}), over rows where both are known",
+                code="DPR253",
+            )
+        _, mean = sql_functions()["AVG"]
+        return f"{mean.weighted}({quoted(value)}, {quoted(below)})"
+
+    def _call(self, phrase: Phrase) -> tuple[str, Phrase]:
+        """Read `function(arguments)`; return the statistic as YAML writes it, and what is left."""
+        token, bracket, left = phrase[0], phrase[1], phrase.after(2)
+        function, known = token.word, _known()
+        if function in _INSTEAD:
+            self.read.fail(
+                f"`{function}` is not released",
+                token,
+                fix=f"write {_INSTEAD[function]}",
+                code="DPR253",
+            )
         if function not in known:
             near = nearest(function, known)
-            read.fail(
+            self.read.fail(
                 f"unknown statistic `{token.value}`",
                 token,
                 fix=f"did you mean {near}?" if near else f"known: {', '.join(known)}",
                 code="DPR253",
             )
-        arguments = self._arguments()
-        if function == "COUNT":
-            return self._count(arguments, token)
-        if function == "AVG" and len(arguments) == 1 and not self._is_column(arguments[0]):
-            return f"{known['PROPORTION'][0]}({self._share(*arguments[0])})"
+        inside = bracket.inside
+        arguments = inside.split(",") if inside is not None and len(inside) else []
         name, syntax = known[function]
+        if function == "COUNT":
+            return self._count(arguments), left
+        if function == "AVG" and len(arguments) == 1 and self.names.only(arguments[0]) is None:
+            return f"{known['PROPORTION'][0]}({self._share(arguments[0])})", left
         if function == "PROPORTION" and len(arguments) == 1:
-            return f"{name}({self.names.plain(*arguments[0])})"
+            return f"{name}({self.names.plain(arguments[0])})", left
         if function == "PERCENTILE_DISC" and len(arguments) == 1:
-            return f"{name}({self._within()}, {self._number(arguments[0])})"
+            column = self._within(left)
+            return f"{name}({column}, {self._number(arguments[0])})", left.after(3)
         if syntax.arguments.sql == "text":
-            return f"{name}({', '.join(self.names.plain(*a) for a in arguments)})"
-        if syntax.least <= len(arguments) <= syntax.most and function != "PERCENTILE_DISC":
-            columns, rest = arguments, []
-            if syntax.arguments.sql == "number":
-                columns, rest = arguments[:-1], arguments[-1:]
-            texts = [*map(self._argument, columns), *map(self._number, rest)]
-            return f"{name}({', '.join(texts)})"
-        read.fail(
-            f"`{function}` takes another number of arguments",
+            return f"{name}({', '.join(map(self.names.plain, arguments))})", left
+        if not syntax.least <= len(arguments) <= syntax.most or function == "PERCENTILE_DISC":
+            self.read.fail(
+                f"`{function}` takes another number of arguments",
+                token,
+                fix="see the forms of the SQL door in the documentation of `dprelease.query.select`",
+                code="DPR254",
+            )
+        columns = len(arguments) - (syntax.arguments.sql == "number")
+        texts = [*map(self._argument, arguments[:columns]), *map(self._number, arguments[columns:])]
+        return f"{name}({', '.join(texts)})", left
+
+    def _argument(self, phrase: Phrase) -> str:
+        """Return the column that an argument names, as statistics write it."""
+        name = self.names.only(phrase)
+        if name is None:
+            self._no_column(phrase)
+        return quoted(name)
+
+    def _no_column(self, phrase: Phrase) -> NoReturn:
+        token = phrase[0]
+        if token.word == "DISTINCT":
+            self.read.fail(
+                "DISTINCT is read in COUNT only", token, fix="leave it out", code="DPR254"
+            )
+        written = self.names.plain(phrase)[:60] or "…"
+        self.read.fail(
+            "an argument is the name of a column",
             token,
-            fix="see the forms of the SQL door in the documentation of `dprelease.query.select`",
+            why="what is summed needs a declared range to clamp to",
+            fix=f'declare a column for it: `NAME: {{kind: number, from: "{written}", range: [0, 100]}}`',
             code="DPR254",
         )
 
-    def _arguments(self) -> list[tuple[int, int]]:
-        """Read `( … )`; return the token range of each argument."""
-        read = self.read
-        opened = read.next()
-        ranges, depth, first = [], 0, read.at
-        while True:
-            token = read.peek()
-            if token.kind == "end":
-                read.fail("a bracket is not closed", opened, fix="add )", code="DPR254")
-            if depth == 0 and token.kind == "sign" and token.value in (",", ")"):
-                ranges.append((first, read.at))
-                first = read.at + 1
-                if read.next().value == ")":
-                    return [] if ranges == [(first - 1, first - 1)] else ranges
-                continue
-            if token.kind == "sign":
-                depth += (token.value in ("(", "[")) - (token.value in (")", "]"))
-            read.at += 1
-
-    def _is_column(self, part: tuple[int, int]) -> bool:
-        back, self.read.at = self.read.at, part[0]
-        found = self.names.column() is not None and self.read.at == part[1]
-        self.read.at = back
-        return found
-
-    def _argument(self, part: tuple[int, int]) -> str:
-        """Return the column that an argument names, as statistics write it."""
-        first, stop = part
-        if not self._is_column(part):
-            token = self.read.tokens[first]
-            if token.word == "DISTINCT":
-                self.read.fail(
-                    "DISTINCT is read in COUNT only", token, fix="leave it out", code="DPR254"
-                )
-            written = self.names.plain(first, stop)[:60] or "…"
-            self.read.fail(
-                "an argument is the name of a column",
-                token,
-                why="what is summed needs a declared range to clamp to",
-                fix=f'declare a column for it: `NAME: {{kind: number, from: "{written}", range: [0, 100]}}`',
-                code="DPR254",
-            )
-        return quoted(self.read.tokens[stop - 1].value)
-
-    def _number(self, part: tuple[int, int]) -> str:
-        first, stop = part
-        token = self.read.tokens[first]
-        if stop != first + 1 or token.kind != "number":
+    def _number(self, phrase: Phrase) -> str:
+        token = phrase[0]
+        if len(phrase) != 1 or token.kind != "number":
             self.read.fail(
                 "a quantile's p is a number", token, fix="e.g. QUANTILE_DISC(c, 0.9)", code="DPR254"
             )
         return token.value
 
-    def _within(self) -> str:
+    def _within(self, phrase: Phrase) -> str:
         """Read `WITHIN GROUP (ORDER BY column [ASC])`."""
-        read = self.read
-        token = read.peek()
-        words = ("WITHIN", "GROUP", "", "ORDER", "BY")
-        for ahead, word in enumerate(words):
-            wanted = read.is_word(word, ahead=ahead) if word else read.is_sign("(", ahead=ahead)
-            if not wanted:
-                read.fail(
-                    "PERCENTILE_DISC needs its column",
-                    token,
-                    fix="PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY c)",
-                    code="DPR254",
-                )
-        read.at += len(words)
-        first = read.at
-        name = self.names.column()
-        read.take_word("ASC")
-        if name is None or not read.take_sign(")"):
-            read.fail(
+        inside = phrase[2].inside
+        if not phrase.words("WITHIN", "GROUP") or inside is None or not inside.words("ORDER", "BY"):
+            self.read.fail(
+                "PERCENTILE_DISC needs its column",
+                phrase[0],
+                fix="PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY c)",
+                code="DPR254",
+            )
+        name, left = self.names.column(inside.after(2))
+        if name is None or len(left) > left.words("ASC"):
+            self.read.fail(
                 "the order is one column, ascending",
-                read.tokens[first],
+                inside[2],
                 fix="for the upper end write PERCENTILE_DISC(1 - p) with its value",
                 code="DPR254",
             )
         return quoted(name)
 
-    def _count(self, arguments: list[tuple[int, int]], token: SqlToken) -> str:  # noqa: RET503 - `fail` raises
+    def _count(self, arguments: list[Phrase]) -> str:
         known = sql_functions()
         rows, distinct = known["COUNT"][0], known["COUNT_DISTINCT"][0]
         if not arguments:
             return rows
-        first, stop = arguments[0]
-        head = self.read.tokens[first]
+        head = arguments[0][0]
         if len(arguments) == 1 and head.word == "DISTINCT":
-            name = self._argument((first + 1, stop))
+            name = self._argument(arguments[0].after(1))
             persons = isinstance(self.unit, UserUnit) and name == quoted(self.unit.column)
             return f"{rows}(persons)" if persons else f"{distinct}({name})"
-        if len(arguments) == 1 and stop == first + 1 and head.value in ("*", "1"):
-            return rows
-        self.read.fail(
-            "COUNT is of rows or of different values",
-            head if head.kind != "end" else token,
-            fix="COUNT(*), with WHERE column IS NOT NULL; or COUNT(DISTINCT column)",
-            code="DPR254",
-        )
+        one = head.value in ("*", "1") and head.kind != "name"
+        if len(arguments) > 1 or len(arguments[0]) > 1 or not one:
+            self.read.fail(
+                "COUNT is of rows or of different values",
+                head,
+                fix="COUNT(*), with WHERE column IS NOT NULL; or COUNT(DISTINCT column)",
+                code="DPR254",
+            )
+        return rows
 
-    def _share(self, first: int, stop: int) -> str:
+    def _share(self, phrase: Phrase) -> str:
         """Return the condition whose share `AVG(…)` asks for."""
-        read = self.read
-        tokens = read.tokens[first:stop]
-        if len(tokens) >= 3 and tokens[0].word in ("CAST", "TRY_CAST") and tokens[1].value == "(":
-            whole = tokens[-1].value == ")" and tokens[-3].word == "AS"
-            if whole and tokens[-2].word in ("INT", "INTEGER", "BIGINT", "DOUBLE", "FLOAT"):
-                return self.names.plain(first + 2, stop - 3)
-        if len(tokens) >= 3 and tokens[0].word == "CASE" and tokens[1].word == "WHEN":
-            tail = [t.word or t.value for t in tokens[-5:]]
-            nested = any(t.word in ("CASE", "WHEN") for t in tokens[2:])
-            shape = tail[0::2] == ["THEN", "ELSE", "END"] and not nested
-            if shape and tail[1] in ("1", "1.0") and tail[3] in ("0", "0.0"):
-                return f"coalesce({self.names.plain(first + 2, stop - 5)}, false)"
-        self._argument((first, stop))
-        raise AssertionError("an argument that is not a column was refused")
+        head, cast = phrase[0], phrase[1].inside
+        if head.word in ("CAST", "TRY_CAST") and len(phrase) == 2 and cast is not None:
+            kind = cast.after(len(cast) - 2)
+            if kind[0].word == "AS" and kind[1].word in _NUMBERS:
+                return self.names.plain(Phrase(cast.tokens[:-2], kind[0]))
+        if not phrase.words("CASE", "WHEN") or not self._one_or_zero(phrase):
+            self._no_column(phrase)
+        condition = Phrase(phrase.tokens[2:-5], phrase.tokens[-5])
+        return f"coalesce({self.names.plain(condition)}, false)"
+
+    def _one_or_zero(self, phrase: Phrase) -> bool:
+        """Return whether a CASE has one WHEN, and ends with THEN 1 ELSE 0 END."""
+        tail = phrase.tokens[-5:]
+        inner = (t.word for t in self.read.tokens if phrase[1].end < t.start < tail[-1].end)
+        numbers = [t.value for t in tail if t.kind == "number"]
+        return (
+            [t.word for t in tail] == ["THEN", "", "ELSE", "", "END"]
+            and numbers in (["1", "0"], ["1", "0.0"], ["1.0", "0"], ["1.0", "0.0"])
+            and not {"CASE", "WHEN"}.intersection(inner)
+        )
 
 
 @cache

@@ -3,6 +3,11 @@
 sqlglot cuts the text (DuckDB's dialect); what may follow what is decided by the readers of this
 module, token by token, so every refusal points at a line and a column. `clean` is the text with
 comments blanked, character for character, for conditions that the expression language reads.
+
+A view is read from left to right. A SELECT is read as a tree of brackets, a `Phrase`: a reader takes from
+the front of a phrase what it knows, and whatever is left is refused, so no token is passed over. sqlglot's own
+tree of a statement lacks some tokens: the ALL of `SELECT ALL`, the DISTINCT of `GROUP BY DISTINCT a`, a comma
+too many, the quotes of `FROM 'file.csv'`, the order of `FROM t SELECT …`; and numbers and operators have no place in it.
 """
 
 from __future__ import annotations
@@ -11,28 +16,77 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.query.pointing import pointed
 
 MAX_BYTES = 1 << 16
+_PAIRS = {"(": ")", "[": "]"}
 
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
     """One token; `kind` is word, name (quoted), text, number, sign or end.
 
-    `value` is a name's or text's content; otherwise the text as written.
+    `value` is a name's or text's content; otherwise the text as written. In a phrase a pair of brackets
+    is one token, whose kind and value are the opening one, with what is `inside`.
     """
 
     kind: str
     value: str
     start: int
     end: int
+    inside: Phrase | None = None
 
     @property
     def word(self) -> str:
         """The word in capitals; no word for quoted names, texts and signs."""
         return self.value.upper() if self.kind == "word" else ""
+
+    @property
+    def sign(self) -> str:
+        return self.value if self.kind == "sign" else ""
+
+    @property
+    def named(self) -> bool:
+        """Whether this can be a name: a word, or quoted."""
+        return self.kind in ("word", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Tokens in a row, a pair of brackets as one; `end` is the token behind the last one."""
+
+    tokens: tuple[SqlToken, ...]
+    end: SqlToken
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, i: int) -> SqlToken:
+        """Return a token; the one behind the phrase where it has fewer."""
+        return self.tokens[i] if i < len(self.tokens) else self.end
+
+    def words(self, *words: str) -> bool:
+        """Return whether it begins with these words."""
+        return tuple(t.word for t in self.tokens[: len(words)]) == words
+
+    def after(self, count: int) -> Phrase:
+        """Return what is left behind the first tokens."""
+        return Phrase(self.tokens[count:], self.end)
+
+    def until(self, *words: str) -> tuple[Phrase, Phrase]:
+        """Return what stands before the first of `words`, and the rest."""
+        stop = next((i for i, t in enumerate(self.tokens) if t.word in words), len(self))
+        return Phrase(self.tokens[:stop], self[stop]), self.after(stop)
+
+    def split(self, sign: str) -> list[Phrase]:
+        """Return the phrases between `sign`, at least one."""
+        parts, first = [], 0
+        for i, token in enumerate((*self.tokens, self.end)):
+            if token.sign == sign or i == len(self):
+                parts.append(Phrase(self.tokens[first:i], token))
+                first = i + 1
+        return parts
 
 
 class SqlText:
@@ -98,6 +152,34 @@ class SqlText:
         tokens.append(SqlToken("end", "", len(self.sql.rstrip()), len(self.sql.rstrip())))
         return tokens
 
+    def phrase(self) -> Phrase:
+        """Return the whole text as a phrase.
+
+        Raises:
+            ConfigError: a bracket is not closed, or closes none (DPR120).
+        """
+        levels: list[list[SqlToken]] = [[]]
+        opened: list[SqlToken] = []
+        for token in self.tokens[:-1]:
+            if token.sign in _PAIRS:
+                opened.append(token)
+                levels.append([])
+            elif token.sign in _PAIRS.values():
+                if not opened or _PAIRS[opened[-1].sign] != token.sign:
+                    self._unpaired(f"`{token.sign}` closes no bracket", token)
+                sign, start = opened[-1].value, opened.pop().start
+                inside = Phrase(tuple(levels.pop()), token)
+                levels[-1].append(SqlToken(sign, sign, start, token.end, inside))
+            else:
+                levels[-1].append(token)
+        if opened:
+            self._unpaired(f"`{opened[-1].sign}` is not closed", opened[-1])
+        return Phrase(tuple(levels[0]), self.tokens[-1])
+
+    def _unpaired(self, what: str, at: SqlToken) -> NoReturn:
+        fix = "write each ( with a ), each [ with a ]"
+        self.fail(what, at, fix=fix, code="DPR120", error=ConfigError)
+
     # --- reading
 
     def peek(self, ahead: int = 0) -> SqlToken:
@@ -150,17 +232,24 @@ class SqlText:
         return f"{self.origin}, line {line}, column {token.start - before.rfind(chr(10))}"
 
     def fail(
-        self, what: str, at: SqlToken, *, code: str, why: str | None = None, fix: str | None = None
+        self,
+        what: str,
+        at: SqlToken,
+        *,
+        code: str,
+        why: str | None = None,
+        fix: str | None = None,
+        error: type[DpreleaseError] = PlanError,
     ) -> NoReturn:
-        """Refuse at `at`: PlanError, because the statement may be good SQL.
+        """Refuse at `at`: PlanError in most cases, because the statement may be good SQL.
 
         Raises:
-            PlanError: always.
+            DpreleaseError: always.
         """
         first = self.sql.rfind("\n", 0, at.start) + 1
         stop = self.sql.find("\n", at.start)
         flat = "".join(c if c.isprintable() else " " for c in self.sql)
-        raise PlanError(
+        raise error(
             what,
             where=self.place(at),
             why=pointed(flat, at, why, first=first, stop=stop if stop >= 0 else None),

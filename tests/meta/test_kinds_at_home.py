@@ -56,9 +56,9 @@ WORDS = {
 
 SQL_GRAMMAR = {
     "query/read_view.py": "CROSS JOIN",
-    "query/select_calls.py": "forms of SELECT's own functions: COUNT(*), COUNT(DISTINCT x), a share as SUM of a condition",
-    "query/select_forms.py": "which words of SQL are refused, and what to write in their place",
-    "query/select_sums.py": "SUM(a) / SUM(b), which SELECT has no function for",
+    "query/select.py": "CROSS JOIN",
+    "query/select_calls.py": "forms of SELECT's own functions: COUNT(*), COUNT(DISTINCT x), SUM(a) / SUM(b), a share as AVG of a"
+    " condition; and which are refused, with what to write in their place",
 }
 """Where a statistic's name in capitals is a word of SQL; which of SQL's functions a statistic is, its own file says."""
 

@@ -72,7 +72,7 @@ GUARDS = (
     ),
     Guard(
         "a quotient of sums over different rows is read as a weighted mean",
-        file="query/select_sums.py",
+        file="query/select_calls.py",
         old="if column is not None and column.null_default is None:",
         new="if column is None:",
         tests=("tests/query/test_select_sums.py",),
