@@ -62,21 +62,6 @@ from dprelease.codec_notes import (
 from dprelease.codec_values import PLAIN, Coder, Fault, expected, guarded, one_of, same, text
 from dprelease.errors import ConfigError
 
-__all__ = [
-    "Always",
-    "As",
-    "AsText",
-    "AtLeast",
-    "Digits",
-    "Inline",
-    "Key",
-    "Stored",
-    "Tagged",
-    "Unstored",
-    "decode",
-    "encode",
-]
-
 T = TypeVar("T")
 
 

@@ -15,19 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.codec import (
-    Always,
-    As,
-    AtLeast,
-    Digits,
-    Inline,
-    Key,
-    Stored,
-    Tagged,
-    Unstored,
-    decode,
-    encode,
-)
+from dprelease.codec import Stored, decode, encode
+from dprelease.codec_notes import Always, As, AtLeast, Digits, Inline, Key, Tagged, Unstored
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import MOST_DIGITS
 from dprelease.strict_json import read_json

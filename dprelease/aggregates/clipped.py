@@ -22,12 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.joint_ranks import Positions
 from dprelease.schema.domain import GridSet
+
+if TYPE_CHECKING:
+    from dprelease.aggregates.joint_ranks import Positions
 
 Ints = npt.NDArray[np.int64]
 

@@ -21,7 +21,8 @@ from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import pure_of_rho
-from dprelease.codec import AtLeast, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import AtLeast
 from dprelease.errors import PlanError
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import Draw

@@ -32,7 +32,8 @@ from dprelease.budget.connection import Connection, Place
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, verifies_bytes
-from dprelease.codec import Always, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.numeric import fraction_from_json, plain
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Instants, Timeline, instant
-from dprelease.codec import Always, AtLeast, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, AtLeast
 from dprelease.numeric import (
     NANO,
     exp_lower,

@@ -16,7 +16,8 @@ from typing import Annotated
 
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Instants, instant, timeline
-from dprelease.codec import Always, As, Inline, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, As, Inline
 from dprelease.errors import ArgumentError, ConfigError
 
 OPEN: tuple[str | None, str | None] = (None, None)

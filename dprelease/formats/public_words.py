@@ -18,7 +18,8 @@ from dprelease.formats.words import heading, inside, name_words
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.schema.about import ROWS, About, about_from_json
+from dprelease.schema.about import ROWS, About
+from dprelease.schema.about_model import about_from_json
 from dprelease.schema.naming import is_shown
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
-from dprelease.codec import Always, Digits, Key
+from dprelease.codec_notes import Always, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed

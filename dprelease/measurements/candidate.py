@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec import Always
+from dprelease.codec_notes import Always
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion

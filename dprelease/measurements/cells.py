@@ -20,7 +20,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.codec import Always, AtLeast, Digits, Key
+from dprelease.codec_notes import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Normal
 from dprelease.measurements.candidate import Candidate, Pricing

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec import Unstored
+from dprelease.codec_notes import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing

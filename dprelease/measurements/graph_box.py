@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.graph import graph_box, one_cell
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec import Unstored
+from dprelease.codec_notes import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import MeasurementFamily, Moved

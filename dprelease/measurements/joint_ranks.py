@@ -31,7 +31,7 @@ from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.joint_ranks import Positions, joint_ranks
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.ranks import spreads, target
-from dprelease.codec import Always, AtLeast
+from dprelease.codec_notes import Always, AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing

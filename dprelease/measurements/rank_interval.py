@@ -23,7 +23,7 @@ from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.rank_interval import CHOICES, interval_scores
 from dprelease.aggregates.ranks import Stretches
-from dprelease.codec import AtLeast
+from dprelease.codec_notes import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.candidate import Candidate, Pricing

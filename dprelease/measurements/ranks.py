@@ -36,7 +36,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import Stretches, aimed, near, target
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
-from dprelease.codec import Unstored
+from dprelease.codec_notes import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing

@@ -40,7 +40,7 @@ from dprelease.aggregates.recursive_ranks import (
 )
 from dprelease.budget.composition import Proof
 from dprelease.choice_tree import depth
-from dprelease.codec import Always, AtLeast
+from dprelease.codec_notes import Always, AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.errors import PlanError
 from dprelease.measurements.base import Moved

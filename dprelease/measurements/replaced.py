@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, NoReturn
 
-from dprelease.codec import AtLeast
+from dprelease.codec_notes import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.measurements.draw import Objects

@@ -21,7 +21,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.codec import AtLeast
+from dprelease.codec_notes import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec import Always, AtLeast, Digits
+from dprelease.codec_notes import Always, AtLeast, Digits
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import MeasurementFamily

@@ -31,7 +31,7 @@ from dprelease.aggregates.winsorised import Limit, degree_of
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
-from dprelease.codec import AtLeast
+from dprelease.codec_notes import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing

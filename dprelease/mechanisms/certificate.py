@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.codec import As, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import As
 from dprelease.numeric import exp_lower
 
 

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease import registry
-from dprelease.codec import As
+from dprelease.codec_notes import As
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms.certificate import Certificate

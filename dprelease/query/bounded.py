@@ -30,7 +30,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.codec import Always, As, AtLeast, Digits, Key
+from dprelease.codec_notes import Always, As, AtLeast, Digits, Key
 from dprelease.query.derived import Derived
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals

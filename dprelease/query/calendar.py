@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Annotated
 from zoneinfo import TZPATH
 
-from dprelease.codec import Always, As, Key, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, As, Key
 
 ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
 """A version of the time zone tables: published with a release, so no place for other words."""

@@ -15,7 +15,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
-from dprelease.codec import As, AtLeast, Key, decode, encode
+from dprelease.codec import decode, encode
+from dprelease.codec_notes import As, AtLeast, Key
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,

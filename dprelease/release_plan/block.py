@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
 
-from dprelease.codec import Always, Stored, Unstored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, Unstored
 from dprelease.measurements.base import family_named
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from dprelease.codec import Always, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always
 from dprelease.numeric import plain
 from dprelease.release_plan.curve import error_of
 from dprelease.release_plan.plan import ReleasePlan

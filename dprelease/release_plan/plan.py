@@ -18,7 +18,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from dprelease.codec import Always, Stored, Unstored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, Unstored
 from dprelease.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from dprelease.codec import Always, As, Key, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, As, Key
 from dprelease.measurements.candidate import Option
 from dprelease.numeric import counted, plain
 from dprelease.schema.domain import WrittenDomain

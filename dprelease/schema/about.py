@@ -7,12 +7,9 @@ of the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from dprelease.codec import Stored
-from dprelease.schema.about_model import AboutModel, SchemaAboutModel
 
 ROWS = "rows"
 """What rows are called where nobody says it."""
@@ -56,31 +53,3 @@ class About(Stored):
         """Return what is said here, and what `other` says where nothing is said here."""
         mine = {f.name: v for f in fields(self) if (v := getattr(self, f.name))}
         return replace(other, **mine)
-
-
-def about_of(model: AboutModel) -> About:
-    """Return what a checked declaration says."""
-    publisher = model.publisher
-    unit = model.unit_name if isinstance(model, SchemaAboutModel) else None
-    return About(
-        title=model.title,
-        description=model.description,
-        licence=model.licence,
-        publisher=None if publisher is None else Publisher(publisher.name, publisher.url),
-        contact=model.contact,
-        keywords=tuple(model.keywords),
-        unit_name=None
-        if unit is None
-        else UnitName(unit.one, unit.many, *([unit.rows] if unit.rows else [])),
-    )
-
-
-def about_from_json(schema: Mapping[str, Any]) -> About:
-    """Return the words of a schema's JSON, of which nothing else is read.
-
-    Raises:
-        ValueError: they have another shape than a schema's words.
-    """
-    known = SchemaAboutModel.model_fields
-    words = {key: schema[key] for key in known if schema.get(key) is not None}
-    return about_of(SchemaAboutModel.model_validate(words))

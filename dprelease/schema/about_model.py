@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from dprelease.schema.about import About, Publisher, UnitName
 from dprelease.schema.model_values import Strict, Text, fault, list_or_none, one_line
 from dprelease.strict_json import json_text
 
@@ -111,3 +112,31 @@ class SchemaAboutModel(AboutModel):
     unit_name: Annotated[UnitNameModel, BeforeValidator(_unit_name)] | None = Field(
         None, description="The protected unit in words, for public pages only."
     )
+
+
+def about_of(model: AboutModel) -> About:
+    """Return what a checked declaration says."""
+    publisher = model.publisher
+    unit = model.unit_name if isinstance(model, SchemaAboutModel) else None
+    return About(
+        title=model.title,
+        description=model.description,
+        licence=model.licence,
+        publisher=None if publisher is None else Publisher(publisher.name, publisher.url),
+        contact=model.contact,
+        keywords=tuple(model.keywords),
+        unit_name=None
+        if unit is None
+        else UnitName(unit.one, unit.many, *([unit.rows] if unit.rows else [])),
+    )
+
+
+def about_from_json(schema: Mapping[str, Any]) -> About:
+    """Return the words of a schema's JSON, of which nothing else is read.
+
+    Raises:
+        ValueError: they have another shape than a schema's words.
+    """
+    known = SchemaAboutModel.model_fields
+    words = {key: schema[key] for key in known if schema.get(key) is not None}
+    return about_of(SchemaAboutModel.model_validate(words))

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import As, Digits
+from dprelease.codec_notes import As, Digits
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, Number, exact, plain
 

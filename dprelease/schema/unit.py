@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from dprelease.codec import As, AtLeast, Key, decode, encode
+from dprelease.codec import decode, encode
+from dprelease.codec_notes import As, AtLeast, Key
 from dprelease.periods import Every
 
 

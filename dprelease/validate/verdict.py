@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from dprelease.codec import AtLeast, Key, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import AtLeast, Key
 from dprelease.numeric import counted
 
 

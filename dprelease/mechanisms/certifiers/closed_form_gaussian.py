@@ -46,7 +46,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from dprelease.codec import Inline
+from dprelease.codec_notes import Inline
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray

@@ -26,7 +26,8 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import As, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import As
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps

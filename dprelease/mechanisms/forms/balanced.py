@@ -35,7 +35,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Always
+from dprelease.codec_notes import Always
 from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Digits
+from dprelease.codec_notes import Digits
 from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray

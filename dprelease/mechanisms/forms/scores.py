@@ -52,7 +52,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Digits, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Digits
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate, certify_ratio

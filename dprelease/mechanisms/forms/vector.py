@@ -25,7 +25,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dprelease.codec import Always, Digits, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Always, Digits
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.fitting.noise import Gaussian

@@ -29,7 +29,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.codec import Digits, Stored
+from dprelease.codec import Stored
+from dprelease.codec_notes import Digits
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.kernels.sampling import (
     BoolArray,
