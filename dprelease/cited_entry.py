@@ -9,18 +9,20 @@ import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
 from dprelease.codec import encode
 from dprelease.comparison import Listing, holds
-from dprelease.derivation import Derivation
 from dprelease.formats.json_ import FILE
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
 from dprelease.numeric import counted
+
+if TYPE_CHECKING:
+    from dprelease.derivation import Derivation
 
 
 def against_ledger(

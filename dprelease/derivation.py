@@ -36,7 +36,6 @@ from dprelease.numeric import NANO, counted, fraction_from_json, nano_up, plain,
 from dprelease.periods import parse_period
 from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
-from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
@@ -91,7 +90,7 @@ class Derivation:
     def query(self) -> Query:
         asked = dict(self.manifest["request"])
         asked.pop("formats")
-        return request_from_json(asked, window_of)
+        return request_from_json(asked)
 
     @cached_property
     def formats(self) -> tuple[str, ...]:

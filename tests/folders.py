@@ -19,9 +19,8 @@ from dprelease.engines.source import as_source
 from dprelease.formats.json_ import FILE, described, manifest_bytes
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
-from dprelease.pipeline.planned import window_of
 from dprelease.planning.make import make_plan
-from dprelease.query.calendar import Calendar, zone_tables
+from dprelease.query.calendar import Calendar, window_of, zone_tables
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view

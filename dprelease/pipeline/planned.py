@@ -12,14 +12,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dprelease.errors import ArgumentError
-from dprelease.periods import EXAMPLES, every_of, parse_period, row_window
+from dprelease.periods import EXAMPLES, every_of, parse_period
 from dprelease.planning.make import make_plan
-from dprelease.query.calendar import Calendar, zone_tables
+from dprelease.query.calendar import Calendar, window_of, zone_tables
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
 if TYPE_CHECKING:
@@ -104,14 +103,3 @@ def _calendar_during(schema: TableSchema, during: str) -> Calendar:
         )
     time = schema.time
     return Calendar(time.column, every_of(during), time.timezone, during, zone_tables())
-
-
-def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, datetime]:
-    """Return the first instant of a period and the first one after it, UTC.
-
-    Raises:
-        ArgumentError: not a period of this calendar (DPR640), unknown time zone (DPR641).
-    """
-    column = schema.columns.get(calendar.column)
-    dates = column is not None and column.kind is Kind.date
-    return row_window(calendar.name, calendar.every, calendar.timezone, dates=dates)  # type: ignore[arg-type]

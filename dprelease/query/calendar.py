@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +16,9 @@ from zoneinfo import TZPATH
 
 from dprelease.codec import Stored
 from dprelease.codec_notes import Always, As, Key
+from dprelease.periods import row_window
+from dprelease.schema.column import Kind
+from dprelease.schema.table import TableSchema
 
 ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
 """A version of the time zone tables: published with a release, so no place for other words."""
@@ -86,3 +89,14 @@ def _found() -> str:
     return (
         f"{year}{chr(ord('a') + int(number) - 1)}" if number.isdigit() and int(number) else version
     )
+
+
+def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, datetime]:
+    """Return the first instant of a period and the first one after it, UTC.
+
+    Raises:
+        ArgumentError: not a period of this calendar (DPR640), unknown time zone (DPR641).
+    """
+    column = schema.columns.get(calendar.column)
+    dates = column is not None and column.kind is Kind.date
+    return row_window(calendar.name, calendar.every, calendar.timezone, dates=dates)  # type: ignore[arg-type]

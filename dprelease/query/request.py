@@ -11,14 +11,13 @@ version of the tables stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from dprelease.errors import ConfigError
 from dprelease.numeric import plain
-from dprelease.query.calendar import ZONE_TABLES, Calendar, delay_from_text, delay_text
+from dprelease.query.calendar import ZONE_TABLES, Calendar, delay_from_text, delay_text, window_of
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
@@ -33,9 +32,6 @@ MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
 _FILES = frozenset({"values_from", "keys_from", "zeros_from", "sql"})
 """Keys of declaration files that a request never holds: what they name stands in it."""
-
-
-WindowOf = Callable[[TableSchema, Calendar], tuple[datetime, datetime]]
 
 
 def request_to_json(query: Query) -> dict[str, Any]:
@@ -69,11 +65,8 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     return found
 
 
-def request_from_json(value: object, window_of: WindowOf) -> Query:
+def request_from_json(value: object) -> Query:
     """Return the resolved request that `request_to_json` wrote.
-
-    Args:
-        window_of: a period's start and end, UTC, by its calendar.
 
     Raises:
         ConfigError, PlanError, ArgumentError: as the readers of schema files and releases.

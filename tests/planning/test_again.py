@@ -11,7 +11,6 @@ import pytest
 from dprelease.allocation.share import Share
 from dprelease.allocation.spend import added_up
 from dprelease.errors import VerificationError
-from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import near, plan_again
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
@@ -23,7 +22,7 @@ from tests.folders import CASES
 
 def read_back(plan):
     asked = json.loads(canonical_json(request_to_json(plan.asked)))
-    return request_from_json(asked, window_of)
+    return request_from_json(asked)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 
 import dprelease as dp
 from dprelease.errors import DpreleaseError, PlanError
-from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_from_json, request_to_json
 from dprelease.release_plan.plan import ReleasePlan
@@ -134,11 +133,11 @@ def test_a_plan_that_misses_its_goal_is_not_made_again() -> None:
     assert plan.asked is not None
     stated = json.loads(canonical_json(plan.to_json()))
     request = json.loads(canonical_json(request_to_json(plan.asked)))
-    assert plan_again(request_from_json(request, window_of), stated).to_json() == stated
+    assert plan_again(request_from_json(request), stated).to_json() == stated
     for table in request["release"]["tables"]:
         for statistic in table["statistics"]:
             if statistic.get("max_error") is not None:
                 statistic["max_error"] = "19/10"
     with pytest.raises(DpreleaseError) as refused:
-        plan_again(request_from_json(request, window_of), stated)
+        plan_again(request_from_json(request), stated)
     assert refused.value.code == "DPR240"

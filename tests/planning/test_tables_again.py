@@ -11,7 +11,6 @@ import pytest
 
 import dprelease as dp
 from dprelease.errors import VerificationError
-from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_from_json, request_to_json
 from dprelease.strict_json import canonical_json
@@ -26,7 +25,7 @@ def again(change: Callable[[Stated], None]) -> tuple[Stated, Stated]:
     request = json.loads(canonical_json(request_to_json(plan.asked)))
     stated: Stated = json.loads(canonical_json(plan.to_json()))
     change(stated)
-    return stated, plan_again(request_from_json(request, window_of), stated).to_json()
+    return stated, plan_again(request_from_json(request), stated).to_json()
 
 
 def scaled_halves(factor: Fraction) -> Callable[[Stated], None]:

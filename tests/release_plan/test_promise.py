@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dprelease.budget.parallel import worst
-from dprelease.pipeline.planned import plan_release, window_of
+from dprelease.pipeline.planned import plan_release
 from dprelease.query.bounded import Window
-from dprelease.query.calendar import Calendar
+from dprelease.query.calendar import Calendar, window_of
 from dprelease.query.load import schema_from_dict
 from dprelease.query.read_view import parse_view
 from dprelease.release_plan.promise import ledger_window, timeline_of
