@@ -15,6 +15,7 @@
 #   make evidence   faults, crashes, leaks, audits; writes benchmarks/results/evidence.md
 #   make nightly    the same at full sizes: hours
 #   make lock       pin every dependency by its hashes: requirements.lock
+#   make dist       the wheel and the source archive: dist
 #   make sbom       what is in that lock, as CycloneDX JSON: build/sbom.json
 #   make clean      remove .venv and caches; the ledger and the published folders stay
 
@@ -58,7 +59,7 @@ SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests
 # short processes of the tests would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-year test lowest test-fast size lint docs bench peers field lock sbom clean evidence nightly
+.PHONY: demo demo-year test lowest test-fast size lint docs bench peers field lock dist sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -128,6 +129,9 @@ lock: $(VENV)/.installed-supply
 	$(BIN)/uv pip compile pyproject.toml $(foreach e,postgres signing spark test docs,--extra $(e)) \
 		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" -q -o requirements.lock
+
+dist: $(VENV)/.installed-supply
+	$(BIN)/python -m hatchling build -d dist
 
 sbom: $(VENV)/.installed-supply
 	@mkdir -p build
