@@ -77,13 +77,21 @@ def key_of(column: Column, value: object) -> str | None:
 def _meanings(values: tuple[str, ...]) -> dict[object, str]:
     by_value = compared_by_value(values)
     found: dict[object, str] = {_meaning(value, by_value): value for value in values}
-    numbers = [(m, value) for m, value in found.items() if isinstance(m, Fraction)]
-    for number, value in numbers:
+    single: dict[object, list[str]] = {}
+    for meaning, value in found.items():
+        number = meaning if isinstance(meaning, Fraction) and meaning.denominator > 1 else None
+        if number is None and re.fullmatch(r"-?\d(\.\d+)?e[-+]\d+", value, re.ASCII) is None:
+            continue
         with np.errstate(over="ignore"):
-            single = float(np.float32(float(number))) if abs(number) < 2**64 else math.inf
-        if number.denominator > 1 and math.isfinite(single):
-            found.setdefault(Fraction(repr(single)), value)
-    return found
+            held = (
+                float(np.float32(float(value)))
+                if number is None or abs(number) < 2**64
+                else math.inf
+            )
+        if math.isfinite(held):
+            single.setdefault(_meaning(repr(held), by_value), []).append(value)
+    # the single nearest to two declared values is none of them
+    return {m: values[0] for m, values in single.items() if len(values) == 1} | found
 
 
 def _meaning(text: str, by_value: bool) -> object:

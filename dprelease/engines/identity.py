@@ -56,6 +56,11 @@ class Moment(NamedTuple):
     per_second: int
     zoned: bool = False
 
+    @property
+    def finite(self) -> bool:
+        """Return whether this is no count that DuckDB reads as an infinity."""
+        return not self.per_second or abs(self.ticks) != _INFINITE
+
     def date(self) -> date | None:
         """Return the day, in UTC; None for one that Python has not."""
         days = self.ticks if not self.per_second else self.ticks // (self.per_second * _PER_DAY)
@@ -78,7 +83,7 @@ class Moment(NamedTuple):
         if not self.per_second:
             return _INFINITE_DAYS.get(self.ticks) or _day_text(self.ticks)
         microseconds = self.ticks * 1_000_000 // self.per_second
-        if abs(self.ticks) == _INFINITE or not _LEAST <= microseconds < _INFINITE:
+        if not self.finite or not _LEAST <= microseconds < _INFINITE:
             return None
         whole, part = divmod(self.ticks, self.per_second)
         days, seconds = divmod(whole, _PER_DAY)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, time
+from contextlib import suppress
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -88,20 +89,20 @@ _FITS: dict[Kind, frozenset[Physical]] = {
 }
 
 
-_DAY = r"\d{4,}-\d\d-\d\d( \(BC\))?"
-_MOMENT = _DAY + r" \d\d:\d\d:\d\d(\.\d+)?"
+_DAY = r"\d{4}-\d\d-\d\d"
+_MOMENT = _DAY + r" \d\d:\d\d:\d\d(\.\d*[1-9])?"
 _WRITTEN = {
     Physical.whole: r"(0|-?[1-9]\d{0,18})(\.0+)?",
     Physical.unsigned: r"(0|[1-9]\d{0,19})(\.0+)?",
     Physical.exact: r"-?(0|[1-9]\d*)(\.\d+)?",
     Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?)",
     Physical.boolean: r"(?i:true|false)",
-    Physical.date: rf"-?infinity|{_DAY}( 00:00:00)?",
+    Physical.date: rf"{_DAY}( 00:00:00)?",
     **dict.fromkeys(
         (Physical.timestamp, Physical.seconds, Physical.nanoseconds),
-        rf"-?infinity|{_DAY}|{_MOMENT}",
+        rf"{_DAY}|{_MOMENT}",
     ),
-    **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"-?infinity|{_MOMENT}\+00"),
+    **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"{_MOMENT}\+00"),
 }
 """Patterns of a declared value that a stored one may be; of what is not here, any text may be one."""
 
@@ -119,12 +120,23 @@ def writes(stored: Physical, label: str) -> bool:
         return True
     if re.fullmatch(_WRITTEN[stored], label, re.ASCII) is None:
         return False
-    return stored is not Physical.float or "e" in label or _is_double(label)
+    if fits(Kind.date, stored):
+        return _is_moment(label)
+    return stored is not Physical.float or _is_double(label)
+
+
+def _is_moment(label: str) -> bool:
+    """Return whether there is such a day, and such a time of it."""
+    with suppress(ValueError):
+        return bool(datetime.fromisoformat(label.removesuffix("+00").partition(".")[0]))
+    return False
 
 
 def _is_double(label: str) -> bool:
     """Return whether a double is this number alone; from 2**53 on it is several whole ones."""
     value = float(label)
+    if "e" in label:  # as a double is written, which has no exponent below 10^16
+        return repr(value) == label
     if not label.strip("-").startswith("inf") and value.is_integer() and abs(value) >= 2**53:
         return False
     return Decimal(repr(value)) == Decimal(label)

@@ -9,7 +9,7 @@ stands behind a condition that lets through only what it reads:
 | text            | double     | a pattern of at most `LONGEST` characters; then by numeric; or true, false |
 | all of these    | boolean    | the double 1 or 0, or a word                                        |
 | text            | date, time | a pattern, then a day that the month has                 |
-| date, timestamp | timestamp  | finite and before the year 294246                                   |
+| date, timestamp | the same   | in the years 1 to 9999                                              |
 
 The texts of cells are those that `engines.postgres` reads: numerics without zeros at the end where
 their column has no scale, times in UTC, ISO dates. Doubles are written as Python's `repr` does.
@@ -37,7 +37,8 @@ LARGEST = "1.7976931348623157e308"
 
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NUMBERS = (Kind.integer, Kind.number)
-_LAST_DAY = "294246-12-31"
+_YEARS = ("0001-01-01", "10000-01-01")
+"""The first day and the day after the last one."""
 
 _NONE_HALF_WAY = "1e40"
 """From here on no decimal of 17 digits, d 10^k, is half-way between doubles: that is 54 bits times a power of two, so 5^k < 2^54."""
@@ -269,16 +270,23 @@ _MOMENT_OF_PARTS = "make_date(y, mo, d) + (h * 3600 + mi * 60 + s) * interval '1
 
 def _date(raw: str, stored: PostgresType) -> str:
     if stored.physical is Physical.date:
-        return f"CASE WHEN isfinite({raw}) THEN {raw} END"
+        return _in_years(raw, raw)
     return f"({_timestamp(raw, stored)})::date"
 
 
 def _timestamp(raw: str, stored: PostgresType) -> str:
     if stored.physical is Physical.text:
-        return _parts(_written(raw), _MOMENT_OF_PARTS)
+        moment = _with({"at": _parts(_written(raw), _MOMENT_OF_PARTS)}, _in_years("at", "at"))
+        return moment.replace(" AS q)", " AS q3)")
     value = (
         f"({raw} AT TIME ZONE 'UTC')"
         if stored.physical is Physical.instant
         else f"{raw}::timestamp"
     )
-    return f"CASE WHEN isfinite({raw}) AND {raw} <= '{_LAST_DAY}' THEN {value} END"
+    return _in_years(raw, value)
+
+
+def _in_years(raw: str, value: str) -> str:
+    """Return `value` where the day or moment `raw` lies in the years 1 to 9999; the session's zone is UTC."""
+    first, end = _YEARS
+    return f"CASE WHEN {raw} >= '{first}' AND {raw} < '{end}' THEN {value} END"

@@ -334,7 +334,7 @@ def _date(value: object) -> date | None:
         moment = _moment(value.strip(" "))
         return None if moment is None else moment.date()
     if isinstance(value, Moment):
-        return value.date()
+        return value.date() if value.finite else None
     if isinstance(value, datetime):
         return naive(value).date()
     return value if isinstance(value, date) else None
@@ -344,7 +344,7 @@ def _timestamp(value: object) -> datetime | None:
     if isinstance(value, str):
         return _moment(value.strip(" "))
     if isinstance(value, Moment):
-        return value.datetime()
+        return value.datetime() if value.finite else None
     if isinstance(value, datetime):
         return naive(value)
     if isinstance(value, date):

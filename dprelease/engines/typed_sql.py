@@ -8,6 +8,8 @@
 | date                       | DATE      | the day of the timestamp                         |
 | timestamp                  | TIMESTAMP | UTC, cut to microseconds; of a text by `MOMENT`, which is UTC without an offset |
 
+A day or moment lies in the years 1 to 9999, as one in a text does; any other is null.
+
 Every cast is TRY_CAST: CAST raises, and quotes the cell. Of timestamps that is not enough: DuckDB
 2.0 stops with an internal error where it writes or takes apart one that is out of range, so those
 are null first. NaN is tested by name: `x > u` is true for it and `LEAST(GREATEST(NULL, l), u)` is
@@ -20,7 +22,7 @@ cast, too. `COLLATE "BINARY"` takes it off, and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from sqlglot import exp
 
@@ -42,6 +44,9 @@ MOMENT = (
 
 _INSTANTS = (-9_223_372_022_400_000_000, 2**63 - 2)
 """The first and last microsecond that DuckDB reads as an instant; the next one is its infinity."""
+
+_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The first and last microsecond of the years 1 to 9999."""
 
 Make = Callable[[], exp.Expression]
 """Makes a fresh tree of the stored column: a sqlglot node has one parent only."""
@@ -111,9 +116,10 @@ def canonical(stored: Physical, make: Make) -> exp.Expression:
             return _text_of_double(make)
         case Physical.timestamp | Physical.instant:
             # the cast outside: an optimizer may move what is inside a CASE before its condition
-            return try_cast(case((_is_instant(try_cast(make(), "TIMESTAMP")), make())), "VARCHAR")
+            inside = _between(try_cast(make(), "TIMESTAMP"), _INSTANTS)
+            return try_cast(case((inside, make())), "VARCHAR")
         case Physical.seconds:
-            return try_cast(_timestamp(stored, make), "VARCHAR")
+            return try_cast(_instant(stored, make), "VARCHAR")
         case Physical.nanoseconds | Physical.nanosecond_instant:
             finite = exp.Not(this=exp.Is(this=_epoch_ns(make()), expression=exp.Null()))
             return case((finite, try_cast(make(), "VARCHAR")))
@@ -150,9 +156,9 @@ def _make_timestamp(microseconds: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this="make_timestamp", expressions=[microseconds])
 
 
-def _is_instant(moment: exp.Expression) -> exp.Expression:
-    """Return whether a TIMESTAMP lies where DuckDB can write it and take it apart."""
-    low, high = (_make_timestamp(number(end)) for end in _INSTANTS)
+def _between(moment: exp.Expression, ends: tuple[int, int]) -> exp.Expression:
+    """Return whether a TIMESTAMP lies between two of microseconds; in `_INSTANTS` DuckDB can write it and take it apart."""
+    low, high = (_make_timestamp(number(end)) for end in ends)
     above = exp.GTE(this=moment, expression=low)
     return exp.And(this=above, expression=exp.LTE(this=moment.copy(), expression=high))
 
@@ -217,12 +223,21 @@ def _text_of_double(make: Make) -> exp.Expression:
 
 
 def _date(stored: Physical, make: Make) -> exp.Expression:
-    if stored is Physical.date:
-        return make()
-    return try_cast(_timestamp(stored, make), "DATE")
+    if stored is not Physical.date:
+        return try_cast(_timestamp(stored, make), "DATE")
+    first, last = (
+        exp.Cast(this=exp.Literal.string(day), to=data_type("DATE"))
+        for day in ("0001-01-01", "9999-12-31")
+    )
+    return case((exp.Between(this=make(), low=first, high=last), make()))
 
 
 def _timestamp(stored: Physical, make: Make) -> exp.Expression:
+    moment = partial(_instant, stored, make)
+    return case((_between(moment(), _YEARS), moment()))
+
+
+def _instant(stored: Physical, make: Make) -> exp.Expression:
     if stored is Physical.text:
         written = exp.RegexpLike(this=trimmed(make()), expression=exp.Literal.string(MOMENT))
         # through TIMESTAMPTZ: a cast straight to TIMESTAMP ignores a written offset (observed)
@@ -238,4 +253,4 @@ def _timestamp(stored: Physical, make: Make) -> exp.Expression:
     def moment() -> exp.Expression:
         return try_cast(make(), "TIMESTAMP")  # TIMESTAMPTZ: the session's time zone is UTC
 
-    return case((_is_instant(moment()), moment()))
+    return case((_between(moment(), _INSTANTS), moment()))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -29,6 +30,7 @@ BLANK = " "
 TRUTHS = ("true", "false")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _SPELT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)", re.ASCII)
+_EXPONENT = re.compile(r"-?\d+(\.\d+)?e[-+]\d+", re.ASCII)
 _MIDNIGHT = " 00:00:00"
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d( \(BC\))?", re.ASCII)
 
@@ -63,8 +65,10 @@ def texts_of(values: Sequence[str]) -> dict[str, str]:
     """Return every text that a cell may have, as `spelt` or stored, and the value that it is."""
     by_value = compared_by_value(tuple(values))
     texts = {spelt(v) if by_value else v: v for v in values}
-    for value in values:
-        for text in (*(_as_doubles(value) if by_value else ()), *_as_moment(value)):
+    others = [(text, v) for v in values for text in {*_as_doubles(v, by_value), *_as_moment(v)}]
+    several = Counter(text for text, _ in others)
+    for text, value in others:
+        if several[text] == 1:  # a short double that is near two declared values is none of them
             texts.setdefault(text, value)
     return texts
 
@@ -73,9 +77,10 @@ def _is_number(value: str) -> bool:
     return _NUMBER.fullmatch(value) is not None and not (value[0] == "-" and spelt(value) == "0")
 
 
-def _as_doubles(value: str) -> Iterable[str]:
+def _as_doubles(value: str, by_value: bool) -> Iterable[str]:
     """Yield how a double, and one of single precision, is written that holds a number."""
-    if not _is_number(value) or "." not in spelt(value):
+    number = by_value and _is_number(value) and "." in spelt(value)
+    if not number and _EXPONENT.fullmatch(value) is None:
         return
     double = float(value)
     if Decimal(repr(double)) == Decimal(value):

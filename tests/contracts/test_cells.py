@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -98,6 +99,43 @@ def test_numbers_that_a_double_writes_in_its_own_way() -> None:
     single = pa.array(np.array([0.1, 5.5, 3], dtype=np.float32))
     assert _counts(single, ("0.1", "5.5", "3")) == (1, 1, 1, 0)
     assert _counts(small, (str(2**53),)) is None
+    assert _counts(pa.array([1e15, 1e16]), ("1e+15",)) is None  # no cell is written so
+    assert _counts(pa.array([1e15, 1e16]), ("1e+16", "1000000000000000")) == (1, 1, 0)
+    tiny = pa.array(np.array([1e-05, 1e16, 2.5e-30], dtype=np.float32))
+    assert _counts(tiny, ("1e-05", "1e+16", "2.5e-30")) == (1, 1, 1, 0)
+    near = pa.array(np.array([0.1, 0.3], dtype=np.float32))
+    assert _counts(near, ("0.100000001", "0.1000000011", "0.3")) == (0, 0, 1, 1)
+
+
+FAR = (
+    "4000-01-01 (BC)",
+    "0001-12-31 (BC)",
+    "2024-01-01",
+    "2024-01-02",
+    "infinity",
+    "-infinity",
+    "10000-01-01",
+)
+
+
+@pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NS", "TIMESTAMP_S", "VARCHAR"])  # fmt: skip
+def test_a_day_lies_in_the_years_1_to_9999_whatever_stores_it(type_: str) -> None:
+    cells = ", ".join(f"(TRY_CAST('{text}' AS {type_}))" for text in FAR)
+    relation = duckdb.sql(f"SELECT x FROM (VALUES {cells}) AS t(x)")
+    for source in (relation, relation.to_arrow_table()):
+        for engine in ENGINES:
+            for kind in (Kind.date, Kind.timestamp):
+                assert answer_of(engine(), as_source(source), kind, ()) == (2, 1), kind
+            for label in (*FAR[:2], "infinity", "2024-02-30", "2024-01-01 24:00:00"):
+                found = answer_of(engine(), as_source(source), Kind.category, (label,))
+                assert (found is None) == (type_ != "VARCHAR"), label
+
+
+def test_an_offset_may_carry_a_moment_out_of_the_years() -> None:
+    texts = ["9999-12-31 23:59-01", "0001-01-01 00:59+01", "9999-12-31 23:59+01", "2024-01-01"]
+    for engine in ENGINES:
+        for kind in (Kind.date, Kind.timestamp):
+            assert answer_of(engine(), as_source(pd.DataFrame({"x": texts})), kind, ()) == (2, 1)
 
 
 def test_the_texts_of_a_value_are_its_own() -> None:

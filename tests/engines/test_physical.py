@@ -31,7 +31,7 @@ STORED = {
     "DOUBLE": "2.5",
     "FLOAT": "-inf",
     "BOOLEAN": "true",
-    "DATE": "0044-03-15 (BC)",
+    "DATE": "0044-03-15",
     "TIMESTAMP": "2020-01-01 00:00:00.5",
     "TIMESTAMP WITH TIME ZONE": "2020-01-01 00:00:00+00",
 }
@@ -76,7 +76,10 @@ def test_the_text_of_any_stored_value_is_taken_for_one(kind: str) -> None:
         ).fetchone()  # fmt: skip
         if text is not None:
             seen += 1
-            assert writes(of_duckdb(kind), text), text
+            far = text.endswith("infinity") or "(BC)" in text or text.startswith("12345-01")
+            assert writes(of_duckdb(kind), text) is not far, (
+                text
+            )  # a day lies in the years 1 to 9999
     assert seen
     assert writes(of_duckdb(kind), STORED[kind])
     assert not writes(of_duckdb(kind), "north")

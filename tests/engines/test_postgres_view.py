@@ -377,7 +377,6 @@ def test_faults_are_those_of_duckdb(dsn: str, tmp_path: Path) -> None:
     [
         ("region", pa.array(["n", "s\0"])),
         ("weight", pa.array(["9" * 2**24 + "9", "1"])),
-        ("area", pa.array([2932897, 2932896], pa.int32()).cast(pa.date32())),
     ],
 )
 def test_public_cells_that_the_server_cannot_take_are_refused(
@@ -397,7 +396,6 @@ def test_public_cells_that_the_server_cannot_take_are_refused(
     region, where = {
         "region": ("p.region", ""),
         "weight": ("p.weight AS region", ""),
-        "area": ("'n' AS region", " WHERE p.area < date '2020-01-01'"),
     }[name]
     found = view(
         f"SELECT v.pid, {region}, v.age, v.age AS score FROM visits v "
