@@ -3,7 +3,7 @@
 The delimiter and the end of a line are decided by the header alone, or stated. A sniffer would decide
 them, and types, from rows: then one person's cell could change how everybody's cells are read. A header of
 one name shows no delimiter, so a line is one cell. How numbers are written no header says: files with `;` are
-mostly written with a decimal comma, and one column alone may be, so there it is stated.
+mostly written with a decimal comma, those with a tab or another sign and one column alone may be, so there it is stated.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
 _BOM = codecs.BOM_UTF8
 _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UNCERTAIN = ";"
-"""The delimiter beside which both signs are in use."""
+_MOSTLY_COMMA = ";"
+"""The delimiter of files whose numbers have a decimal comma, mostly."""
 _NO_DELIMITER = ""
 
 
@@ -77,20 +77,23 @@ def require_decimal(
         columns: that are read.
 
     Raises:
-        SourceError: its delimiter is `;`, or it has one column alone and that of numbers, and no decimal
+        SourceError: its delimiter is `;`, or it is not `,` and a column of numbers is read; and no decimal
             sign is stated (DPR526).
     """
-    alone = header.delimiter == _NO_DELIMITER and any(
-        column.kind is Kind.number and column.name in header.names for column in columns
-    )
-    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:
+    numbers = any(c.kind is Kind.number and c.name in header.names for c in columns)
+    between = header.delimiter
+    open_ = (columns and between == _MOSTLY_COMMA) or (numbers and between != ",")
+    if open_ and said.decimal is None:
+        alone = between == _NO_DELIMITER
+        shown = "a tab" if between == "\t" else f"`{between}`"
         raise SourceError(
-            ("the file has one column" if alone else "the header has `;` between its names")
+            ("the file has one column" if alone else f"the header has {shown} between its names")
             + ", and how numbers are written is not said",
             where=source,
             why="12,5 may be twelve and a half, or 12 and a cell too many"
             if alone
-            else "most such files write 12,5 for twelve and a half; read with a point, all these numbers would be null",
+            else f"{'most' if between == _MOSTLY_COMMA else 'many'} such files write 12,5 for twelve and a half;"
+            " read with a point, all these numbers would be null",
             fix='`source: {csv: {path: FILE, decimal: ","}}` (or "."); in Python {"csv": {"path": FILE, "decimal": ","}}',
             code="DPR526",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -165,12 +166,29 @@ def test_other_signs_are_refused_in_python(tmp_path: Path, delimiter: Any, decim
 
 
 def test_a_header_of_the_usual_sign_needs_no_word(tmp_path: Path) -> None:
-    for sign in (",", "\t", "|"):
-        (tmp_path / "f.csv").write_text(f"k{sign}x\na{sign}1234.5\n")
-        assert released(str(tmp_path / "f.csv"))[0] == (1, 12)
+    (tmp_path / "f.csv").write_text("k,x\na,1234.5\n")
+    assert released(str(tmp_path / "f.csv"))[0] == (1, 12)
     (tmp_path / "f.csv").write_text('k,x\na,"1,234.5"\na,"12,5"\n')
     assert released(str(tmp_path / "f.csv"))[0] == (2, 0)
     assert released({"csv": {"path": str(tmp_path / "f.csv"), "decimal": "."}})[0] == (2, 12)
+
+
+@pytest.mark.parametrize(("sign", "word"), [("\t", "a tab"), ("|", "`|`"), (":", "`:`")])
+def test_another_sign_between_cells_says_nothing_of_numbers(
+    tmp_path: Path, sign: str, word: str
+) -> None:
+    path = str(tmp_path / "f.csv")
+    Path(path).write_text(f"k{sign}x\na{sign}1234,5\n")
+    stated = {"delimiter": sign} if sign == ":" else {}
+    for data in ({"csv": {"path": path, **stated}}, *(() if stated else (path,))):
+        with pytest.raises(SourceError, match=re.escape(word)) as caught:
+            dp.release(data, SCHEMA)
+        assert caught.value.code == "DPR526"
+    for decimal, number in ((",", 12), (".", 0)):
+        said = {"csv": {"path": path, "decimal": decimal, **stated}}
+        assert released(said)[0] == (1, number)
+    of_counts = {**SCHEMA, "release": {"epsilon": 900, "by": ["k"], "statistics": ["count"]}}
+    dp.release({"csv": {"path": path, **stated}}, of_counts)  # no number is read
 
 
 COLUMNS = {"x": Column("x", Kind.number), "k": Column("k", Kind.identifier)}

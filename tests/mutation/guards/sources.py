@@ -57,14 +57,14 @@ GUARDS = (
     _signs(
         "a header with ; says nothing of numbers and is read",
         file="engines/csv_header.py",
-        old="    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:\n",
-        new="    if alone and said.decimal is None:\n",
+        old="(columns and between == _MOSTLY_COMMA) or (numbers",
+        new="(numbers and between != _MOSTLY_COMMA",
     ),
     _signs(
         "a column alone is read with a point",
         file="engines/csv_header.py",
-        old="    if (alone or (header.delimiter == _UNCERTAIN and columns)) and said.decimal is None:\n",
-        new="    if header.delimiter == _UNCERTAIN and columns and said.decimal is None:\n",
+        old='(numbers and between != ",")',
+        new="(numbers and between not in (*_DELIMITERS, _NO_DELIMITER))",
     ),
     _signs(
         "the lines of a column alone are cut at commas",
