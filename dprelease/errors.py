@@ -94,8 +94,8 @@ class DpreleaseError(Exception):
 
     def spent_in_words(self, state: str | None = None) -> str:
         """Return what is said of the budget; `state` overrides what the class says."""
-        if self.code == PUBLISHED:
-            return "the budget is spent, and the release is published"
+        if self.code in _SPENT:
+            return f"the budget is spent{_SPENT[self.code]}"
         return {
             "nothing": "nothing was spent",
             "charged": "the budget is spent; nothing is published",
@@ -118,6 +118,10 @@ class DpreleaseError(Exception):
 
 
 PUBLISHED = "DPR716"
+_SPENT = {
+    PUBLISHED: ", and the release is published",
+    "DPR713": "; the folder that is there is left as it is",
+}
 """The code of the one failure that comes after publication."""
 
 _ROOM = {"what": 600, "where": 300, "why": 500, "fix": 400}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.budget.record import check_identifier
 from dprelease.engines.source import TableLike, as_source
 from dprelease.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
 from dprelease.given import plain_values
@@ -259,6 +260,11 @@ def _request(
                 code="DPR632",
             )
         return None
+    for name, given in (("dataset", dataset), ("period", period)):
+        if (
+            given is not None
+        ):  # before it is compared: what pandas' NA is equal to is no truth value
+            check_identifier(given, name)
     if during is not None and period not in (None, during):
         raise ArgumentError(
             f"the rows of {during} would be released under another name",

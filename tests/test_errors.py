@@ -64,6 +64,13 @@ def test_a_notebook_shows_the_parts_and_what_was_spent_instead_of_a_traceback():
     assert lines[-1] == "  spent  the budget is spent; nothing is published"
 
 
+def test_a_published_folder_that_differs_is_not_said_to_be_unpublished():
+    error = errors.WithheldError("it differs", code="DPR713")
+    assert (
+        error.spent_in_words() == "the budget is spent; the folder that is there is left as it is"
+    )
+
+
 LONG = ("x" * 100_000, "é" * 60_000, "€" * 50_000, "\N{GRINNING FACE}" * 40_000, "a\nb" * 30_000)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,8 @@ import yaml
 from typer.testing import CliRunner
 
 import dprelease as dp
+from dprelease.budget import read_only
+from dprelease.budget.storage import failed
 from dprelease.cli import app
 from dprelease.errors import DpreleaseError
 from dprelease.schema.naming import nearest
@@ -403,3 +407,55 @@ def test_a_file_of_the_other_kind_is_told_its_command(
     assert (said.exit_code, "this file is a schema, not a pipeline" in said.output) == (2, True)
     [command] = re.findall(r"`dprelease (schema check .*?)`", said.output)
     assert run.invoke(app, command.split()).exit_code == 0
+
+
+def test_a_ledger_named_as_a_pipeline_is_told_its_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dp.create_ledger("l.db", declared(), epsilon=10)
+    pd.DataFrame({"x": [1]}).to_parquet("p.parquet")
+    run = CliRunner()
+    for words in (["ledger", "show"], ["ledger", "verify"], ["plan"], ["schema", "check"]):
+        said = run.invoke(app, [*words, "l.db"])
+        assert (said.exit_code, "UTF-8" in said.output) == (2, False), said.output
+        [command] = re.findall(r"`dprelease (ledger show .*?)`", said.output)
+        assert run.invoke(app, command.split()).exit_code == 0
+    said = run.invoke(app, ["plan", "p.parquet"])
+    assert "name a pipeline or a schema" in said.output
+
+
+def test_a_ledger_that_cannot_be_written_or_read_names_commands_that_work(tmp_path: Path) -> None:
+    place = tmp_path / "my l.db"
+    dp.create_ledger(place, declared(), epsilon=10)
+    fixes = [failed(place, "SQLite reported SQLITE_FULL", committing=False, charged=False).fix]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_only, "is_read_only", lambda _: True)
+        fixes.append(refused(lambda: read_only.must_be_writable(place), "DPR402").fix)
+    commands = [c for fix in fixes for c in re.findall(r"`dprelease (ledger .*?)`", fix or "")]
+    assert len(commands) == 3
+    for command in commands:
+        assert CliRunner().invoke(app, shlex.split(command)).exit_code == 0, command
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, float("nan"), b"p", ()])
+@pytest.mark.parametrize("name", ["period", "dataset"])
+def test_a_name_that_is_missing_is_refused_as_no_text(
+    ledger: Path, name: str, missing: Any
+) -> None:
+    error = refused(
+        lambda: dp.release(FRAME, declared(), ledger=ledger, **{name: missing}), "DPR150"
+    )
+    assert "not a text" in error.what
+    dp.release(FRAME, declared(), ledger=ledger)  # without it
+
+
+def test_a_relation_whose_connection_was_closed_is_told_so() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 'a' AS k, 1.0 AS x")
+    relation = connection.table("t")
+    dp.release(relation, declared())
+    connection.close()
+    assert "connection was closed" in str(
+        refused(lambda: dp.release(relation, declared()), "DPR502")
+    )

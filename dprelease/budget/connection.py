@@ -33,12 +33,19 @@ class Server(Protocol):
 
     def storage_problems(self) -> list[str]: ...
 
+    def closed_tables(self) -> list[str]: ...
+
 
 def schema_version(db: Connection) -> int:
     """Return the version of the ledger's schema."""
     if isinstance(db, Server):
         return db.schema_version()
     return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def closed_tables(db: Connection) -> list[str]:
+    """Return the tables of what follows a debit that this user may not write; a file is writable as one."""
+    return db.closed_tables() if isinstance(db, Server) else []
 
 
 def raise_version(db: Connection, version: int) -> None:

@@ -38,6 +38,8 @@ _SCHEMA = "dprelease_ledger"
 _LOCK = 0x6470726C
 _TABLES = ("chain", "dataset", "budget", "entry", "payload", "file", "state", "version")
 
+_AFTER_A_DEBIT = ("payload", "file", "state")
+
 _FUNCTIONS = {
     "refuse_change": "BEGIN RAISE EXCEPTION 'append-only'; END",
     "chain_in_order": """BEGIN
@@ -103,6 +105,14 @@ class _Session:
 
     def insert_version(self, version: int) -> None:
         self.execute("INSERT INTO version VALUES (?)", (version,))
+
+    def closed_tables(self) -> list[str]:
+        rows = self.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = ?::regnamespace"
+            " AND relname = ANY (?) AND NOT has_table_privilege(oid, 'INSERT') ORDER BY relname",
+            (_SCHEMA, list(_AFTER_A_DEBIT)),
+        )
+        return [name for (name,) in rows.fetchall()]
 
     def storage_problems(self) -> list[str]:
         """Return what is wrong with the tables' guards."""

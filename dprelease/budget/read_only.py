@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from dprelease.budget.refusals import on_ledger
 from dprelease.errors import LedgerError
 
 
@@ -36,12 +37,13 @@ def must_be_writable(path: Path) -> None:
         LedgerError: it is so (DPR402).
     """
     if is_read_only(path):
+        show, verify = (on_ledger(path, command) for command in ("show", "verify"))
         raise LedgerError(
             "the ledger can only be read here",
             where=str(path),
             why="this user may not write to its file or its folder, or they are on a read-only mount",
             fix="releases, and commands that change the ledger, need write access to both: run where it is given;"
-            " `dprelease ledger show`, `dprelease ledger verify` and `dprelease verify --ledger` read it as it is",
+            f" `{show}`, `{verify}` and `dprelease verify FOLDER --ledger` read it as it is",
             code="DPR402",
         )
 

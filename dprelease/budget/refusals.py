@@ -92,6 +92,16 @@ def unreachable(place: Place, why: str) -> LedgerError:
     )
 
 
+def closed(place: Place, tables: Sequence[str]) -> LedgerError:
+    return LedgerError(
+        "this role may not write all that a release writes after its debit",
+        where=str(place),
+        why=f"it may not INSERT into {', '.join(tables)}",
+        fix=f"GRANT INSERT ON {', '.join(f'dprelease_ledger.{t}' for t in tables)} TO the role; nothing was spent",
+        code="DPR402",
+    )
+
+
 def cannot_create(path: Path, error: OSError | sqlite3.Error) -> LedgerError:
     if isinstance(error, OSError):
         why = error.strerror or "the system refused"
@@ -317,6 +327,11 @@ def failed_draw(path: Place, key: Key) -> WithheldError:
         fix="report it; other periods are not affected",
         code="DPR711",
     )
+
+
+def on_ledger(place: Place, command: str) -> str:
+    """Return `dprelease ledger COMMAND` for the ledger at the place, without a pipeline."""
+    return f"dprelease ledger {command} --ledger {_named(place)}"
 
 
 def raising(place: Place, dataset: str) -> str:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dprelease.budget import chain, declarations, refusals, rows, stored
 from dprelease.budget.approval import Asked
 from dprelease.budget.balance import balance
-from dprelease.budget.connection import Connection, Place
+from dprelease.budget.connection import Connection, Place, closed_tables
 from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Entry, Key, Receipt
 
@@ -36,6 +36,8 @@ def charge(
     """T1: debit `entry` unless its key is debited already by the same plan."""
     key = entry.key
     declarations.declared(db, key.dataset, place)
+    if closed := closed_tables(db):
+        raise refusals.closed(place, closed)
     seq = rows.find(db, key)
     fresh = seq is None
     if seq is None:

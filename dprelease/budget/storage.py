@@ -28,6 +28,7 @@ from pathlib import Path
 
 from dprelease.budget.connection import Place
 from dprelease.budget.read_only import is_read_only, must_be_writable, reading
+from dprelease.budget.refusals import on_ledger
 from dprelease.errors import DpreleaseError, InternalError, LedgerError, WithheldError
 
 APPLICATION_ID = 0x6470726C
@@ -199,7 +200,7 @@ def failed(place: Place, why: str, *, committing: bool, charged: bool) -> Dprele
         "the ledger cannot be read or written",
         where=str(place),
         why=why,
-        fix="check the disk; then `dprelease ledger verify`, or restore a copy and reconcile",
+        fix=f"check the disk; then `{on_ledger(place, 'verify')}`, or restore a copy and reconcile",
         code="DPR402",
     )
 

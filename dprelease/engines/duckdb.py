@@ -117,7 +117,8 @@ class DuckDBEngine:
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
 
-        DuckDB plans the very statement that will run, over the same types without rows.
+        DuckDB plans the very statement that will run, over the same types without rows; of Parquet files
+        the one of the slower way too, which `compute` takes where the first fails.
 
         Raises:
             SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512), lacks a
@@ -128,20 +129,22 @@ class DuckDBEngine:
         """
         check_query(query)
         self.statements = []
-        bound = False
-        with taking_turns(source), self._connection() as connection:
-            try:
-                self._statement(connection, source, apart(query)[0], b"", exact=False, empty=True)
-                bound = True
-            except DpreleaseError:  # ours: public facts only
-                raise
-            except Exception:  # noqa: BLE001 - its message may quote the file's content
-                bound = False
+        bound = all(
+            self._binds(source, query, exact=exact)
+            for exact in ((True, False) if _reads_parquet(source) else (False,))
+        )
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
                 f"DuckDB does not take the statement that sums {source.name}",
                 why="it was planned over the same types without rows, and nothing was read",
                 fix="install versions of duckdb and sqlglot that dprelease allows: `pip install -U dprelease`",
+                code="DPR502",
+            )
+        if not bound and source.kind == "duckdb_relation":
+            raise SourceError(
+                "the DuckDB relation does not open",
+                why="its connection was closed, or what it reads is gone or was changed since",
+                fix="make it again, and leave its connection open until the release is there",
                 code="DPR502",
             )
         if not bound:
@@ -150,6 +153,17 @@ class DuckDBEngine:
                 fix="check that it exists, is complete, and is not locked by another process",
                 code="DPR502",
             )
+
+    def _binds(self, source: Source, query: BoundedQuery, *, exact: bool) -> bool:
+        """Return whether DuckDB plans the statement over the same types without rows."""
+        with taking_turns(source), self._connection() as connection:
+            try:
+                self._statement(connection, source, apart(query)[0], b"", exact=exact, empty=True)
+            except DpreleaseError:  # ours: public facts only
+                raise
+            except Exception:  # noqa: BLE001 - its message may quote the file's content
+                return False
+        return True
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.

@@ -13,7 +13,9 @@ rules below, not by YAML 1.1, under which `NO` is false, `010` is 8, `12:30:00` 
 
 from __future__ import annotations
 
+import codecs
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -164,11 +166,22 @@ def load_yaml(path: str | Path) -> Document:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError(
-            "the file is not UTF-8 text", where=str(path), fix="save it as UTF-8", code="DPR102"
-        ) from None
+        raise _no_text(str(path), raw) from None
     document = parse_yaml(text, str(path))
     return Document(document.data, document.marks, file)
+
+
+def _no_text(path: str, raw: bytes) -> ConfigError:
+    what, fix = "the file is not UTF-8 text", "save it as UTF-8"
+    if raw.startswith(b"SQLite format 3\0"):
+        what = "the file is a SQLite database, such as a ledger, and a YAML file is read here"
+        fix = f"`dprelease ledger show --ledger {shlex.quote(path)}`; all commands take a ledger as --ledger FILE"
+    elif b"\0" in raw and not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        what, fix = (
+            "the file is no text, and a YAML file is read here",
+            "name a pipeline or a schema",
+        )
+    return ConfigError(what, where=path, fix=fix, code="DPR102")
 
 
 def parse_yaml(text: str, file: str, *, typed: bool = True) -> Document:

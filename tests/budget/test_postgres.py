@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -274,6 +275,30 @@ def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
     ledger.approve(replace(test_approval.approved(), pipeline="approved"))
     release(ledger, entry(), tmp_path / "public")
     assert ledger.state(key()) == "published"
+    with session(dsn) as db:
+        db.execute("DROP OWNED BY runner")
+        db.execute("DROP ROLE runner")
+
+
+@pytest.mark.parametrize("closed", ["payload", "file", "state"])
+def test_a_role_that_may_not_write_all_is_refused_before_its_debit(place, dsn, closed):
+    made(place)
+    with session(dsn) as db:
+        db.execute("DROP ROLE IF EXISTS runner")
+        db.execute("CREATE ROLE runner LOGIN")
+        db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
+        db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
+        db.execute(f"REVOKE INSERT ON dprelease_ledger.{closed} FROM runner")
+    ledger = Ledger.open(
+        PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
+    )
+    with pytest.raises(LedgerError, match=f"INSERT into {closed}") as caught:
+        ledger.charge(entry())
+    assert (caught.value.code, ledger.budget("clinic").spent) == ("DPR402", 0)
+    [grant] = re.findall("GRANT INSERT ON .* TO", str(caught.value.fix))
+    with session(dsn) as db:
+        db.execute(f"{grant} runner")
+    ledger.charge(entry())
     with session(dsn) as db:
         db.execute("DROP OWNED BY runner")
         db.execute("DROP ROLE runner")

@@ -578,6 +578,26 @@ def test_the_very_statement_is_planned_before_the_charge(
     assert "does not take the statement" in caught.value.what
 
 
+def test_the_slower_way_over_parquet_is_planned_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, engine, run = _held("parquet", tmp_path), DuckDBEngine(), DuckDBEngine._statement
+    ways: list[tuple[bool, bool]] = []
+
+    def statement(*a: Any, exact: bool, empty: bool = False) -> Any:
+        ways.append((exact, empty))
+        if exact:
+            raise duckdb.BinderException("no such function")
+        return run(*a, exact=exact, empty=empty)
+
+    monkeypatch.setattr(DuckDBEngine, "_statement", statement)
+    with pytest.raises(SourceError) as caught:
+        engine.preflight(source, query())
+    assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
+    assert (True, True) in ways
+    engine.preflight(_held("csv", tmp_path), query())  # which has one way only
+
+
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "csv"])
 def test_planning_the_statement_reads_no_row(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

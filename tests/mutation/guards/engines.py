@@ -307,6 +307,16 @@ GUARDS = (
         "",
         ("tests/query/test_wide_view.py",),
     ),
+    _duckdb(
+        "the statement is not planned before the charge",
+        old='return self._run(connection, f"{_PLAN}{sql}" if empty else sql, used)',
+        new="return None if empty else self._run(connection, sql, used)",
+    ),
+    _duckdb(
+        "of two ways over Parquet one is planned before the charge",
+        old="((True, False) if _reads_parquet(source) else (False,))",
+        new="(False,)",
+    ),
     Guard(
         "a public key that PostgreSQL gets occurs twice",
         "engines/postgres_public.py",

@@ -49,6 +49,13 @@ _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_hea
 
 GUARDS = (
     Guard(
+        "a debit is made by a role that may not write what follows it",
+        "budget/steps.py",
+        "    if closed := closed_tables(db):\n",
+        "    if closed := list[str]():\n",
+        ("tests/budget/test_postgres.py",),
+    ),
+    Guard(
         "the folder of a new ledger is not synced",
         "budget/location.py",
         "            aside.unlink()\n            os.fsync(folder)\n",
