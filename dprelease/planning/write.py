@@ -201,7 +201,7 @@ def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> Pla
         roots, member, maker.size if depends else None, public=kind.free
     )
     worst = best.worst[index]
-    if priced.block.judged_by("average") == "worst" and worst:
+    if member.domain.exact_gaps and worst:  # there values leave the gap, whatever the law
         most = worst if maker.query.loss == "absolute" else math.sqrt(worst)
         text += f", up to ±{figure(most)} in a forbidden interval"
     notes = statistic_notes(maker.query, member, best.measurement)

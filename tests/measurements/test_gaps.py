@@ -81,6 +81,17 @@ def test_laws_beside_a_gap_are_compared_by_their_worst_error():
     assert "forbidden" not in plain.error_text
 
 
+@pytest.mark.parametrize("statistic", ["count", "sum(x)"])
+def test_with_spikes_allowed_a_plan_says_as_well_how_far_off_a_gap_is(statistic):
+    """A count of 50 is moved by 50 to the nearer edge, whatever the law."""
+    domain = {"range": [0, 2000], "forbidden": [[0, 100]]}
+    stated = planned(statistic, domain, 1, spikes="allow").statistics[0]
+    assert stated.chosen[0].worst_error > stated.planned_error
+    assert f"up to ±{stated.chosen[0].worst_error:.3g}" in stated.error_text.replace(".0 ", " ")
+    whole = planned(statistic, {"range": [0, 2000]}, 1, spikes="allow").statistics[0]
+    assert "forbidden" not in whole.error_text
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 20])
 @pytest.mark.parametrize("forbidden", [[[10, 90]], [[10, 20], [21, 60], [61, 99]]])
 def test_a_mean_has_a_law_at_every_size_that_may_be_drawn(epsilon, forbidden):
