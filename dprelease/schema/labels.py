@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -65,11 +64,14 @@ def texts_of(values: Sequence[str]) -> dict[str, str]:
     """Return every text that a cell may have, as `spelt` or stored, and the value that it is."""
     by_value = compared_by_value(tuple(values))
     texts = {spelt(v) if by_value else v: v for v in values}
-    others = [(text, v) for v in values for text in {*_as_doubles(v, by_value), *_as_moment(v)}]
-    several = Counter(text for text, _ in others)
-    for text, value in others:
-        if several[text] == 1:  # a short double that is near two declared values is none of them
-            texts.setdefault(text, value)
+    others: dict[str, str | None] = {}
+    for value in values:
+        number = by_value or "e" in value
+        for text in {*(_as_doubles(value, by_value) if number else ()), *_as_moment(value)}:
+            others[text] = None if text in others else value
+    for text, meant in others.items():
+        if meant is not None:  # a short double that is near two declared values is none of them
+            texts.setdefault(text, meant)
     return texts
 
 
