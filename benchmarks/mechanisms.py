@@ -98,7 +98,7 @@ def draws(rows: list[str], count: int) -> None:
     bits = SystemBits()
     for family in (
         "staircase", "bounded_laplace", "reflected_laplace", "rectified_laplace",
-        "discrete_laplace", "bounded_gaussian", "randomized_response",
+        "discrete_laplace", "bounded_gaussian",
     ):  # fmt: skip
         law = law_of(family, 1001, sensitivity=10)
         answers = np.arange(count, dtype=np.int64) % 1001

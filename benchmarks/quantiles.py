@@ -11,27 +11,38 @@ is the recursion of Kaplan, Schnapp & Stemmer in floats (`prototypes.py`), its r
 The second table is of rows of which many share a value: ages, ratings of 1 to 5, incomes in whole thousands among
 500,001 allowed ones, and one constant value, at 30 to 1,000,000 rows and two epsilons.
 
+The third table asks each of the two ways to choose several values alone, whatever the planner would take: could one
+of them do for both? Columns are those of `field_corpus.py`.
+
     python benchmarks/quantiles.py           # writes results/quantiles.md
+    python benchmarks/quantiles.py --ways    # the third table alone, the others are kept
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 sys.path.append(str(Path(__file__).parent))
+from field_corpus import COLUMNS
 from prototypes import recursive_quantiles
 
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.entropy import SystemBits
+from dprelease.measurements import joint_ranks, recursive_ranks
 from dprelease.measurements.draw import draw_from_json
+from dprelease.mechanisms.forms.joint_scores import work
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -65,6 +76,14 @@ HEAPED: dict[str, tuple[int, int]] = {
 """Quantiles, the column's greatest value."""
 
 
+WAYS = ("joint_ranks", "recursive_ranks")
+FIELD = ("rating", "age", "duration", "income", "price")
+FIELD_SIZES = (30, 300, 10_000, 100_000)
+MOST_WORK = 2**25
+"""Products of a joint draw that are waited for, some seconds; the planner takes half as many."""
+HEADING = "Each way alone:"
+
+
 def heaped(name: str, size: int, seed: int) -> Floats:
     """Return rows of which many share a value."""
     pick = np.random.default_rng(seed)
@@ -85,7 +104,13 @@ def table(most: int, seed: int) -> Floats:
 
 
 def planned(
-    shares: list[str], most: int, rows: int, *, alone: bool, epsilon: float = 1
+    shares: list[str],
+    most: int,
+    rows: int,
+    *,
+    alone: bool = False,
+    epsilon: float = 1,
+    column: str | None = None,
 ) -> ReleasePlan:
     asked = [
         {"statistic": f"quantile(x, {p})", "as": f"q{i}"}
@@ -99,7 +124,11 @@ def planned(
             "unit": "row",
             "adjacency": "add_remove",
             "rows": {"expected": rows},
-            "columns": {"x": {"kind": "integer", "range": [1 if most == 5 else 0, most]}},
+            "columns": {
+                "x": dict(COLUMNS[column].declared)
+                if column
+                else {"kind": "integer", "range": [1 if most == 5 else 0, most]}
+            },
             "release": {"epsilon": epsilon, "statistics": asked},
         }
     )
@@ -193,13 +222,68 @@ def heaped_rows(name: str, tables: int, draws: int) -> list[str]:
     return out
 
 
+@contextmanager
+def only(way: str) -> Iterator[None]:
+    """Let the planner choose several values in one way, however much work it is."""
+    joint = way == "joint_ranks"
+    with (
+        patch.object(joint_ranks, "_offered", lambda *_: joint),
+        patch.object(joint_ranks, "_better", lambda *_: joint),
+        patch.object(recursive_ranks, "_better", lambda *_: not joint),
+    ):
+        yield
+
+
+def way_rows(column: str, tables: int, draws: int) -> Iterator[str]:
+    """Yield the lines of one column: what each way errs by, and its time; - where it is too much work."""
+    for size, many, epsilon in itertools.product(FIELD_SIZES, (3, 9, 19), (0.1, 1, 10)):
+        shares = [f"{i / (many + 1):.3f}" for i in range(1, many + 1)]
+        rows = [COLUMNS[column].rows(np.random.default_rng(s), size) for s in range(tables)]
+        values = max(np.unique(x).size for x in rows)
+        told, ranks = [], []
+        for way in WAYS:
+            if way == "joint_ranks" and work(values, many) > MOST_WORK:
+                told.append("- | - | -")
+                continue
+            with only(way):
+                plan = planned(shares, 0, size, epsilon=epsilon, column=column)
+            assert [b.family for b in plan.blocks] == [way]
+            rank, value, seconds = np.mean([errors_of(plan, shares, x, draws) for x in rows], 0)
+            ranks.append(rank)
+            told.append(f"{rank:.2f} | {value:.3g} | {1000 * seconds:.3g}")
+        now = planned(shares, 0, size, epsilon=epsilon, column=column).blocks[0].family
+        ratio = f"{ranks[0] / ranks[1]:.2f}" if len(ranks) == 2 and ranks[1] else ""
+        yield f"| {column} | {size:,} | {many} | {epsilon:g} | {values:,} | {' | '.join(told)} | {ratio} | {now} |"
+
+
+def ways(tables: int, draws: int) -> list[str]:
+    """Return the third table."""
+    lines = [
+        f"{HEADING} columns of the field corpus, {tables} tables, {draws} draws of each. Work of more than 2^25 products is not waited for.",
+        "",
+        "| column | rows | quantiles | epsilon | different values | joint: rank error | value error | ms | recursive: rank error | value error | ms | joint / recursive | the planner takes |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for column in FIELD:
+        for line in way_rows(column, tables, draws):
+            lines.append(line)
+            print(line, flush=True)
+    return lines
+
+
 def main() -> None:
     """Print the table and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--tables", type=int, default=5)
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--ways", action="store_true")
     chosen = parser.parse_args()
+    page = chosen.to / "quantiles.md"
+    if chosen.ways:
+        kept = page.read_text(encoding="utf-8").split(HEADING)[0].rstrip()
+        page.write_text("\n".join([kept, "", *ways(2, 20), ""]), encoding="utf-8")
+        return
     lines = [
         f"Epsilon 1, one row added or removed, {chosen.tables} tables, {chosen.draws} draws of each.",
         "",
@@ -218,7 +302,8 @@ def main() -> None:
     ]
     for name in HEAPED:
         lines += heaped_rows(name, 2, max(10, chosen.draws // 5))
-    (chosen.to / "quantiles.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    lines += ["", *ways(2, max(10, chosen.draws // 5))]
+    page.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

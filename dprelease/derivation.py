@@ -350,6 +350,7 @@ def missing_packages(manifest: Mapping[str, Any]) -> list[str]:
     for block in manifest["plan"]["blocks"]:
         asked["mechanisms"] |= _families(block["law"])
     known = {kind: {*registry.names(kind), *registry.third_party_names(kind)} for kind in asked}
+    known["mechanisms"] |= set(registry.REMOVED)
     return sorted(
         f"{kind[:-1]} `{str(name)[:60]}`" for kind in asked for name in asked[kind] - known[kind]
     )

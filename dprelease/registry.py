@@ -26,7 +26,6 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "exponential": "dprelease.mechanisms.exponential:Exponential",
         "optimal_grid": "dprelease.mechanisms.optimal_grid:OptimalGrid",
         "permute_and_flip": "dprelease.mechanisms.permute_and_flip:PermuteAndFlip",
-        "randomized_response": "dprelease.mechanisms.randomized_response:RandomizedResponse",
         "rectified_gaussian": "dprelease.mechanisms.rectified_gaussian:RectifiedGaussian",
         "rectified_laplace": "dprelease.mechanisms.rectified_laplace:RectifiedLaplace",
         "reflected_laplace": "dprelease.mechanisms.reflected_laplace:ReflectedLaplace",
@@ -105,6 +104,7 @@ _OWN: dict[str, dict[str, str]] = {
         "tree_cells": "dprelease.measurements.binned_tree:TreeDraw",
         "winsorised": "dprelease.measurements.winsorised:WinsorisedDraw",
     },
+    "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
     "measurements": {
         "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
         "bins": "dprelease.measurements.bins:Bins",
@@ -134,6 +134,11 @@ _OWN: dict[str, dict[str, str]] = {
 }
 """Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and
 a plan's file names it."""
+
+REMOVED: dict[str, str] = {
+    "randomized_response": "leave `mechanism` out, or write `mechanism: optimal_grid` (up to 64 values) or `staircase`",
+}
+"""Mechanisms of earlier versions, which verify what they drew: name to what to write instead."""
 
 KINDS: tuple[str, ...] = tuple(_BUILT_IN)
 """The plurals: mechanisms, aggregates, engines, formats."""

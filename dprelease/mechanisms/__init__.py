@@ -17,7 +17,6 @@ from dprelease.mechanisms.exponential import Exponential
 from dprelease.mechanisms.law import ExpectedError, GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.mechanisms.optimal_grid import OptimalGrid
 from dprelease.mechanisms.permute_and_flip import PermuteAndFlip
-from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.rectified_gaussian import RectifiedGaussian
 from dprelease.mechanisms.rectified_laplace import RectifiedLaplace
 from dprelease.mechanisms.reflected_laplace import ReflectedLaplace
@@ -35,7 +34,6 @@ __all__ = [
     "GridRequest",
     "OptimalGrid",
     "PermuteAndFlip",
-    "RandomizedResponse",
     "RectifiedGaussian",
     "RectifiedLaplace",
     "ReflectedLaplace",

@@ -221,15 +221,18 @@ def _admissible(laws: list[GridLaw], request: GridRequest) -> list[GridLaw]:
 
 
 def law_from_json(value: dict[str, Any]) -> GridLaw:
-    """Rebuild a law from its `to_json`.
+    """Rebuild a law from its `to_json`; also one that is drawn no more.
 
     Raises:
         ArgumentError: unknown family (DPR610).
         ConfigError: a number is missing, malformed or inconsistent (DPR180).
     """
-    family = cast("_Family", registry.load("mechanisms", str(value.get("family"))))
+    name = str(value.get("family"))
+    kept = name not in registry.REMOVED
+    family: Any = registry.load("mechanisms" if kept else "removed", name)
     try:
-        return family.grid_law_from_json(value)
+        law: GridLaw = family.grid_law_from_json(value) if kept else family.from_json(value)
+        return law
     except (KeyError, TypeError, ValueError, ZeroDivisionError, ArgumentError) as problem:
         raise ConfigError(
             "a stored law does not parse",

@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NoReturn
 
+from dprelease import registry
 from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
@@ -263,11 +265,17 @@ def _figures(said: Mapping[str, Any], name: str) -> Figures:
 
 
 def _same_figures(stated: Figures, found: Figures) -> bool:
-    """Return whether the options are the same laws with the same errors, in an order of price."""
+    """Return whether the options are the same laws with the same errors, in an order of price.
+
+    A rival that no version offers any more is not priced here: it stands in that order, and nothing follows from it.
+    """
     by_law = {(o.mechanism, o.note): o for o in found.options}
-    if len(stated.options) != len(found.options) or not stated.options:
+    offered = [o for o in stated.options if o.mechanism not in registry.REMOVED]
+    if len(offered) != len(found.options) or not offered or offered[0] is not stated.options[0]:
         return False
-    for place, (option, there) in enumerate(zip(stated.options, found.options, strict=True)):
+    if len(offered) < len(stated.options) and not _in_order(stated.options):
+        return False
+    for place, (option, there) in enumerate(zip(offered, found.options, strict=True)):
         law = option.mechanism, option.note
         other = by_law.pop(law, None)
         if other is None or not (
@@ -284,6 +292,15 @@ def _same_figures(stated: Figures, found: Figures) -> bool:
     if one is None or two is None:
         return one is two
     return len(one) == len(two) and all(map(near, one, two))
+
+
+def _in_order(options: Sequence[Option]) -> bool:
+    """Return whether no option is better than the one before it, by the errors that are stated of both."""
+    errors = [(o.expected_error, o.worst_error) for o in options]
+    return any(
+        all(a is not None and b is not None and a <= b * (1 + CLOSE) for a, b in pairwise(column))
+        for column in zip(*errors, strict=True)
+    )
 
 
 def _close(one: float, other: float) -> bool:

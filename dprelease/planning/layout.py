@@ -212,6 +212,14 @@ def _check_known(spec: StatisticSpec) -> None:
     """Refuse a pin to a mechanism that does not exist."""
     known = registry.names("mechanisms") + registry.third_party_names("mechanisms")
     name = spec.mechanism or ""
+    if name not in known and name in registry.REMOVED:
+        raise PlanError(
+            f"the mechanism `{name}` was removed",
+            where=spec.origin,
+            why="others are as accurate; the version that published with it verifies what it published",
+            fix=registry.REMOVED[name],
+            code="DPR211",
+        )
     if name not in known:
         near = nearest(name, known)
         raise PlanError(

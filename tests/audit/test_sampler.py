@@ -50,8 +50,7 @@ def test_draws_fit_their_table_and_no_other(law, evidence):
     for by in (-far, far):
         drawn = law.draw_raw(np.full(DRAWS, middle + by), bits_of(f"moved {by}"))
         caught.append(fit(drawn, outputs, chance) < UNLIKELY)
-    # randomised response has one row for a whole bin of answers
-    assert all(caught) or (law.family == "randomized_response" and any(caught))
+    assert all(caught)
     evidence(
         f"draws against their table: {law.family}, {len(law.allowed.runs)} runs",
         f"3 answers, {DRAWS:,} draws each",

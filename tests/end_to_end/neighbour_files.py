@@ -203,7 +203,7 @@ def _graph(*statistics: object) -> World:
 
 
 PINNED = (
-    "bounded_gaussian", "bounded_laplace", "discrete_laplace", "randomized_response",
+    "bounded_gaussian", "bounded_laplace", "discrete_laplace",
     "rectified_laplace", "reflected_laplace", "staircase",
 )  # fmt: skip
 

@@ -34,7 +34,7 @@ UNITS: tuple[tuple[Any, str, bool], ...] = (
 )
 FAMILIES = (
     "staircase", "bounded_laplace", "discrete_laplace", "rectified_laplace", "reflected_laplace",
-    "bounded_gaussian", "rectified_gaussian", "optimal_grid", "exponential", "randomized_response",
+    "bounded_gaussian", "rectified_gaussian", "optimal_grid", "exponential",
 )  # fmt: skip
 GAPS = {"domain": {"range": [1, 6], "forbidden": [[2, 4]]}}
 OPTIONS: tuple[dict[str, Any], ...] = (

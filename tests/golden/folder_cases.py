@@ -261,7 +261,6 @@ CASES: Mapping[str, Case] = {
         _asked(
             "count",
             *_pinned("bounded_gaussian"),
-            *_pinned("randomized_response", domain={"range": [0, 10], "step": 2}),
             epsilon=6,
         ),
         {"rows": PUBLIC, "adjacency": "substitution", "columns": _nulls("x")},

@@ -24,7 +24,6 @@ from dprelease.mechanisms import (
     DiscreteLaplace,
     Exponential,
     OptimalGrid,
-    RandomizedResponse,
     RectifiedGaussian,
     RectifiedLaplace,
     ReflectedLaplace,
@@ -155,7 +154,7 @@ def _curves(mechanism: Any, **arguments: Any) -> dict[str, Any]:
 def _calibrated() -> Iterator[tuple[str, Callable[[], Any]]]:
     families: tuple[Any, ...] = (
         BoundedLaplace, BoundedGaussian, ReflectedLaplace, RectifiedLaplace, DiscreteLaplace,
-        Staircase, Exponential, OptimalGrid, RandomizedResponse,
+        Staircase, Exponential, OptimalGrid,
     )  # fmt: skip
     budgets = ((Fraction(1, 4), Fraction(1, 2)), (2, 1), (3, Fraction(1, 8)))
     for family, (said, domain), (epsilon, sensitivity) in product(

@@ -39,7 +39,7 @@ def test_the_records_cover_every_mechanism_with_laws_and_refusals(made) -> None:
     drawn = {key.split()[0] for key, record in found.items() if "draws" in record}
     assert {
         "bounded_gaussian", "bounded_laplace", "discrete_laplace", "optimal_grid", "staircase",
-        "randomized_response", "rectified_laplace", "reflected_laplace", "scores", "cells",
+        "rectified_laplace", "reflected_laplace", "scores", "cells",
         "gaussian", "box", "RectifiedGaussian", "StochasticSign", "Exponential",
     } <= drawn  # fmt: skip
     assert any(record["law"].startswith("refused") for record in found.values() if "law" in record)

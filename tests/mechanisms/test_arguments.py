@@ -16,7 +16,6 @@ from dprelease.mechanisms import (
     DiscreteLaplace,
     Exponential,
     OptimalGrid,
-    RandomizedResponse,
     RectifiedGaussian,
     RectifiedLaplace,
     ReflectedLaplace,
@@ -31,7 +30,6 @@ CALIBRATED: list[Any] = [
     DiscreteLaplace,
     Exponential,
     OptimalGrid,
-    RandomizedResponse,
     RectifiedLaplace,
     ReflectedLaplace,
     Staircase,
@@ -149,7 +147,7 @@ def test_an_answer_outside_the_hull_is_clamped_in_a_draw(kind: Any) -> None:
     assert error.fix
 
 
-@pytest.mark.parametrize("kind", [DiscreteLaplace, Staircase, RandomizedResponse], ids=name_of)
+@pytest.mark.parametrize("kind", [DiscreteLaplace, Staircase], ids=name_of)
 def test_an_unknown_loss_is_refused_and_not_taken_for_another(kind: Any) -> None:
     m = kind.calibrate(DOMAIN, sensitivity=1, epsilon=1)
     assert m.on_grid(step=1, loss="squared").certificate.epsilon_upper <= 1

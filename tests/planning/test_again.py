@@ -185,6 +185,26 @@ def test_stated_errors_are_those_of_the_laws(figure):
     assert "its stated errors are not those of its laws" in refused(read_back(plan), stated)
 
 
+def test_a_rival_of_an_earlier_version_stands_in_the_order_of_price():
+    plan = CASES["groups of users"]()
+    rival = {"mechanism": "randomized_response", "note": ""}
+    for more, drawn in ((1.5, True), (1, True), (0.99, False)):
+        stated = json.loads(canonical_json(plan.to_json()))
+        options = next(
+            s["options"] for s in stated["statistics"] if s["options"][-1]["worst_error"]
+        )
+        figures = {n: more * options[-1][n] for n in ("expected_error", "worst_error")}
+        options.append(rival | figures)
+        if drawn:
+            assert plan_again(read_back(plan), stated).to_json() == stated
+        else:
+            assert "its stated errors are not" in refused(read_back(plan), stated)
+    first = json.loads(canonical_json(plan.to_json()))
+    options = next(s["options"] for s in first["statistics"])
+    options.insert(0, rival | {n: options[0][n] for n in ("expected_error", "worst_error")})
+    assert "its stated errors are not" in refused(read_back(plan), first)
+
+
 def test_advice_is_that_of_the_planner():
     plan = CASES["ranks"]()
     stated = json.loads(canonical_json(plan.to_json()))

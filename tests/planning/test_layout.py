@@ -193,6 +193,16 @@ class TestRefusals:
         assert problem.what == f"there is no mechanism `{pin}`"
         assert fix in (problem.fix or "")
 
+    def test_a_pin_to_a_mechanism_that_was_removed_says_what_to_write(self) -> None:
+        for text in ("count", "median(x)"):
+            problem = self.refused(
+                "DPR211", [{"statistic": text, "mechanism": "randomized_response"}]
+            )
+            assert "was removed" in problem.what
+            assert "leave `mechanism` out, or write `mechanism: optimal_grid`" in (
+                problem.fix or ""
+            )
+
     def test_a_pin_that_has_no_law_here_is_told_to_go_and_nothing_else_is(self) -> None:
         for pin in ("exponential", "permute_and_flip"):
             problem = self.refused("DPR212", [{"statistic": "count", "mechanism": pin}])

@@ -166,8 +166,6 @@ reflected = dp.mechanisms.ReflectedLaplace(dp.Domain(0, 1), scale="0.5")
 reflected.loss(sensitivity=None)  # refused: arg-type
 dp.mechanisms.Exponential.for_scores(7, spread=1, epsilon="0.5")
 dp.mechanisms.Exponential.for_scores(7, spread=1, epsilon=None)  # refused: arg-type
-dp.mechanisms.RandomizedResponse(ages, epsilon=1, bins=4).on_grid(1)
-dp.mechanisms.RandomizedResponse(ages, scale=[1])  # refused: arg-type
 dp.mechanisms.OptimalGrid.calibrate(ages, sensitivity=1, epsilon=1, step=4, criterion="worst")
 dp.mechanisms.OptimalGrid.calibrate(ages, sensitivity=1, epsilon=1, step=[4])  # refused: arg-type
 rectified = dp.mechanisms.RectifiedGaussian(ages, scale=2)

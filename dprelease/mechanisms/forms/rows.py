@@ -10,8 +10,8 @@ gaps included) and over all outputs. It is found in float64, recomputed exactly,
 Units    answers, outputs: grid steps; epsilon in nats.
 Sources  `docs/theory/intervals.md#explicit-tables`;
          `docs/theory/certificates.md#explicit-rows`.
-Limits   few rows (`ROW_LIMIT`): randomised response and small optimal tables. The law need not be
-         monotone in the answer, so intervals invert acceptance sets instead of tail chances.
+Limits   few rows (`ROW_LIMIT`): optimal tables of small grids. The law need not be monotone
+         in the answer, so intervals invert acceptance sets instead of tail chances.
 """
 
 from __future__ import annotations
