@@ -70,10 +70,8 @@ _SHARING = 1000
 """Rows of one value for which an error is stated beside that of rows that all differ."""
 _COARSER = 100
 """How much coarser than the column's own a grid may be made."""
-_AS_GOOD = 1.25
-_CROWDED = 0.9
-_FEW = 2
-"""Of the rate's inverse: sequences between whose targets are fewer rows err by more than their gaps' sum."""
+_SEQUENCE = 31
+"""Values up to which one choice of sequences misses by fewer rows, if rows come and go: `benchmarks/results/quantiles.md`."""
 _MOST_CHOICES = 2**16
 """Choices that a draw may take over all groups, some milliseconds each."""
 
@@ -344,25 +342,19 @@ def _measured(rising: Sequence[Member]) -> Measurement | None:
 def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
     """Return whether it misses ranks by less than the way that the members are measured now, on average.
 
-    A choice of sequences is kept where it is nearly as good for rows that all differ: it gains from rows that share a
-    value. So it is where some value is sure to have more of them than one step of the law. With few rows between targets
-    it errs by more than this sum of gaps says, and has to be better.
+    A choice of sequences is kept up to `_SEQUENCE` values, and for more where rows are replaced, which moves it half as
+    far, or some value is sure to have more rows than one step of the law.
     """
     now, many = rising[0].options[0], len(rising)
     if now.form == made.form:
         return False
     which = 0 if query.schema.adjacency is Adjacency.add_remove else 1
+    if len(now.weights) == many:
+        per_row = nats_per_step(now, rising, query) * now.weights[0][1]
+        sure = tied(len(_code(now).grid), query.expected or 0) * per_row >= 1
+        return many > _SEQUENCE and which == 0 and not sure
     squares = shape_of(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
     mine = (made.l1_added_row, made.l1_replaced_row)[which] / UNITS * sum(map(math.sqrt, squares))
-    if len(now.weights) == many:
-        joint = (now.l1_added_row, now.l1_replaced_row)[which] / now.weights[0][1]
-        theirs = joint * sum(math.sqrt(bridge(i, many) / 2) for i in range(many))
-        size, b = query.expected or 0, now.weights[0][1]
-        scale = 1 / (nats_per_step(now, rising, query) * b or 1)
-        if tied(len(_code(now).grid), size) >= scale:
-            return False
-        crowded = 0 < size < _FEW * scale * (many + 1)
-        return theirs > (_CROWDED if crowded else _AS_GOOD) * mine
     each = ((m.options[0].l1_added_row, m.options[0].l1_replaced_row)[which] for m in rising)
     alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
     return mine < many * alone

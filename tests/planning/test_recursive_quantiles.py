@@ -93,6 +93,8 @@ def test_a_plan_says_nothing_of_ranks_where_it_knows_nothing() -> None:
         (shares(19), 1000, {}, "recursive_ranks"),  # too much work
         (shares(39), 120, {"rows": {"expected": 10**4}}, "joint_ranks"),  # some value has 83 of them
         (shares(39), 120, {}, "recursive_ranks"),
+        (shares(39), 120, {"adjacency": "substitution"}, "joint_ranks"),
+        (shares(19), 120, {"rows": {"expected": 30}}, "joint_ranks"),
         (shares(whole(49, 99)), 50_000_000, {}, "recursive_ranks"),
         (["quantile(x, 0.001)", "quantile(x, 0.002)"], 10**6, {}, "recursive_ranks"),
         (shares(4), 120, {}, "joint_ranks"),
