@@ -40,7 +40,7 @@ from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
-from dprelease.receipt import Receipt
+from dprelease.receipt import Receipt, summed_by
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
@@ -313,6 +313,7 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
     anchor, budget = paid["ledger"], paid["budget"]
     key = {name: paid[name] for name in ("dataset", "pipeline", "period")}
     spent: dict[str, Any] = {}
+    sum_of = ""
     if anchor is not None:
         for name, value in key.items():
             check_identifier(value, name)
@@ -325,13 +326,14 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
         if budget is not None:
             names = {"spent": "spent", "budget": "total"}
             spent = {n: str(plain(fraction_from_json(budget[of]))) for n, of in names.items()}
+            sum_of = summed_by(budget["composition"], fraction_from_json(budget["delta"]))
     elif any(value is not None for value in key.values()):
         raise _refused("the receipt has a key and no ledger")
     return Receipt(
         epsilon=str(plain(plan.epsilon)),
         delta=str(plain(plan.delta)),
         protects=describe(plan.adjacency, plan.unit),
-        counted=" by the most charged unit" if timeline_of(plan).apart else "",
+        counted=(" by the most charged unit" if timeline_of(plan).apart else "") + sum_of,
         **spent,
         **key,
         **(anchor or {}),

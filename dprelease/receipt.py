@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
+from dprelease.numeric import plain
 from dprelease.release_plan.weak import weak_of
+
+
+def summed_by(composition: str, delta: Fraction) -> str:
+    """Return how a receipt's figure of what is spent was summed, in words behind the dataset; "" for a plain sum."""
+    return f", by zCDP at δ = {plain(delta)}" if composition == "zcdp" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +22,11 @@ class Receipt:
         ledger: its place; None where it is not at hand: of a folder, and of an unledgered release, which has no
             `seq` either and is recorded nowhere.
         spent: of `budget`, by the units that the release can have read; of a folder, as of its own entry.
-        counted: which units `spent` is of, in words behind the dataset; "" where all its releases add up.
+        counted: which units `spent` is of, and how it is summed, in words behind the dataset; "" where all
+            its releases add up.
         early: the instant at which the period closes, for a release paid for before that.
         approval: the ledger's event that approved it, where it needed one. plan_hash: the debit's.
-        over_time: what one unit and a whole person have lost by all releases so far, in words.
+        over_time: what one unit and a whole person had lost by all releases up to this one's entry, in words.
     """
 
     epsilon: str
@@ -42,7 +50,8 @@ class Receipt:
 
     def __str__(self) -> str:
         weak = weak_of(self.epsilon, self.spent)
-        last = "".join(f" · {said}" for said in (self.over_time, weak) if said)
+        then = "" if self.fresh or not self.over_time else "as of that entry: "
+        last = "".join(f" · {said}" for said in (f"{then}{self.over_time}", weak) if said)
         if self.seq is None:
             return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{last}"
         cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"

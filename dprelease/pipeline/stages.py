@@ -35,7 +35,7 @@ from dprelease.noised import Noised, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods, request_to_json
-from dprelease.receipt import Receipt
+from dprelease.receipt import Receipt, summed_by
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
@@ -101,7 +101,8 @@ def charge(
         approval=got.approval,
         plan_hash=got.plan_hash,
         over_time=_over_time(plan, request, got.anchor.seq),
-        counted=counted_for(plan, key.period),
+        counted=counted_for(plan, key.period)
+        + summed_by(ledger.composition(key.dataset), ledger.budget(key.dataset).delta),
     )
 
 

@@ -22,6 +22,12 @@ from tests.end_to_end.test_public_words import NOW, text_of, timed
 from tests.pipeline.tiny import SCHEMA, pipeline, project
 from tests.rules_alone import rules_alone
 
+PLAIN = {
+    "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove", "rows": {"max": 100},
+    "columns": {"x": {"kind": "integer", "range": [0, 9]}},
+    "release": {"epsilon": 1, "statistics": ["count"]},
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory):
@@ -64,6 +70,35 @@ def test_the_ledger_left_what_the_receipt_says(weeks):
     assert Fraction(paid["one", "2026-W03"].spent) + book.budget(
         "visits", entry.instants
     ).left == Fraction(paid["one", "2026-W03"].budget)
+
+
+def test_a_repeat_says_which_of_its_figures_is_of_its_own_entry(tmp_path):
+    """It said in one line that 2 of 9 are spent, and that one row has lost 1 at most."""
+    frame = pd.DataFrame({"at": pd.to_datetime(["2030-01-07", "2030-01-08"]), "x": [1, 2]})
+    declared = {**PLAIN, "columns": {**PLAIN["columns"], "at": {"kind": "timestamp"}},
+                "time": {"column": "at", "timezone": "UTC", "immutable": True}}  # fmt: skip
+    first, second = ({**declared, "name": name} for name in ("first", "second"))
+    place = {"ledger": dp.create_ledger(tmp_path / "l.db", first, epsilon=9, dataset="d"),
+             "dataset": "d", "during": "2030-W02"}  # fmt: skip
+    dp.release(frame, first, **place)
+    dp.release(frame, second, **place)
+    again = str(dp.release(frame, first, **place).receipt)
+    assert again.startswith("cost nothing (already released) · 2 of 9 spent on d in 2030-W02 (")
+    assert " · as of that entry: one row: at most ε = 1, " in again
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_a_sum_of_rho_names_the_delta_at_which_it_is_worth_so_much(tmp_path, composition):
+    """It said "3.37 of 10 spent" after one release of epsilon 1."""
+    delta = "1e-6" if composition == "zcdp" else 0
+    ledger = dp.create_ledger(
+        tmp_path / "l.db", PLAIN, epsilon=10, delta=delta, composition=composition
+    )
+    release = dp.release(pd.DataFrame({"x": [1, 2]}), PLAIN, ledger=ledger, period="p")
+    for receipt in (release.receipt, dp.read(release.publish(tmp_path / "public")).receipt):
+        said = ", by zCDP at δ = 1e-06 (" in str(receipt)
+        assert said is (composition == "zcdp")
+        assert (receipt.spent == "1") is (composition == "basic")
 
 
 @pytest.mark.parametrize("verify", [True, False])
