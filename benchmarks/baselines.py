@@ -174,12 +174,10 @@ def dprelease(x: list[int], draws: int) -> Values:
     import pyarrow as pa
 
     from dprelease.aggregates.base import aggregate_named
-    from dprelease.aggregates.measurement import PlacedMeasurement
     from dprelease.audit.answers import answer_of, cells_of
     from dprelease.consistency import to_domain
     from dprelease.engines.reference import ReferenceEngine
     from dprelease.entropy import SystemBits
-    from dprelease.measurements.draw import draw_from_json
     from dprelease.planning.make import make_plan
     from dprelease.query.load import Schema
     from dprelease.query.merge import merge_release
@@ -208,10 +206,10 @@ def dprelease(x: list[int], draws: int) -> Values:
             })  # fmt: skip
             plan = make_plan(resolve(schema, merge_release(schema)))
             (block,), statistic = plan.blocks, plan.statistics[0]
-            draw = draw_from_json(block.law)
+            draw = block.law
             (cells,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
             raw = draw.cells(draw.draw(np.repeat(cells, draws, axis=0), bits))
-            measurement = PlacedMeasurement.from_json(block.measurement)
+            measurement = block.measurement
             values = aggregate_named(statistic.function).finish(measurement, raw)
             values = to_domain(values, statistic.domain, statistic.step)
             one = values.shape[1] == 1

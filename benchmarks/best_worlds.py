@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.consistency import to_domain
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -212,7 +210,7 @@ def drawn(
     """Return the planner's mean |error| on every table, summed over cells."""
     (block,) = plan.blocks
     (statistic,) = {s.text: s for s in plan.statistics}.values()
-    draw, measurement = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
+    draw, measurement = block.law, block.measurement
     aggregate = aggregate_named(statistic.function)
     bits, out = SystemBits(), []
     for state in states:
@@ -229,8 +227,8 @@ def drawn(
 
 def rank_errors(text: str, plan: ReleasePlan, states: Sequence[State]) -> dict[str, Floats]:
     """Return the mean |error| on every table by the weights of the planner's law, summed: both ways to draw from them."""
-    draw = draw_from_json(plan.blocks[0].law)
-    ((a, b, offset),) = PlacedMeasurement.from_json(plan.blocks[0].measurement).weights
+    draw = plan.blocks[0].law
+    ((a, b, offset),) = plan.blocks[0].measurement.weights
     tally = np.array(states)
     upto = np.cumsum(tally, axis=1)
     rank = a * upto[:, -1:] + offset

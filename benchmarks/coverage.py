@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.noised import assemble
@@ -145,9 +143,9 @@ def simulated(
     sums = np.array([primitives(plan, codes)] * len(plan.keys), dtype=object)
     cells = {}
     for block in plan.blocks:
-        weights = np.array(PlacedMeasurement.from_json(block.measurement).weights, dtype=object)
-        exact = sums[:, list(block.measurement["primitives"])] @ weights.T
-        raw = draw_from_json(block.law).draw(exact, ReplayBits(label + block.name))
+        weights = np.array(block.measurement.weights, dtype=object)
+        exact = sums[:, list(block.measurement.primitives)] @ weights.T
+        raw = block.law.draw(exact, ReplayBits(label + block.name))
         cells[block.name] = tuple(tuple(int(v) for v in row) for row in raw)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
     x = codes / 2

@@ -25,7 +25,6 @@ import pyarrow as pa
 
 import dprelease as dp
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Noised, assemble
 from dprelease.reading.derive import finished
 from dprelease.reading.evaluation import Evaluation, Periods
@@ -99,7 +98,7 @@ def drawn(plan: dp.ReleasePlan, period: int) -> ReleasedValues:
     for block in plan.blocks:
         sums = {g: exact(block.name, g, period) for g in GROUPS}
         truth = np.array([sums[key[1]] for key in plan.keys], dtype=object)
-        law = draw_from_json(block.law)
+        law = block.law
         raw = law.draw(truth, ReplayBits(f"{block.name} {period} {plan.epsilon}"))
         cells[block.name] = tuple(map(tuple, raw.tolist()))
     made = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)

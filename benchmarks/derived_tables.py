@@ -24,7 +24,6 @@ import pandas as pd
 
 import dprelease as dp
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.reading.estimated import expanded
 from dprelease.reading.evaluation import Evaluation, Periods
 from dprelease.reading.forms import Linear, Ratio, Source
@@ -112,7 +111,7 @@ class Draws:
                 sums = found.size() if fit.name.startswith("count") else found.sum()
                 keys = [key[0] if key else "" for key in table.keys]
                 exact = np.array([[int(sums[k])] for k in keys], dtype=object)
-                law = draw_from_json(plan.block(part.block).law)
+                law = plan.block(part.block).law
                 bits = ReplayBits(f"{part.block} {epsilon}")
                 drawn = law.draw(np.tile(exact, (draws, 1)), bits)
                 self.raw[part.block] = np.asarray(drawn).reshape(draws, len(keys), 1)

@@ -20,7 +20,6 @@ import yaml
 import dprelease as dp
 from dprelease import execute
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import file_source
 from dprelease.fitted import noised_of
@@ -57,7 +56,7 @@ def truths(plan: ReleasePlan, exact: execute.Exact) -> dict[str, np.ndarray]:
     """Return the exact cells of every table."""
     assert plan.tables is not None
     block = next(b for b in plan.blocks if b.table == TABLE)
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     answer = exact.reveal_to_mechanism()
     groups = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))[:, 0].astype(
         int

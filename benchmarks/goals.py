@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.tree_shape import tree_of
 from dprelease.budget.exact_rho import rho_of_laplace, rho_of_pure
 from dprelease.entropy import SystemBits
 from dprelease.errors import DpreleaseError
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms import BoundedGaussian, BoundedLaplace
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
@@ -217,9 +215,9 @@ def ranges(sizes: dict[int, float], draws: int) -> Iterator[Goal]:
 def _prefix_variance(plan: ReleasePlan, bins: int) -> float:
     """Return the mean variance of sums from the first bin on, by the law that the plan draws."""
     (block,) = plan.blocks
-    variance = draw_from_json(block.law).variance
+    variance = block.law.variance
     assert variance is not None
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     if measurement.form == "binned_tree":
         return variance * float(tree_of(measurement).variances()[0].mean())
     return variance * (bins + 1) / 2
@@ -228,7 +226,7 @@ def _prefix_variance(plan: ReleasePlan, bins: int) -> float:
 def published(plan: ReleasePlan, bins: Objects) -> tuple[Floats, Floats, Floats]:
     """Return values and intervals of a plan of one statistic of bins, `(draws, columns)`: every draw is a group."""
     (block,), (statistic,) = plan.blocks, plan.statistics
-    draw, measurement = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
+    draw, measurement = block.law, block.measurement
     answer = Answer(bins)
     exact = exact_cells(measurement, tuple(range(bins.shape[1])), answer, len(bins))
     keys = tuple((str(i),) for i in range(len(bins)))

@@ -41,7 +41,6 @@ from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.entropy import SystemBits
 from dprelease.measurements import joint_ranks, recursive_ranks
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.joint_scores import work
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
@@ -150,7 +149,7 @@ def errors_of(
     off: list[float] = []
     ordered, seconds = np.sort(x), 0.0
     for block, cells in zip(plan.blocks, exact, strict=True):
-        draw = draw_from_json(block.law)
+        draw = block.law
         start = time.process_time()
         values = draw.cells(draw.draw(np.repeat(cells, draws, axis=0), SystemBits()))
         seconds += time.process_time() - start

@@ -22,11 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.aggregates.base import Reading, aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -88,7 +86,7 @@ def measured(name: str, adjacency: str, draws: int) -> Found:
     """Return the errors of one statistic of `table()`."""
     plan, rows = planned(ASKED[name], adjacency), table()
     (block,), (statistic,) = plan.blocks, plan.statistics
-    draw, measurement = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
+    draw, measurement = block.law, block.measurement
     (exact,) = cells_of(plan, answer_of(plan, rows, ReferenceEngine()))
     raw = draw.draw(np.repeat(exact, draws, axis=0), SystemBits())
     aggregate, cells = aggregate_named(statistic.function), draw.cells(raw)

@@ -16,11 +16,9 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.joint_ranks import positions
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -58,7 +56,7 @@ def drawn(text: str, x: Floats, draws: int, *, plain: bool = False) -> Floats:
     """Return drawn values of a statistic of these amounts, `(draws,)`: winsorised by 1 % at either end, or `plain`."""
     plan = planned(text if plain else {"statistic": text, "winsorize": 0.01})
     (block,) = plan.blocks
-    draw, measured = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
+    draw, measured = block.law, block.measurement
     if plain:
         (exact,) = cells_of(plan, answer_of(plan, pa.table({"x": x}), ReferenceEngine()))
     else:

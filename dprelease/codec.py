@@ -70,10 +70,12 @@ class Stored:
 
     Attributes:
         constants: keys that stand beside the fields, each with the class attribute that it holds.
+        derived: properties that are written beside the fields, and must be what the fields say.
     """
 
     __slots__ = ()
     constants: ClassVar[Mapping[str, str]] = {}
+    derived: ClassVar[tuple[str, ...]] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return its JSON, exact; `from_json` is the inverse."""
@@ -123,9 +125,8 @@ def decode(kind: Any, value: object, name: str = "") -> Any:
         place, why = ".".join(reversed(fault.path)).replace(".[", "["), fault.why
     except RecursionError:
         place, why = "", "it is nested too deeply"
-    what = getattr(kind, "__name__", "value")
     raise ConfigError(
-        f"a stored {what} does not parse",
+        f"a stored {getattr(kind, '__name__', 'value')} does not parse",
         where=": ".join(part for part in (name, place) if part) or None,
         why=why,
         fix="use the file unchanged",
@@ -156,13 +157,10 @@ def _coder(kind: Any) -> Coder:
         return _mapping(args[1])
     if isinstance(kind, type) and issubclass(kind, Enum):
         return Coder(lambda v: v.value, one_of({member.value: member for member in kind}))
-    if isinstance(kind, type) and is_dataclass(kind) and _is_made_of_its_fields(kind):
+    own = kind.__dict__ if isinstance(kind, type) else {}
+    if "__init__" in own and getattr(own.get("__dataclass_params__"), "init", False):
         return _record(kind, {})
     raise TypeError(f"no JSON form for {kind!r}: say it with `As`")
-
-
-def _is_made_of_its_fields(cls: type) -> bool:
-    return bool(cls.__dict__["__dataclass_params__"].init) and "__init__" in cls.__dict__
 
 
 def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
@@ -222,9 +220,8 @@ def _many(kind: Any) -> Coder:
         listed = expected(list, "a list")(value)
         return _items([coder.decode] * len(listed), listed)
 
-    if coder.encode is same:
-        return Coder(list, read)
-    return Coder(lambda v: [coder.encode(item) for item in v], read)
+    each = list if coder.encode is same else lambda v: [coder.encode(item) for item in v]
+    return Coder(each, read)
 
 
 def _row(kinds: tuple[Any, ...]) -> Coder:
@@ -283,7 +280,10 @@ def _stored_fields(cls: Any) -> tuple[_Field, ...]:
         key = next((note.name for note in notes if isinstance(note, Key)), field.name)
         keys = _keys(get_args(kind)[0]) if inline else (key,)
         out.append(_Field(field.name, keys, default, _coder(kind), inline))
-    every = [key for field in out for key in field.keys]
+    for name in cls.derived if issubclass(cls, Stored) else ():
+        kind = get_type_hints(getattr(cls, name).fget)["return"]
+        out.append(_Field(name, (name,), MISSING, _coder(kind), False))
+    every: tuple[str, ...] = sum((field.keys for field in out), ())
     if len(set(every)) < len(every):
         raise TypeError(f"two fields of {cls.__name__} have one key")
     return tuple(out)
@@ -317,9 +317,8 @@ def _record(cls: Any, tag: dict[str, Any]) -> Coder:
         for field in known:
             key = field.keys[0]
             if field.inline:
-                given[field.name] = field.coder.decode(
-                    {k: stored[k] for k in field.keys if k in stored}
-                )
+                part = {k: stored[k] for k in field.keys if k in stored}
+                given[field.name] = field.coder.decode(part)
             elif key in stored:
                 given[field.name] = _inside(field.coder.decode, stored[key], key)
             elif field.default is MISSING:
@@ -329,10 +328,16 @@ def _record(cls: Any, tag: dict[str, Any]) -> Coder:
     return Coder(write, read)
 
 
-def _made(parts: tuple[Any, Mapping[str, Any]]) -> Any:
+def _made(parts: tuple[Any, dict[str, Any]]) -> Any:
     cls, given = parts
+    if not issubclass(cls, Stored):
+        return cls(**given)
+    said = dict(zip(cls.derived, map(given.pop, cls.derived), strict=True))
     made = cls(**given)
-    return made.completed() if isinstance(made, Stored) else made
+    for name, part in said.items():
+        if getattr(made, name) != part:
+            raise Fault(f"its `{name}` is not what the rest of it says")
+    return made.completed()
 
 
 @cache
@@ -358,9 +363,7 @@ def _tagged(kinds: Sequence[Any], key: str) -> Coder:
     for kind in kinds:
         if not (is_dataclass(kind) and isinstance(getattr(kind, "tag", None), str)):
             raise TypeError(f"{kind!r} is one of several and has no `tag`")
-    records: dict[str, tuple[Any, Coder]] = {
-        kind.tag: (kind, _record(kind, {key: kind.tag})) for kind in kinds
-    }
+    records = {kind.tag: (kind, _record(kind, {key: kind.tag})) for kind in kinds}
     if len(records) < len(kinds):
         raise TypeError("two members of a union have one tag")
 

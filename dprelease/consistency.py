@@ -41,8 +41,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
-from dprelease.measurements.draw import draw_from_json
+from dprelease.aggregates.measurement import Measurement
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -68,22 +67,21 @@ class Released:
     @property
     def rows(self) -> object:
         """Which rows enter: statistics of one column with equal `rows` see the same ones."""
-        return self.block.measurement["max_rows"]
+        return self.block.measurement.max_rows
 
     @property
     def data(self) -> Mapping[str, Any]:
         """Public facts about the column: `complete` (no row left out), `forbidden` gaps."""
-        found: Mapping[str, Any] = self.block.measurement.get("data", {})
-        return found
+        return self.block.measurement.data
 
     @property
     def measurement(self) -> Measurement:
-        return PlacedMeasurement.from_json(self.block.measurement)
+        return self.block.measurement
 
     @property
     def noise(self) -> float | None:
         """The variance of the noise on one cell, near enough for a weight; None if unknown."""
-        return draw_from_json(self.block.law).variance
+        return self.block.law.variance
 
     @property
     def plain(self) -> bool:

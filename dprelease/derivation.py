@@ -30,7 +30,6 @@ from dprelease.codec import decode, encode
 from dprelease.errors import VerificationError
 from dprelease.fitted import Fits, faults, noised_of
 from dprelease.formats.json_ import SOFTWARE
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, as_raw, cells_from_json
 from dprelease.numeric import NANO, counted, fraction_from_json, nano_up, plain, whole_from_json
 from dprelease.periods import parse_period
@@ -142,7 +141,7 @@ class Derivation:
         cells = cells_from_json(self.manifest["draw"]["cells"], plan)
         for block in plan.blocks:
             raw = as_raw(cells[block.name])
-            if not draw_from_json(block.law).drawable(raw).all():
+            if not block.law.drawable(raw).all():
                 raise _refused(f"{block.name} holds an integer that its law cannot draw")
         return noised_of(plan, cells, self.receipt, self._fits(cells))
 

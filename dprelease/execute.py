@@ -16,19 +16,22 @@ Attack model: the observer sees released integers, names, plan and ledger; not m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.aggregates.graph_sensitivity import OBSERVED
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.budget.composition import Proof, total_rho
+from dprelease.codec import decode, encode
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
 from dprelease.measurements.base import family_of
-from dprelease.measurements.draw import Draw, Objects, draw_from_json
-from dprelease.noised import Cells, decode, encode
+from dprelease.measurements.draw import Objects
+from dprelease.noised import Cells
+from dprelease.noised import decode as cells_of
+from dprelease.noised import encode as payload_of
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
@@ -50,7 +53,8 @@ def check(plan: ReleasePlan) -> Fraction:
         InternalError: the plan claims less than it costs (DPR901), or a block does not measure
             what its measurement says (DPR902).
     """
-    return composed(plan, _proofs(plan))
+    believed = _believed(plan)
+    return composed(believed, _proofs(believed))
 
 
 def concentrated(plan: ReleasePlan) -> Fraction:
@@ -59,18 +63,27 @@ def concentrated(plan: ReleasePlan) -> Fraction:
     Raises:
         InternalError: as `check`.
     """
-    return total_rho(_proofs(plan))
+    return total_rho(_proofs(_believed(plan)))
+
+
+def _believed(plan: ReleasePlan) -> ReleasePlan:
+    """Return the plan with every block read again from its JSON.
+
+    An object proves its loss by a method of its own class, whatever its numbers are; what is read from
+    JSON is of the class that its tag is registered for.
+    """
+    kind = tuple[PlannedMeasurement, ...]
+    return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
-    laws = [(b, draw_from_json(b.law)) for b in plan.blocks]
-    return [law.proof(_sensitivity(plan, block, law)) for block, law in laws]
+    return [block.law.proof(_sensitivity(plan, block)) for block in plan.blocks]
 
 
-def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement, law: Draw) -> Sensitivity:
+def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> Sensitivity:
     """Recompute the sensitivity to one unit, from what the engine sums and the declared unit alone."""
-    measurement = PlacedMeasurement.from_json(block.measurement)
-    why = family_of(measurement).refusal(measurement, law, plan.query, measurement.primitives)
+    measurement = block.measurement
+    why = family_of(measurement).refusal(measurement, block.law, plan.query, measurement.primitives)
     if why:
         raise InternalError(
             f"block {block.name} draws something else than its measurement says",
@@ -107,7 +120,7 @@ def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
     Raises:
         SourceError: the table has another number of rows (DPR508).
     """
-    declared = {b.measurement["public_rows"] for b in plan.blocks} - {None}
+    declared = {b.measurement.public_rows for b in plan.blocks} - {None}
     if not declared:
         return
     count = BoundedQuery(
@@ -157,18 +170,18 @@ def draw(
     answer = exact.reveal_to_mechanism()
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
-    laws = [draw_from_json(b.law) for b in plan.blocks]
-    answers = [_cells(plan, b, answer) for b in plan.blocks]
+    blocks = _believed(plan).blocks
+    answers = [_cells(plan, b, answer) for b in blocks]
 
     def payload() -> bytes:
-        drawn = (law.draw(cells, source) for law, cells in zip(laws, answers, strict=True))
-        return b"".join(encode(raw) for raw in drawn)
+        drawn = (b.law.draw(cells, source) for b, cells in zip(blocks, answers, strict=True))
+        return b"".join(payload_of(raw) for raw in drawn)
 
-    return decode(plan, payload() if once is None else once(payload))
+    return cells_of(plan, payload() if once is None else once(payload))
 
 
 def _cells(plan: ReleasePlan, block: PlannedMeasurement, answer: Answer) -> Objects:
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     cells = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))
     merge = None if plan.tables is None else plan.tables.sums(block.table)
     return cells if merge is None else summed(cells, *merge)

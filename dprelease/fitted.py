@@ -36,7 +36,6 @@ from dprelease.fitting.nearest import Between, Fit, nearest
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, assemble, tidy
 from dprelease.receipt import Receipt
 from dprelease.release_plan.detail import DetailRow
@@ -252,7 +251,7 @@ class OneFit:
         self.structure = plan.tables.structure([t.table for t in fit.tables])
         blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
         self.noises: dict[str, Noise | None] = dict.fromkeys(t.table for t in fit.tables)
-        self.noises |= {name: noise_of(draw_from_json(b.law)) for name, b in blocks.items()}
+        self.noises |= {name: noise_of(b.law) for name, b in blocks.items()}
         self._measured = {name: block.name for name, block in blocks.items()}
         self._cells = cells
 

@@ -41,10 +41,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.base import family_of
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
+from dprelease.measurements.draw import RAW_LIMIT, Objects
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.receipt import Receipt
@@ -239,8 +239,7 @@ class _Drawn:
 
     def __init__(self, block: PlannedMeasurement, cells: Sequence[Sequence[int]]) -> None:
         self.block = block
-        self._draw: Draw = draw_from_json(block.law)
-        self.measurement = PlacedMeasurement.from_json(block.measurement)
+        self._draw, self.measurement = block.law, block.measurement
         self.subject = self.measurement.key[1:2]
         self.rows = self.measurement.max_rows
         self.complete = bool(self.measurement.data.get("complete"))

@@ -10,11 +10,9 @@ import pandas as pd
 
 import dprelease as dp
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from tests.several_tables import schema
 
 __all__ = ["FAMILIES", "NOT_OF", "answered", "loose"]
@@ -68,9 +66,9 @@ def answered(engine: Engine, source: Source, unit: str) -> dict[str, tuple[str, 
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     out = {}
     for block in plan.blocks:
-        measurement = PlacedMeasurement.from_json(block.measurement)
-        exact = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
-        drawn = draw_from_json(block.law).draw(exact, ReplayBits(block.name))
+        measurement = block.measurement
+        exact = exact_cells(measurement, block.measurement.primitives, answer, len(plan.keys))
+        drawn = block.law.draw(exact, ReplayBits(block.name))
         out[block.name] = (measurement.family, drawn.tolist())
     return out
 

@@ -338,6 +338,25 @@ def test_a_stored_class_writes_its_constants_and_what_is_always_written():
     assert House.from_json({**WRITTEN, "number": 7, "far": 2**70}).far == 2**70
 
 
+@dataclass(frozen=True)
+class Tile(Stored):
+    side: int
+
+    derived: ClassVar[tuple[str, ...]] = ("area",)
+
+    @property
+    def area(self) -> int:
+        return self.side**2
+
+
+def test_what_follows_from_the_fields_is_written_and_has_to_follow():
+    assert Tile(3).to_json() == {"side": 3, "area": 9}
+    assert Tile.from_json({"side": 3, "area": 9}) == Tile(3)
+    for refused in ({"side": 3, "area": 8}, {"side": 3}, {"side": 3, "area": "nine"}):
+        with pytest.raises(ConfigError):
+            Tile.from_json(refused)
+
+
 def test_what_was_read_is_completed():
     assert House.from_json({**WRITTEN, "note": " b "}).note == "b"
 

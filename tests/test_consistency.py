@@ -22,10 +22,10 @@ from dprelease.aggregates.histogram import fit_parts
 from dprelease.consistency import Released, consistent, to_domain
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise
-from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
+from tests.formats import releases
 from tests.planning.requests import planned, public
 from tests.sizes import whole
 
@@ -181,13 +181,8 @@ class TestMoments:
         assert abs(out[1] - values[1]).max() < 1e-5
         # the twin: a bound for a wider gap moves true tables
         wide = [
-            replace(
-                b,
-                measurement={
-                    **b.measurement,
-                    "data": {"complete": True, "forbidden": [["2", "8"]]},
-                },
-            )
+            replace(b, measurement=replace(b.measurement, data=data))
+            for data in [{"complete": True, "forbidden": [["2", "8"]]}]
             for b in plan.blocks
         ]
         assert abs(consistent(steps, wide, values)[1] - values[1]).max() > 0.5
@@ -212,10 +207,7 @@ def made(function: str, name: str, columns: int, domain: Domain, step: str = "1/
         columns=tuple(f"{name}{i}" for i in range(columns)), domain=domain, step=Fraction(step),
         measure="", mechanism="", chosen=(), planned_error=None, error_text="", sensitivity="",
     )  # fmt: skip
-    block = PlannedMeasurement(
-        name=name, family="scalar", cells=("cell",), epsilon=Fraction(1), mechanism="",
-        measurement={"max_rows": None, "data": {"complete": True}}, law={}, certificate={},
-    )  # fmt: skip
+    block = releases.block(name, measurement={"data": {"complete": True}})
     return Released(statistic, block, np.zeros((1, columns)))
 
 

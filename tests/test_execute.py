@@ -11,7 +11,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -22,11 +22,15 @@ import pytest
 
 import dprelease
 from dprelease import execute, noised
-from dprelease.entropy import ReplayBits, SystemBits
+from dprelease.budget.composition import Proof
+from dprelease.entropy import RandomBits, ReplayBits, SystemBits
 from dprelease.errors import DpreleaseError, InternalError, WithheldError
+from dprelease.measurements.draw import Objects
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
+from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import PUBLIC_X, USER, planned, public
 
 PACKAGE = Path(dprelease.__file__).parent
@@ -123,11 +127,13 @@ def mean_epsilon(plan: Json) -> None:
 
 
 def mean_law_for_cells(plan: Json) -> None:
-    block(plan, "bins")["law"] = block(plan, "truncated_mean")["law"]
+    other = block(plan, "truncated_mean")
+    block(plan, "bins").update(law=other["law"], mechanism=other["mechanism"])
 
 
 def cells_law_for_mean(plan: Json) -> None:
-    block(plan, "truncated_mean")["law"] = block(plan, "bins")["law"]
+    other = block(plan, "bins")
+    block(plan, "truncated_mean").update(law=other["law"], mechanism=other["mechanism"])
 
 
 def mean_scale(plan: Json) -> None:
@@ -257,6 +263,35 @@ def test_a_tampered_plan_is_refused(name: str, plans: dict[str, Json]) -> None:
         execute.check(ReleasePlan.from_json(value))
     assert caught.value.code.startswith(code)
     assert caught.value.fix and caught.value.why
+
+
+@dataclass(frozen=True, slots=True)
+class Lying(ScalarDraw):
+    """A law that says it loses a hundredth, whatever its noise is, and draws none."""
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        del sensitivity
+        return Proof(pure=(Fraction(1, 100),))
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        del bits
+        return exact
+
+
+def test_a_law_that_lies_about_its_proof_or_its_draw_is_not_believed() -> None:
+    plan = planned(["count"], epsilon="1/10")
+    (block,) = plan.blocks
+    law = Lying(**{f.name: getattr(block.law, f.name) for f in fields(ScalarDraw)})
+    assert sum(law.proof(Sensitivity(1, 1, 1, 1)).pure) == Fraction(1, 100)
+    one = replace(block, epsilon=Fraction(1, 100), law=law)
+    cheap = replace(plan, epsilon=Fraction(1, 100), blocks=(one,))
+    with pytest.raises(InternalError) as caught:
+        execute.check(cheap)
+    assert caught.value.code == "DPR901"
+    assert execute.concentrated(cheap) == execute.concentrated(plan) > Fraction(1, 1000)
+    exact = Secret(Answer(np.full((1, 1), 40, dtype=object)))
+    drawn = [execute.draw(cheap, exact)[block.name] for _ in range(16)]
+    assert drawn != [((40,),)] * 16  # noise was added, but with a chance of 1e-64
 
 
 def test_a_plan_of_other_groups_than_its_query_is_refused() -> None:

@@ -18,7 +18,6 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.fitted import broken, faults, fits_of, noised_of
 from dprelease.formats.json_ import manifest_bytes
-from dprelease.measurements.draw import draw_from_json
 from dprelease.receipt import Receipt
 from tests.rules_alone import built_in_rules_only
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
@@ -91,7 +90,7 @@ def outside(made: dict[str, Any], epsilon: float) -> list[str]:
         for block in plan.blocks:
             exact = np.zeros((plan.groups(block), len(block.cells)), dtype=object)
             bits = ReplayBits(f"{block.name} {seed}")
-            drawn = draw_from_json(block.law).draw(exact, bits).tolist()
+            drawn = block.law.draw(exact, bits).tolist()
             cells[block.name] = tuple(map(tuple, drawn))
         for part in noised_of(plan, cells, Receipt("0", "0", "")).parts.values():
             for row in part.table.to_pylist():

@@ -87,7 +87,7 @@ def test_what_is_missing_is_fitted_and_not_published() -> None:
         "sum of age around the middle and rows with age is fitted for it and not published"
     )
     # -20 to 100 around 40: a row moves it by 60 and not by 100
-    moved = {b.name: b.measurement["sensitivity"]["l1_over_groups"] for b in plan.blocks}
+    moved = {b.name: b.measurement.sensitivity["l1_over_groups"] for b in plan.blocks}
     assert moved["districts.sum of income around the middle"] == "60"
     release = dp.release(people(), ALONE)
     assert list(release.to_pandas("districts", intervals=False, status=False)) == [

@@ -13,9 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from dprelease import noised
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode, outward
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -53,13 +51,13 @@ def replayed(plan: ReleasePlan, rows: npt.NDArray[np.float64], label: str) -> di
     sums = np.array([primitives(plan, rows)] * len(plan.keys), dtype=object)
     cells = {}
     for block in plan.blocks:
-        measurement = PlacedMeasurement.from_json(block.measurement)
-        chosen = sums[:, list(block.measurement["primitives"])]
+        measurement = block.measurement
+        chosen = sums[:, list(block.measurement.primitives)]
         if measurement.form == "scatter":
             exact = (measurement.public_rows * chosen[:, 1] - chosen[:, 0] ** 2)[:, None]
         else:
             exact = chosen @ np.array(measurement.weights, dtype=object).T
-        raw = draw_from_json(block.law).draw(exact, ReplayBits(label + block.name))
+        raw = block.law.draw(exact, ReplayBits(label + block.name))
         cells[block.name] = tuple(tuple(int(v) for v in row) for row in raw)
     return cells
 
@@ -153,15 +151,13 @@ def test_intervals_cover_the_clamped_answer(name: str, monkeypatch: pytest.Monke
 def test_intervals_cover_under_a_public_size(statistic: str) -> None:
     plan = public([statistic], n=57)
     block = plan.blocks[0]
-    measurement, rows = PlacedMeasurement.from_json(block.measurement), rows_of(5)
-    sums = np.array([primitives(plan, rows)], dtype=object)[
-        :, list(block.measurement["primitives"])
-    ]
+    measurement, rows = block.measurement, rows_of(5)
+    sums = np.array([primitives(plan, rows)], dtype=object)[:, list(block.measurement.primitives)]
     if measurement.form == "scatter":
         exact = np.array([[57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2]], dtype=object)
     else:
         exact = sums @ np.array(measurement.weights, dtype=object).T
-    draw = draw_from_json(block.law)
+    draw = block.law
     raw = draw.draw(np.repeat(exact, 4_000, axis=0), ReplayBits(statistic))
     cells = {block.name: tuple(tuple(map(int, row)) for row in raw)}
     keys = tuple((k,) for k in GROUPS)
@@ -182,7 +178,7 @@ def test_an_answer_that_was_rounded_to_the_grid_is_still_covered() -> None:
         x=X,
     )
     block = plan.blocks[0]
-    draw = draw_from_json(block.law)
+    draw = block.law
     exact = np.array([[8, 8 * 2 * 3 + 6]] * 50, dtype=object)  # mean 3.375: between two steps
     raw = draw.draw(exact, ReplayBits("half"))
     low, high = draw.box(raw, 0.95)
@@ -304,7 +300,7 @@ def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
     )
     (block,) = plan.blocks
     assert block.family == "truncated_mean"
-    draw = draw_from_json(block.law)
+    draw = block.law
     exact = np.array([[rows, 20 * rows]] * 200, dtype=object)
     raw = draw.draw(exact, ReplayBits(f"nobody {rows}"))
     cells = {block.name: tuple(map(tuple, raw.tolist()))}

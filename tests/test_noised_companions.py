@@ -11,7 +11,6 @@ import pytest
 
 from dprelease.aggregates.measurement import Measurement
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import planned, public
@@ -31,7 +30,7 @@ def counted(plan: ReleasePlan, exact: int) -> dict[str, Floats]:
     """Draw a lone count of `exact` rows in every group."""
     block = plan.blocks[0]
     full = np.full((len(plan.keys), 1), exact, dtype=object)
-    raw = draw_from_json(block.law).draw(full, ReplayBits(f"counted {exact}"))
+    raw = block.law.draw(full, ReplayBits(f"counted {exact}"))
     return columns(plan, {block.name: [[int(v)] for v in raw[:, 0]]}, plan.statistics[0].columns[0])
 
 

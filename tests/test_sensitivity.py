@@ -337,7 +337,7 @@ class TestBounds:
             unit={"user": "who", "max_groups": 2, "max_rows_per_group": 9},
             by=["g"],
         )
-        assert plan.blocks[0].measurement["sensitivity"]["l1_over_groups"] == "2"
+        assert plan.blocks[0].measurement.sensitivity["l1_over_groups"] == "2"
 
 
 class TestBound:

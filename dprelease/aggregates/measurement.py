@@ -149,6 +149,10 @@ class Measurement(Stored):
         public_rows: n, if it is public; then `l1_replaced_row` is the whole sensitivity.
         axes: the columns of a measurement of several, in the order of its codes.
         linf_per_component: the most that one unit moves every single cell, where a law is made of those.
+        primitives: of a plan: the places of its measures among the query's primitives.
+        max_rows: of a plan: rows of one unit and group that enter, where it is not the query's.
+        data: of a plan: public facts about the column, for rules between statistics.
+        sensitivity: of a plan: what is claimed that one unit moves; the wall makes it again.
     """
 
     family: Family
@@ -169,6 +173,10 @@ class Measurement(Stored):
     value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
     linf_per_component: tuple[Digits, ...] = ()
+    primitives: Annotated[tuple[int, ...], Always()] = ()
+    max_rows: Annotated[int | None, Always()] = None
+    data: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
+    sensitivity: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
 
     @property
     def additive(self) -> bool:
@@ -184,23 +192,6 @@ class Measurement(Stored):
     def squared(self) -> bool:
         """Whether an L2 sensitivity is proved: of sums over rows and of a scatter, of no other form."""
         return self.form in ("linear", "scatter")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedMeasurement(Measurement):
-    """A measurement as a plan holds it.
-
-    Attributes:
-        primitives: places of its measures among the query's primitives.
-        max_rows: rows of one unit and group that enter, where it is not the query's.
-        data: public facts about the column, for rules between statistics.
-        sensitivity: what is claimed that one unit moves; the wall makes it again.
-    """
-
-    primitives: tuple[int, ...]
-    max_rows: int | None
-    data: Mapping[str, Any]
-    sensitivity: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

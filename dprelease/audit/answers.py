@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.source import as_source
 from dprelease.query.answer import Answer, Objects
 from dprelease.release_plan.plan import ReleasePlan
@@ -30,11 +29,6 @@ def answer_of(plan: ReleasePlan, rows: pa.Table, engine: Any) -> Answer:
 def cells_of(plan: ReleasePlan, answer: Answer) -> tuple[Objects, ...]:
     """Return the exact cells of every block, as the wall makes them."""
     return tuple(
-        exact_cells(
-            PlacedMeasurement.from_json(b.measurement),
-            b.measurement["primitives"],
-            answer,
-            len(plan.keys),
-        )
+        exact_cells(b.measurement, b.measurement.primitives, answer, len(plan.keys))
         for b in plan.blocks
     )

@@ -65,7 +65,7 @@ def neighbouring_tables(plan: ReleasePlan, *, most: int = 40) -> Iterator[Pair]:
     maker = _Maker(plan)
     contents = list(maker.contents(most))
     public = next(
-        (b.measurement["public_rows"] for b in plan.blocks if b.measurement["public_rows"]), None
+        (b.measurement.public_rows for b in plan.blocks if b.measurement.public_rows), None
     )
     if public is not None:
         around = maker.around(public - 1)

@@ -42,7 +42,7 @@ from dprelease.audit.recursive import recursive_worst
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.draw import Objects, draw_from_json
+from dprelease.measurements.draw import Objects
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointDraw
@@ -123,7 +123,7 @@ def pair_loss(plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Obje
     parts: list[Part] = []
     curves = plan.delta > 0
     for block, here, there in zip(plan.blocks, first, second, strict=True):
-        draw: Any = draw_from_json(block.law)
+        draw: Any = block.law
         differ = np.flatnonzero(np.asarray(here != there).any(axis=1))
         for group in differ.tolist():
             made = _block(draw, here[group].tolist(), there[group].tolist(), curves=curves)

@@ -38,7 +38,6 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointDraw
@@ -151,7 +150,7 @@ _Law = tuple[str, GridLaw, Fraction]
 def _parts(plan: ReleasePlan) -> Iterator[_Law]:
     """Yield (name, law, epsilon it is held to) of every grid law of the plan."""
     for block in plan.blocks:
-        draw = draw_from_json(block.law)
+        draw = block.law
         match draw:
             case ScalarDraw():
                 yield block.name, draw.law, draw.law.epsilon
@@ -193,7 +192,7 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         answers = sorted({low, (low + high) // 2, high})
         tests.append((name, law.family, [draws_fit(law, a, count) for a in answers]))
     for block in plan.blocks:
-        draw = draw_from_json(block.law)
+        draw = block.law
         if isinstance(draw, BalancedDraw):
             tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
         elif isinstance(draw, CellDraw | GaussianDraw):

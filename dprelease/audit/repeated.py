@@ -20,7 +20,6 @@ import numpy.typing as npt
 from dprelease import execute
 from dprelease.audit.answers import cells_of
 from dprelease.entropy import SystemBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, assemble
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
@@ -59,7 +58,7 @@ def _drawn(
         return wide, execute.draw(wide, Secret(answer.repeated(here, draws)))
     cells: Cells = {}
     for block, exact in zip(plan.blocks, cells_of(plan, answer), strict=True):
-        drawn = draw_from_json(block.law).draw(np.tile(exact, (draws, 1)), SystemBits())
+        drawn = block.law.draw(np.tile(exact, (draws, 1)), SystemBits())
         cells[block.name] = tuple(tuple(line) for line in drawn.tolist())
     return wide, cells
 

@@ -24,7 +24,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from operator import methodcaller
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
 from dprelease.codec import Stored
+from dprelease.codec_notes import As
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.measurements.members import Loss, Member
@@ -234,3 +236,7 @@ def underclaimed(what: str) -> InternalError:
 def draw_from_json(value: Mapping[str, Any]) -> Draw:
     """Rebuild a draw from `to_json`; raises as `law_from_json` does, and of a tag that is none."""
     return cast("type[Draw]", registry.load("draws", value["draw"])).from_json(value)
+
+
+WrittenDraw = Annotated[Draw, As(methodcaller("to_json"), draw_from_json)]
+"""A draw in a stored dataclass: its tag names the class that reads it."""

@@ -207,7 +207,11 @@ def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
 
 
 def _measurement(measurement: Measurement) -> dict[str, Any]:
-    return measurement.to_json()
+    """Return a measurement as it is recorded, whatever its place in a plan is."""
+    said = measurement.to_json()
+    return {
+        key: said[key] for key in said.keys() - {"primitives", "max_rows", "data", "sensitivity"}
+    }
 
 
 def _with_law(

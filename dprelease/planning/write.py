@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -134,26 +135,24 @@ def _block(maker: Maker, priced: Priced, places: Places) -> PlannedMeasurement:
     spent = cost(priced, maker.query.spec.delta)
     return PlannedMeasurement(
         name=priced.block.name,
-        family=best.measurement.family,
-        cells=best.measurement.cells,
         epsilon=spent.epsilon,
         rho=spent.rho,
         table=priced.block.table,
         share=priced.share.to_json(),
-        mechanism=best.draw.mechanism,
-        measurement={
-            **best.measurement.to_json(),
-            "max_rows": priced.block.max_rows,
-            "data": _data(priced.block.members[0]),
-            "primitives": list(places.of(best.measurement, maker.rows(priced.block))),
-            "sensitivity": {
+        measurement=replace(
+            best.measurement,
+            measures=(),
+            primitives=places.of(best.measurement, maker.rows(priced.block)),
+            max_rows=priced.block.max_rows,
+            data=_data(priced.block.members[0]),
+            sensitivity={
                 "l1_per_group": str(s.l1_per_group),
                 "l1_over_groups": str(s.l1_over_groups),
                 "changed_groups": s.changed_groups,
                 "chain_length": s.chain_length,
             },
-        },
-        law=best.draw.to_json(),
+        ),
+        law=best.draw,
         certificate={"epsilon_upper": str(spent.epsilon_upper), **best.draw.evidence()},
     )
 

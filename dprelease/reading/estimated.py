@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dprelease.fitted import OneFit
 from dprelease.fitting.estimate import Behind
-from dprelease.measurements.draw import AddedNoise, draw_from_json
+from dprelease.measurements.draw import AddedNoise
 from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.noise_sums import Noise
@@ -148,7 +148,7 @@ class FitForms:
     @cached_property
     def _added(self) -> Mapping[str, AddedNoise]:
         blocks = [t.block for t in self.fit.tables if t.block is not None]
-        found = {b: draw_from_json(self.plan.block(b).law).added for b in blocks}
+        found = {b: self.plan.block(b).law.added for b in blocks}
         return {b: added for b, added in found.items() if added is not None}
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.measurements.base import family_of
-from dprelease.measurements.draw import AddedNoise, draw_from_json
+from dprelease.measurements.draw import AddedNoise
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, Ratio, Source, Variable
@@ -30,8 +29,8 @@ class ReleasedMeasurement:
     def __init__(self, release: str, noised: Noised, block: str) -> None:
         planned = noised.plan.block(block)
         self.release, self.name, self._query = release, block, noised.plan.query
-        self._draw = draw_from_json(planned.law)
-        self._measurement = PlacedMeasurement.from_json(planned.measurement)
+        self._draw = planned.law
+        self._measurement = planned.measurement
         rows = noised.cells[block]
         self._raw = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
         self._ends = lru_cache(maxsize=256)(self._ends_of)

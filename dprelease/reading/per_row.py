@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
-from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
 Ends = tuple[Fraction, Fraction]
@@ -65,7 +65,7 @@ def quotient_range(top: PerRow | None, bottom: PerRow | None) -> tuple[float, fl
 
 def of_cells(
     query: BoundedQuery,
-    measurement: PlacedMeasurement,
+    measurement: Measurement,
     weights: Sequence[Fraction],
     rows: Hashable,
 ) -> PerRow | None:

@@ -13,7 +13,7 @@ from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.given import given_path
-from dprelease.measurements.draw import Draw, draw_from_json
+from dprelease.measurements.draw import Draw
 from dprelease.noised import Noised
 from dprelease.numeric import counted, whole_from_json
 from dprelease.publish import period_order
@@ -57,7 +57,7 @@ class Publication(DrawnTables):
     @property
     def laws(self) -> Mapping[str, Draw]:
         """The certified law of every block, by its name."""
-        return {block.name: draw_from_json(block.law) for block in self.plan.blocks}
+        return {block.name: block.law for block in self.plan.blocks}
 
     @property
     def schema(self) -> Schema:

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import family_of
 from dprelease.noised import WEAK, Noised
@@ -175,8 +174,7 @@ class TableValues(ReleasedValues):
             block = next((part.block for part in fit.tables if part.block is not None), None)
             self._cut[column] = False  # of public totals alone
             if block is not None:
-                planned = self.whole.plan.block(block).measurement
-                measured = PlacedMeasurement.from_json(planned)
+                measured = self.whole.plan.block(block).measurement
                 low, high = family_of(measured).exact_ends(measured)
                 self._cut[column] = not (domain.lower <= low and high <= domain.upper)
         return self._cut[column]

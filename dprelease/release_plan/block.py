@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+from dprelease.aggregates.measurement import Measurement
 from dprelease.codec import Stored
 from dprelease.codec_notes import Always, Unstored
 from dprelease.measurements.base import family_named
+from dprelease.measurements.draw import WrittenDraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,30 +23,41 @@ class PlannedMeasurement(Stored):
 
     Attributes:
         name: for people and the tidy table's `block` column.
-        family: of measurements ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
-            "constant").
-        cells: labels of the released integers.
         epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
             guarantee alone at the plan's delta.
         rho: its zCDP cost, where it has no pure loss.
         share: what it was given to spend (`allocation.share.Share.to_json`): chosen, and recorded.
-        measurement: the family's exact parameters (`Measurement.to_json`).
+        measurement: which integers are drawn, of which primitives.
         table: whose groups it measures, of a release of several.
-        law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
+        law: what they are drawn by, enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
     """
 
     name: str
-    family: str
-    cells: tuple[str, ...]
     epsilon: Fraction
-    mechanism: str
-    measurement: Mapping[str, Any]
-    law: Mapping[str, Any]
+    measurement: Measurement
+    law: WrittenDraw
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
     share: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict)
     table: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("family", "cells", "mechanism")
+
+    @property
+    def family(self) -> str:
+        """The family of its measurement."""
+        return self.measurement.family
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Labels of the released integers."""
+        return self.measurement.cells
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism drawn from."""
+        return self.law.mechanism
 
     @property
     def has_interval(self) -> bool:

@@ -89,7 +89,7 @@ class ReleasePlan(Stored):
     @property
     def fitted(self) -> bool:
         """Whether it is of tables that add up, or of one of them."""
-        return any(s.table is not None for s in self.statistics)
+        return self.statistics[0].table is not None
 
     def groups(self, block: PlannedMeasurement) -> int:
         """Return how many groups a block is drawn for: the engine's, or its table's."""

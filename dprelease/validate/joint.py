@@ -35,9 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.measurements.base import family_of
-from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
@@ -74,16 +72,11 @@ class JointRule:
         return f"{self.first.name}, {self.second.name}"
 
 
-def hulls_of(block: PlannedMeasurement) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
-    """Return (view, l, u) of each column whose Bernstein cells the block holds."""
-    measurement = PlacedMeasurement.from_json(block.measurement)
-    return family_of(measurement).hulls(measurement)
-
-
 def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     """Return every joint rule that is a theorem for this plan."""
     found: list[JointRule] = []
-    for block, view, low, high in ((b, *hull) for b in plan.blocks for hull in hulls_of(b)):
+    held = ((b, family_of(b.measurement).hulls(b.measurement)) for b in plan.blocks)
+    for block, view, low, high in ((b, *hull) for b, hulls in held for hull in hulls):
         width = high - low
         whole = {
             MEAN: Domain(low, high),

@@ -29,10 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
+from dprelease.measurements.base import family_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
-from dprelease.validate.joint import hulls_of
 
 Role = tuple[int, int, bool]
 """What of a pair a statistic is, which moment of one column, and whether its root."""
@@ -59,7 +59,9 @@ def pair_rules(plan: ReleasePlan) -> tuple[PairRule, ...]:
     """Return every such rule that is a theorem for this plan."""
     found: list[PairRule] = []
     for block in plan.blocks:
-        widths = [high - low for _, low, high in hulls_of(block)]
+        widths = [
+            high - low for _, low, high in family_of(block.measurement).hulls(block.measurement)
+        ]
         if len(widths) != 2:
             continue
         a, b = widths

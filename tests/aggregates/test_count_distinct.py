@@ -51,7 +51,7 @@ def test_of_a_public_number_of_rows_with_values_there_is_at_least_one(
     assert plan.statistics[0].domain.hull == ends
     assert f"among {3 if column == 'kind' else 5} possible values" in plan.statistics[0].notes[0]
     (block,) = plan.blocks
-    assert (block.measurement["lower"], block.measurement["upper"]) == tuple(map(str, ends))
+    assert (block.measurement.lower, block.measurement.upper) == ends
 
 
 @pytest.mark.parametrize("column", ["x", "wide", "when", "who"])

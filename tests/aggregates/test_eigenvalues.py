@@ -13,9 +13,7 @@ from dprelease.aggregates.base import Reading
 from dprelease.aggregates.eigenvalues import aggregate, capped
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import LEVEL
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
@@ -71,7 +69,7 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 ) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     raw = np.random.default_rng(3).normal(0, 3e4, (whole(4_000, 20_000), len(block.cells)))
     raw *= 1 if n is None else 10
     values = aggregate.finish(measurement, np.maximum(raw, 0.0))
@@ -85,15 +83,15 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 def test_intervals_hold_for_all_eigenvalues_together(columns: str, n: int | None) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     i = np.arange(400)
     table = np.stack(
         [10 * (i * 0.7548 % 1), 12 * (i * 0.7548 % 1) + 3 * (i * 0.5698 % 1), 4 * (i * 0.3371 % 1)]
     ).T
     sums = sum(np.array(primitives(plan.query, tuple(row)), dtype=object) for row in table)
-    exact = exact_cells(measurement, block.measurement["primitives"], Answer(np.array([sums])), 1)
+    exact = exact_cells(measurement, block.measurement.primitives, Answer(np.array([sums])), 1)
     truth = aggregate.finish(measurement, exact.astype(float))[0]
-    law, groups = draw_from_json(block.law), 300
+    law, groups = block.law, 300
     drawn = law.draw(np.repeat(exact, groups, axis=0), ReplayBits(f"{columns} {n}"))
     low, high = law.box(drawn, LEVEL)
     reading = Reading(low, high, drawn.astype(float), law.noise_scale, LEVEL)

@@ -14,13 +14,12 @@ import pytest
 import dprelease as dp
 from dprelease import execute
 from dprelease.aggregates.base import Reading, aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import DpreleaseError
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.price import uniform_points
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
@@ -206,7 +205,7 @@ def test_exact_cells_of_both_engines_give_the_defined_value(adjacency: str) -> N
         assert answer.sums.tolist() == answer_of(plan, table, DuckDBEngine()).sums.tolist()
         cells = dict(zip(blocks, cells_of(plan, answer), strict=True))
         for found, value in zip(plan.statistics, obvious(table), strict=True):
-            measurement = PlacedMeasurement.from_json(blocks[found.block].measurement)
+            measurement = blocks[found.block].measurement
             exact = cells[found.block].astype(float)
             got = aggregate_named(found.function).finish(measurement, exact)[0, 0]
             if blocks[found.block].family == "scalar":
@@ -219,7 +218,7 @@ def test_exact_cells_of_both_engines_give_the_defined_value(adjacency: str) -> N
 
 
 def _check_form(
-    function: str, measurement: PlacedMeasurement, cells: npt.NDArray[Any], value: Fraction | None
+    function: str, measurement: Measurement, cells: npt.NDArray[Any], value: Fraction | None
 ) -> None:
     """The form that readers compute with is the statistic, exactly."""
     (form,) = aggregate_named(function).form(measurement) or (None,)
@@ -284,7 +283,7 @@ def set_apart(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:
 def covered(plan: ReleasePlan, table: pa.Table, value: Fraction, *, wrong: float = 1.0) -> float:
     """Return the chance that the interval holds the value, over the noise of both cells."""
     (block,), (found,) = plan.blocks, plan.statistics
-    measurement, draw = PlacedMeasurement.from_json(block.measurement), draw_from_json(block.law)
+    measurement, draw = block.measurement, block.law
     engine = DuckDBEngine() if table.num_rows > 100 else ReferenceEngine()  # the quicker of two
     (exact,) = cells_of(plan, answer_of(plan, table, engine))
     scale = draw.noise_scale
@@ -365,19 +364,19 @@ def test_a_sum_of_a_public_number_of_rows_needs_weights_that_are_never_null() ->
     made = {"adjacency": "substitution", "rows": {"exact": 20}}
     for weight, public in (("v", 20), ("w", None)):
         plan = dp.plan(declared([by("sum(x)", weight)], columns=columns, **made))
-        measurement = PlacedMeasurement.from_json(plan.blocks[0].measurement)
+        measurement = plan.blocks[0].measurement
         assert measurement.public_rows == public
         assert measurement.l1_replaced_row == (4 * 4 - 1 if public else 4 * 4)
         assert execute.check(plan) <= 1
         (mean,) = dp.plan(declared([by("mean(x)", weight)], columns=columns, **made)).blocks
-        assert mean.measurement["public_rows"] is None  # the total weight is private either way
+        assert mean.measurement.public_rows is None  # the total weight is private either way
 
 
 def test_a_denominator_that_noise_may_have_made_up_leaves_the_whole_declared_domain() -> None:
     """Else a ratio beyond its domain is missed: the stretch of values around the other end is not an interval."""
     plan = planned({"statistic": "ratio(x, w)", "domain": {"range": [0, 2]}}, epsilon=1)
     (block,), (found,) = plan.blocks, plan.statistics
-    measurement, draw = PlacedMeasurement.from_json(block.measurement), draw_from_json(block.law)
+    measurement, draw = block.measurement, block.law
     scale = draw.noise_scale
     assert scale is not None
     for size in (0.5, -0.5, 40.0):  # of the denominator, in scales of its noise

@@ -24,7 +24,7 @@ from dprelease.choice_tree import halves
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
 from dprelease.errors import InternalError
-from dprelease.measurements.draw import RAW_LIMIT, draw_from_json
+from dprelease.measurements.draw import RAW_LIMIT
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
@@ -99,7 +99,7 @@ def of_law(law, answer):
 
 def of_block(block, exact):
     """Return the draw of a block of a plan for the exact cells of one group, `COUNT` times."""
-    law = draw_from_json(block.law)
+    law = block.law
 
     def inside(raw):
         return np.isfinite(law.cells(raw)).all() and all(
@@ -161,7 +161,7 @@ def every_sampler():
         lambda: sign.draw_with(np.zeros(COUNT), SystemBits()),
         lambda drawn: np.isin(drawn, (-1, 1)).all(),
     )
-    box = draw_from_json(plans()["a box"].blocks[0].law).law
+    box = plans()["a box"].blocks[0].law.law
     out["a box's points"] = (
         BoundedGaussianBoxLaw,
         lambda: box.draw_with(np.zeros((COUNT, len(box.laws))), SystemBits()),
@@ -171,7 +171,7 @@ def every_sampler():
         rows = next(neighbouring_tables(plan)).first
         cells = cells_of(plan, answer_of(plan, rows, ReferenceEngine()))
         for block, exact in zip(plan.blocks, cells, strict=True):
-            kind = type(draw_from_json(block.law))
+            kind = type(block.law)
             out[f"{name}, {kind.__name__}"] = (kind, *of_block(block, exact))
     return out
 

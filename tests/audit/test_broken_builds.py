@@ -25,7 +25,6 @@ from dprelease.audit.sampler import draws_fit
 from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements import base, scalar, truncated_mean
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning.make import make_plan
@@ -77,7 +76,7 @@ def looked_at(plan, draws=DRAWS):
     fits = black_box = True
     if draws:
         for block in plan.blocks:
-            law = draw_from_json(block.law)
+            law = block.law
             if isinstance(law, ScalarDraw):
                 ends = (law.law.allowed.lower, law.law.allowed.upper)
                 fits &= min(draws_fit(law.law, a, min(draws, DRAWS)) for a in ends) > 1e-9

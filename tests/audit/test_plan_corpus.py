@@ -153,9 +153,7 @@ def synthetic(query: BoundedQuery, groups: int, exactly: int | None, label: int)
 
 
 def exact_size(plan: ReleasePlan) -> int | None:
-    return next(
-        (b.measurement["public_rows"] for b in plan.blocks if b.measurement["public_rows"]), None
-    )
+    return next((b.measurement.public_rows for b in plan.blocks if b.measurement.public_rows), None)
 
 
 def violations(plan: ReleasePlan, table: pa.Table) -> int:

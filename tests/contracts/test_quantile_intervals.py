@@ -27,7 +27,6 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ConfigError, InternalError
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.rank_interval import IntervalDraw
 from dprelease.noised import assemble
 from dprelease.planning.again import plan_again
@@ -205,13 +204,13 @@ def test_a_plan_is_priced_and_made_again(statistic: str, request_: dict[str, Any
     assert execute.check(plan) <= plan.epsilon
     assert execute.check(plan) > plan.epsilon * Fraction(99, 100)
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, IntervalDraw)
     assert IntervalDraw.from_json(draw.to_json()) == draw
     again = plan_again(plan.asked, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
     assert again.hash == plan.hash
     assert "95 % interval" in plan.statistics[0].error_text
-    alone = draw_from_json(
+    alone = (
         planned([statistic], **{"rows": {"max": 900, "expected": 400}, **request_}).blocks[0].law
     )
     assert alone.law.rate > 1.5 * draw.law.rate  # type: ignore[attr-defined]
@@ -227,7 +226,7 @@ def test_an_interval_is_an_option_of_quantiles_and_costs_nothing_where_it_is_not
         with pytest.raises(ConfigError) as caught:
             planned([{"statistic": text, "interval": True}])
         assert caught.value.code == "DPR135"
-    vague = draw_from_json(made(epsilon=0.000001).blocks[0].law)
+    vague = made(epsilon=0.000001).blocks[0].law
     assert vague.inside > 10**6  # type: ignore[attr-defined]
     raw = vague.draw(np.array([[held((1, 2), 1, 2)]] * 50, dtype=object), ReplayBits("vague"))
     assert len(set(raw[:, 0].tolist())) > 5  # nothing is known, and the ends say so
@@ -237,13 +236,14 @@ def test_an_interval_is_an_option_of_quantiles_and_costs_nothing_where_it_is_not
 def test_a_plan_that_claims_the_spread_of_one_choice_is_refused() -> None:
     plan = made()
     (block,) = plan.blocks
-    law = {**block.law, "law": {**block.law["law"], "spread": block.law["law"]["spread"] // 3}}
+    assert isinstance(block.law, IntervalDraw)
+    law = replace(block.law, law=replace(block.law.law, spread=block.law.law.spread // 3))
     with pytest.raises(InternalError) as caught:
         execute.check(replace(plan, blocks=(replace(block, law=law),)))
     assert caught.value.code == "DPR901"
-    alone = draw_from_json(planned(["median(x)"]).blocks[0].law)
+    alone = planned(["median(x)"]).blocks[0].law
     with pytest.raises(InternalError) as caught:
-        execute.check(replace(plan, blocks=(replace(block, law=alone.to_json()),)))
+        execute.check(replace(plan, blocks=(replace(block, law=alone),)))
     assert caught.value.code == "DPR902"
     near = planned(["median(x)"]).query.primitives[0].near
     (tally,) = plan.query.primitives
@@ -286,7 +286,7 @@ def test_drawn_intervals_hold_the_quantile(wrong: bool) -> None:
     """Up to 10,000 draws of ages with ties and a heap; ends a row outside do not hold it."""
     plan = made("quantile(x, 0.9)", x={"kind": "integer", "range": [0, 120]}, epsilon=1)
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, IntervalDraw)
     count, pick = sized(1_000, 10_000), np.random.default_rng(2)
     ages = np.concatenate([pick.integers(18, 90, 600), [67] * 60]).astype(float)
@@ -304,7 +304,7 @@ def test_an_empty_group_and_one_row_have_an_interval_of_the_domain() -> None:
     plan = made(by=["g"], x={"kind": "integer", "range": [0, 20]})
     rows = pa.table({"who": ["1"], "x": pa.array([4.0]), "g": ["b"]})
     (exact,) = cells_of(plan, answer_of(plan, rows, DuckDBEngine()))
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     raw = draw.draw(exact, ReplayBits("few"))
     frame = assemble(
         plan.by, plan.keys, plan.statistics, plan.blocks, {plan.blocks[0].name: raw.tolist()}

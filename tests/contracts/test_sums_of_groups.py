@@ -18,7 +18,6 @@ import pytest
 
 import dprelease as dp
 from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
@@ -90,8 +89,8 @@ def wall(plan: ReleasePlan, block: PlannedMeasurement, **changed: Any) -> Sensit
         "per": None,
         "merge": (table.of, len(table.keys)),
     }
-    measurement = PlacedMeasurement.from_json(block.measurement)
-    places = tuple(block.measurement["primitives"])
+    measurement = block.measurement
+    places = tuple(block.measurement.primitives)
     return recompute(plan.query, measurement, places, None, **(given | changed))
 
 
@@ -128,7 +127,7 @@ def test_no_unit_moves_a_sum_of_groups_further(caps: str | None, adjacency: str)
 def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
     plan = measured(CAPS["two groups"], "add_remove")
     block = plan.block("nation.count")
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     bounds = unit_bounds(plan.unit, None, len(plan.keys))
     twin = sensitivity(measurement, bounds, plan.adjacency, len(plan.keys))
     square = enumerated_sensitivity(plan, block)[1]
@@ -311,8 +310,8 @@ def tables_before_noise(
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     cells = {}
     for block in plan.blocks:
-        measurement = PlacedMeasurement.from_json(block.measurement)
-        finest = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
+        measurement = block.measurement
+        finest = exact_cells(measurement, block.measurement.primitives, answer, len(plan.keys))
         table = plan.tables.named(block.table or "")
         cells[block.name] = summed(finest, table.of, len(table.keys))[:, 0].tolist()
     return plan, cells

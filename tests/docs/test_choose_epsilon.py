@@ -38,7 +38,7 @@ def rate_of_counts(adjacency):
     }  # fmt: skip
     plan = dp.plan(schema, epsilon=1, by=["g"], statistics=["count"])
     [block] = plan.blocks
-    return float(Fraction(block.law["law"]["noise"]["rate"]))
+    return float(Fraction(block.law.to_json()["law"]["noise"]["rate"]))
 
 
 @pytest.mark.parametrize(("adjacency", "line"), [("add_remove", 2), ("substitution", 1)])

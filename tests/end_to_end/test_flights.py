@@ -169,7 +169,7 @@ def test_the_mean_delay_of_united_is_as_exact_as_promised(tmp_path, pipeline, pe
 
     statistic = next(s for s in plan.statistics if s.name == "mean_dep_delay")
     draws = 4000  # of one group, as if it stood in the table that often
-    raw = execute.draw_from_json(block.law).draw(
+    raw = block.law.draw(
         np.repeat(cells[united : united + 1], draws, axis=0), ReplayBits(f"united {period}")
     )
     drawn = {block.name: tuple(tuple(int(v) for v in row) for row in raw)}

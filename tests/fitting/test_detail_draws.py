@@ -20,7 +20,6 @@ import pytest
 import dprelease as dp
 from dprelease.fitted import OneFit, columns_of, fits_of
 from dprelease.fitting.noise import Laplace
-from dprelease.measurements.draw import draw_from_json
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
@@ -53,7 +52,7 @@ def planned(
 
 def chances(plan: ReleasePlan, block: str) -> dict[int, float]:
     """Return the probability of each noise of a block within `FAR`."""
-    law = noise_of(draw_from_json(plan.block(block).law))
+    law = noise_of(plan.block(block).law)
     assert isinstance(law, Laplace)
     p = np.exp(-float(law.rate))
     return {k: float((1 - p) / (1 + p) * p ** abs(k)) for k in range(-FAR, FAR + 1)}
@@ -136,7 +135,7 @@ def covered_in_detail(
             b.name: tuple(
                 (int(v),)
                 for v in exact[b.table or ""]
-                + noise(noise_of(draw_from_json(b.law)), len(exact[b.table or ""]), chance)
+                + noise(noise_of(b.law), len(exact[b.table or ""]), chance)
             )
             for b in plan.blocks
         }
@@ -171,7 +170,7 @@ def test_rows_in_detail_are_covered_unless_their_own_draw_chose_them(
     name: str, evidence: Any
 ) -> None:
     plan, detail = planned(["district"], 0.5, **CASES[name])
-    assert {type(noise_of(draw_from_json(b.law))).__name__ for b in plan.blocks} == {name}
+    assert {type(noise_of(b.law)).__name__ for b in plan.blocks} == {name}
 
     def apart(cells: dict[str, Any], fits: dict[str, Any]) -> list[int]:
         del fits

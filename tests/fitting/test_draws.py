@@ -16,7 +16,6 @@ import pytest
 import dprelease as dp
 from dprelease.fitted import broken, columns_of, fits_of
 from dprelease.fitting.noise import Laplace, Noise
-from dprelease.measurements.draw import draw_from_json
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from tests.several_tables import TREE, schema
@@ -85,7 +84,7 @@ def drawn(
             (int(value),)
             for value in exact[fit.name][part.table]
             + noise(
-                noise_of(draw_from_json(plan.block(part.block).law)),
+                noise_of(plan.block(part.block).law),
                 len(exact[fit.name][part.table]),
                 chance,
             )
@@ -106,7 +105,7 @@ def share(covered: list[float]) -> tuple[float, float]:
 def test_no_draw_breaks_a_rule_and_every_table_is_covered(name: str, evidence: Any) -> None:
     plan = dp.plan(CASES[name])
     assert plan.tables is not None
-    laws = {type(noise_of(draw_from_json(b.law))).__name__ for b in plan.blocks}
+    laws = {type(noise_of(b.law)).__name__ for b in plan.blocks}
     assert laws == ({"Gaussian"} if name == "discrete Gaussian" else {"Laplace"})
     exact, chance = exact_of(plan), np.random.default_rng(17)
     covered: dict[tuple[str, str], list[float]] = {}

@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.candidate import Option
+from dprelease.measurements.cells import CellDraw
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.noised import TIDY, Noised
 from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.receipt import Receipt
@@ -78,18 +80,15 @@ def block(
 ) -> PlannedMeasurement:
     return PlannedMeasurement(
         name=name,
-        family=family,
-        cells=("cell",),
         epsilon=Fraction(epsilon),
-        mechanism="discrete_laplace",
-        measurement={**_measurement(family), **(measurement or {})},
-        law={"family": "discrete_laplace"},
+        measurement=Measurement.from_json({**_measurement(family), **(measurement or {})}),
+        law=CellDraw(CellNoise.calibrate(1, Fraction(epsilon)), 1),
         certificate={"epsilon_upper": epsilon},
     )
 
 
 def _measurement(family: str) -> dict[str, Any]:
-    made = PlacedMeasurement(
+    made = Measurement(
         family,  # type: ignore[arg-type]
         (family,),
         ("cell",),

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from dprelease import execute
 from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.ranks import Stretches
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -25,7 +24,6 @@ from dprelease.engines.source import Source, as_source, tables_source
 from dprelease.entropy import ReplayBits
 from dprelease.errors import DpreleaseError
 from dprelease.fitted import noised_of
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import decode, encode
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer, Objects
@@ -125,8 +123,8 @@ def _blocks(all_of: Sequence[PlannedMeasurement]) -> Record:
         "epsilons": [str(b.epsilon) for b in all_of],
         "rhos": [None if b.rho is None else str(b.rho) for b in all_of],
         "certificates": [_short(b.certificate["epsilon_upper"]) for b in all_of],
-        "laws": [digest(sorted(map(str, leaves(b.law)))) for b in all_of],
-        "sensitivities": [sorted(map(str, leaves(b.measurement["sensitivity"]))) for b in all_of],
+        "laws": [digest(sorted(map(str, leaves(b.law.to_json())))) for b in all_of],
+        "sensitivities": [sorted(map(str, leaves(b.measurement.sensitivity))) for b in all_of],
     }
 
 
@@ -141,8 +139,7 @@ def _numbers(answer: Answer) -> list[Any]:
 def _cells(plan: ReleasePlan, answer: Answer) -> list[Objects]:
     groups, out = len(plan.keys), []
     for b in plan.blocks:
-        measurement = PlacedMeasurement.from_json(b.measurement)
-        cells = exact_cells(measurement, b.measurement["primitives"], answer, groups)
+        cells = exact_cells(b.measurement, b.measurement.primitives, answer, groups)
         merge = None if plan.tables is None else plan.tables.sums(b.table)
         out.append(cells if merge is None else summed(cells, *merge))
     return out
@@ -162,9 +159,7 @@ def _plain(cells: Objects) -> list[list[Any]]:
 def _table(name: str, plan: ReleasePlan, cells: list[Objects]) -> Record:
     """Return what repeatable bits draw of the exact cells, after all post-processing."""
     bits = ReplayBits(name)
-    drawn = b"".join(
-        encode(draw_from_json(b.law).draw(c, bits)) for b, c in zip(plan.blocks, cells, strict=True)
-    )
+    drawn = b"".join(encode(b.law.draw(c, bits)) for b, c in zip(plan.blocks, cells, strict=True))
     noised = noised_of(plan, decode(plan, drawn), Receipt("0", "0", ""))
     tables = {n: part.table for n, part in noised.parts.items()} or {"": noised.table}
     table = next(iter(tables.values()))

@@ -17,7 +17,6 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import PUBLIC_X, planned, public
 
@@ -25,7 +24,7 @@ WHOLE = "histogram(x, [0, 4, 7, 10])"
 
 
 def law(plan: ReleasePlan) -> object:
-    return draw_from_json(plan.blocks[0].law)
+    return plan.blocks[0].law
 
 
 def test_bins_that_hold_every_row_have_noise_that_adds_up_to_zero() -> None:
@@ -59,7 +58,7 @@ def test_where_a_row_may_leave_the_bins_their_sum_is_not_kept(
 ) -> None:
     request = {"adjacency": "substitution", "rows": {"exact": 900}, "x": PUBLIC_X, **more}
     plan = planned([text], **request)  # type: ignore[arg-type]
-    draws = [draw_from_json(b.law) for b in plan.blocks]
+    draws = [b.law for b in plan.blocks]
     assert not any(isinstance(d, BalancedDraw) and d.rows is not None for d in draws)
 
 

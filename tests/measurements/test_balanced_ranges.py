@@ -14,7 +14,6 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.duckdb import DuckDBEngine
@@ -22,7 +21,6 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
 from dprelease.measurements.binned_tree import BalancedTreeDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.reading import reading_of
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.noised import Noised, assemble
@@ -48,7 +46,7 @@ def few(statistic: Any, rows: dict[str, int], top: int = 2, **more: Any) -> Rele
 
 
 def law(plan: ReleasePlan) -> BalancedTreeDraw:
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, BalancedTreeDraw)
     return draw
 
@@ -99,9 +97,9 @@ def test_the_plan_takes_the_noise_with_the_least_stated_error(
 
 def test_balanced_noise_is_not_taken_where_a_tree_is_better_or_rows_come_and_go() -> None:
     many = few(ranges(range(41)), PRIVATE, top=39)
-    assert len(PlacedMeasurement.from_json(many.blocks[0].measurement).weights[0]) == 2
+    assert len(many.blocks[0].measurement.weights[0]) == 2
     for plan in (many, few(ranges([0, 1, 2]), PRIVATE, adjacency="add_remove")):
-        assert not isinstance(draw_from_json(plan.blocks[0].law), BalancedTreeDraw)
+        assert not isinstance(plan.blocks[0].law, BalancedTreeDraw)
 
 
 @pytest.mark.parametrize(("statistic", "rows"), [(c[0], c[1]) for c in CASES if c[2]], ids=str)
@@ -129,7 +127,7 @@ def test_no_replaced_row_costs_more_than_epsilon_and_engines_agree(
 
 
 def forged(plan: ReleasePlan, draw: BalancedTreeDraw) -> ReleasePlan:
-    return replace(plan, blocks=(replace(plan.blocks[0], law=draw.to_json()),))
+    return replace(plan, blocks=(replace(plan.blocks[0], law=draw),))
 
 
 def test_the_wall_refuses_it_where_the_sum_may_change() -> None:
@@ -151,12 +149,13 @@ def test_twin_a_tree_of_two_levels_has_no_such_noise() -> None:
     plan = few(ranges([0, 1, 2, 3]), PUBLIC)
     (block,) = plan.blocks
     cells = ("bins 1 to 2", "bins 3 to 3", *block.cells)
-    moved = {"weights": [["2", "1"], ["3", "0"]], "cells": list(cells)}
-    measurement = {**block.measurement, **moved, "l1_added_row": "2", "l1_replaced_row": "4"}
+    measurement = replace(
+        block.measurement, weights=((2, 1), (3, 0)), cells=cells, l1_added_row=2, l1_replaced_row=4
+    )
     for hidden in (False, True):
         noise = BalancedNoise.keeping(5 + hidden, 4, block.epsilon)
         draw = BalancedTreeDraw(noise, 5, None, rows=None if hidden else 60)
-        other = replace(block, measurement=measurement, cells=cells, law=draw.to_json())
+        other = replace(block, measurement=measurement, law=draw)
         with pytest.raises(InternalError) as refused:
             execute.check(replace(plan, blocks=(other,)))
         assert refused.value.code == "DPR901"
@@ -169,7 +168,7 @@ def test_intervals_cover_by_enumeration_and_one_row_less_does_not(statistic: Any
     noise, chance = vectors(4, float(draw.noise.noise.rate), width=8)
     raw = exact + noise.astype(object)
     assert draw.drawable(raw).all()
-    measurement = PlacedMeasurement.from_json(plan.blocks[0].measurement)
+    measurement = plan.blocks[0].measurement
     aggregate = aggregate_named(plan.statistics[0].function)
     low, high = aggregate.interval(measurement, reading_of(draw, raw, 0.95))
     true = aggregate.finish(measurement, exact[None, :].astype(float))[0]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from dprelease import execute
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
@@ -20,10 +19,9 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import ConfigError, InternalError, PlanError
 from dprelease.measurements.binned_tree import TreeDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble
 from dprelease.release_plan.plan import ReleasePlan
-from tests.planning.requests import planned
+from tests.planning.requests import forged, planned
 
 USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 2}
 WIDE = {"kind": "integer", "range": [0, 39]}
@@ -38,7 +36,7 @@ def wide(*statistics: Any, **more: Any) -> ReleasePlan:
 
 
 def tree_of_plan(plan: ReleasePlan) -> Tree:
-    widths, (bins, _) = PlacedMeasurement.from_json(plan.blocks[0].measurement).weights
+    widths, (bins, _) = plan.blocks[0].measurement.weights
     return Tree(bins, widths)
 
 
@@ -67,7 +65,7 @@ def rows_of(values: list[float | None], groups: list[str] | None = None) -> pa.T
 def test_plans_are_proved_and_engines_agree(statistic: Any, more: dict[str, Any]) -> None:
     plan = wide(statistic, **more)
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert type(draw).from_json(draw.to_json()) == draw
     assert execute.check(plan) <= 1
     pick = np.random.default_rng(5)
@@ -139,14 +137,10 @@ def with_levels(plan: ReleasePlan, widths: list[str], cells: list[str]) -> Relea
     """Return the plan with another tree over its three bins, its noise as it was."""
     (block,) = plan.blocks
     levels = str(len(widths))
-    measurement = {
-        **block.measurement, "weights": [widths, ["3", "0"]], "cells": cells, "l1_added_row": levels,
-        "l1_replaced_row": str(2 * int(levels)),
-    }  # fmt: skip
-    law = {**block.law, "count": len(cells)}
-    return replace(
-        plan, blocks=(replace(block, measurement=measurement, cells=tuple(cells), law=law),)
-    )
+    moved = {"l1_added_row": levels, "l1_replaced_row": str(2 * int(levels))}
+    law = {"count": len(cells)}
+    made = forged(block, law=law, weights=[widths, ["3", "0"]], cells=cells, **moved)
+    return replace(plan, blocks=(made,))
 
 
 TWO = (["2", "1"], ["bins 1 to 2", "bins 3 to 3", "[0,1)", "[1,2)", "[2,3]"])
@@ -215,7 +209,7 @@ def test_the_wall_refuses_bins_that_meet() -> None:
 
 
 def test_the_law_of_a_tree_keeps_its_signs() -> None:
-    draw = draw_from_json(wide(RANGES).blocks[0].law)
+    draw = wide(RANGES).blocks[0].law
     assert isinstance(draw, TreeDraw)
     raw = np.full((1, draw.count), -3, dtype=object)
     assert (draw.cells(raw) == -3).all()

@@ -15,7 +15,7 @@ from dprelease import execute
 from dprelease.aggregates.base import Reading
 from dprelease.aggregates.code_sensitivity import code_range, code_sensitivity
 from dprelease.aggregates.mean import aggregate as mean
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.variance import aggregate as variance
 from dprelease.aggregates.variance import std
 from dprelease.audit.answers import answer_of, cells_of
@@ -25,7 +25,6 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
 from dprelease.measurements.centred_squares import PublicDraw
 from dprelease.measurements.centred_sums import CentredDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.layout import layout
 from dprelease.release_plan.plan import ReleasePlan
@@ -45,10 +44,10 @@ def replaced(*texts: str, **more: Any) -> ReleasePlan:
 
 def parts(plan: ReleasePlan) -> tuple[Measurement, CentredDraw]:
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, CentredDraw)
     assert type(draw).from_json(draw.to_json()) == draw
-    return PlacedMeasurement.from_json(block.measurement), draw
+    return block.measurement, draw
 
 
 @pytest.mark.parametrize("text", ["variance(x)", "std(x)"])
@@ -238,5 +237,5 @@ def test_too_little_noise_is_refused_at_the_wall() -> None:
     measurement, draw = parts(plan)
     weak = replace(draw, noise=CellNoise.calibrate(8 * measurement.scale**2, Fraction(1)))
     with pytest.raises(InternalError) as refused:
-        execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=weak.to_json()),)))
+        execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=weak),)))
     assert refused.value.code == "DPR901"

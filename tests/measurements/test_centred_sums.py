@@ -13,14 +13,13 @@ import pytest
 from dprelease import execute
 from dprelease.aggregates.base import Reading
 from dprelease.aggregates.mean import aggregate as mean
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
 from dprelease.measurements.centred_sums import CentredDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import planned
@@ -37,10 +36,10 @@ def private(text: str = SHARE, **more: object) -> ReleasePlan:
 
 def parts(plan: ReleasePlan) -> tuple[Measurement, CentredDraw]:
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, CentredDraw)
     assert CentredDraw.from_json(draw.to_json()) == draw
-    return PlacedMeasurement.from_json(block.measurement), draw
+    return block.measurement, draw
 
 
 @pytest.mark.parametrize("text", [SHARE, "mean(x)"])
@@ -70,14 +69,14 @@ def test_a_mean_of_a_private_size_has_a_quarter_less_error(
 )
 def test_elsewhere_two_sums_stay(more: dict[str, object]) -> None:
     (block,) = private(SHARE, **more).blocks
-    assert block.measurement["family"] == "two_sums"
+    assert block.measurement.family == "two_sums"
 
 
 def test_a_mean_beside_its_variance_shares_its_cells() -> None:
     plan = planned(
         ["mean(x)", "variance(x)"], adjacency="substitution", rows={"max": 900, "expected": 400}
     )
-    assert [b.measurement["family"] for b in plan.blocks] == ["centred_squares"]
+    assert [b.measurement.family for b in plan.blocks] == ["centred_squares"]
 
 
 def tables(rows: int) -> list[pa.Table]:
@@ -192,5 +191,5 @@ def test_too_little_noise_is_refused_at_the_wall() -> None:
     measurement, draw = parts(plan)
     weak = replace(draw, noise=CellNoise.calibrate(measurement.scale, Fraction(1)))
     with pytest.raises(InternalError) as refused:
-        execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=weak.to_json()),)))
+        execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=weak),)))
     assert refused.value.code == "DPR901"

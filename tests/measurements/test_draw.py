@@ -17,7 +17,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.draw import draw_from_json, placed
+from dprelease.measurements.draw import placed
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.forms.rows import RowLaw
@@ -129,7 +129,7 @@ class TestStepsMoved:
             adjacency="substitution",
             by=["g"],
         )
-        law = draw_from_json(plan.blocks[0].law)
+        law = plan.blocks[0].law
         assert isinstance(law, ScalarDraw)
         s = Sensitivity(15_000, 20_000, 2, 2)
         assert law.law.sensitivity >= steps_moved(s, law.step_size, law.step, linear=law.linear)
@@ -200,7 +200,7 @@ class TestMeanDraw:
             by=["g"],
             rows={"max": 2_000, "expected": 100},
         )
-        law = draw_from_json(plan.blocks[0].law)
+        law = plan.blocks[0].law
         assert isinstance(law, MeanDraw)
         return law
 
@@ -271,7 +271,7 @@ class TestEverySizeHasALaw:
         monkeypatch.setattr(MeanDraw, "check", lambda _: None)
         # what plans say of intervals looks at a size as well
         monkeypatch.setattr(maker, "says_nothing", lambda *_, **__: False)
-        law = draw_from_json(dp.plan(self.asked(**self.GAUSSIAN)).blocks[0].law)
+        law = dp.plan(self.asked(**self.GAUSSIAN)).blocks[0].law
         assert isinstance(law, MeanDraw)
         with pytest.raises(ArgumentError, match="too wide"):
             law.law(law.size.law.allowed.upper)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
@@ -59,7 +58,7 @@ COUNTS: list[tuple[dict[str, Any], float, tuple[int, ...]]] = [
 @pytest.mark.parametrize(("domain", "epsilon", "answers"), COUNTS)
 def test_a_count_in_a_gap_is_at_its_edges_and_its_plan_says_how_far_off(domain, epsilon, answers):
     plan = planned("count", domain, epsilon)
-    statistic, draw = plan.statistics[0], draw_from_json(plan.blocks[0].law)
+    statistic, draw = plan.statistics[0], plan.blocks[0].law
     assert isinstance(draw, ScalarDraw)
     worst = statistic.chosen[0].worst_error
     assert worst is not None
@@ -96,7 +95,7 @@ def test_with_spikes_allowed_a_plan_says_as_well_how_far_off_a_gap_is(statistic)
 @pytest.mark.parametrize("forbidden", [[[10, 90]], [[10, 20], [21, 60], [61, 99]]])
 def test_a_mean_has_a_law_at_every_size_that_may_be_drawn(epsilon, forbidden):
     plan = planned("mean(x)", {"range": [0, 100], "forbidden": forbidden}, epsilon)
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, MeanDraw)
     worst = plan.statistics[0].chosen[0].worst_error
     widest = max(b - a for a, b in forbidden)

@@ -16,14 +16,13 @@ from scipy.stats import chi2
 
 import dprelease as dp
 from dprelease import execute
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency
@@ -41,7 +40,7 @@ def private(text: str = BINS, **more: object) -> ReleasePlan:
 
 
 def law(plan: ReleasePlan) -> BalancedDraw:
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, BalancedDraw)
     assert draw.rows is None
     return draw
@@ -76,7 +75,7 @@ def test_bins_of_a_private_size_have_less_noise(
 )
 def test_elsewhere_noise_is_independent(text: str, more: dict[str, object]) -> None:
     plan = private(text, **more)
-    assert not any(isinstance(draw_from_json(b.law), BalancedDraw) for b in plan.blocks)
+    assert not any(isinstance(b.law, BalancedDraw) for b in plan.blocks)
 
 
 def contents(groups: int, most: int, rows: int, bins: int) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -115,7 +114,7 @@ def test_what_comes_and_what_goes_is_half_of_the_move_each(
 
 def bins(count: int) -> Measurement:
     plan = private("histogram(x, [0, 4, 7])")
-    found = PlacedMeasurement.from_json(plan.blocks[0].measurement)
+    found = plan.blocks[0].measurement
     assert (len(found.cells), found.l1_added_row, found.l1_replaced_row) == (count, 1, 2)
     return found
 
@@ -196,7 +195,7 @@ def test_a_hidden_cell_is_refused_where_units_are_not_replaced_in_one_group() ->
     forged = law(private())
     for more in ({"adjacency": "add_remove"}, {"by": ["g"]}, {"by": ["g"], "unit": USER}):
         plan = private(**more)
-        block = replace(plan.blocks[0], law=forged.to_json())
+        block = replace(plan.blocks[0], law=forged)
         with pytest.raises(InternalError) as refused:
             execute.check(replace(plan, blocks=(block,)))
         assert refused.value.code == "DPR901"
@@ -204,12 +203,12 @@ def test_a_hidden_cell_is_refused_where_units_are_not_replaced_in_one_group() ->
     few = BalancedNoise.keeping(2, 2, Fraction(1))  # the sum of the published bins would be public
     weak = BalancedNoise.keeping(3, 1, Fraction(1))
     for noise in (few, weak):
-        block = replace(honest.blocks[0], law=replace(forged, noise=noise).to_json())
+        block = replace(honest.blocks[0], law=replace(forged, noise=noise))
         with pytest.raises(InternalError) as refused:
             execute.check(replace(honest, blocks=(block,)))
         assert refused.value.code == "DPR901"
     public = replace(forged, rows=900, noise=few)
-    block = replace(honest.blocks[0], law=public.to_json())
+    block = replace(honest.blocks[0], law=public)
     with pytest.raises(InternalError) as refused:
         execute.check(replace(honest, blocks=(block,)))
     assert refused.value.code == "DPR901"
@@ -222,8 +221,8 @@ def test_tables_that_are_fitted_keep_independent_cells() -> None:
     plan = dp.plan(schema(tables, adjacency="substitution"))
     execute.check(plan)
     assert [b.table for b in plan.blocks] == ["nation"]
-    assert not any(isinstance(draw_from_json(b.law), BalancedDraw) for b in plan.blocks)
-    forged = BalancedDraw(BalancedNoise.keeping(3, 2, plan.blocks[0].epsilon), 2).to_json()
+    assert not any(isinstance(b.law, BalancedDraw) for b in plan.blocks)
+    forged = BalancedDraw(BalancedNoise.keeping(3, 2, plan.blocks[0].epsilon), 2)
     with pytest.raises(InternalError) as refused:  # at the wall too
         execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=forged),)))
     assert refused.value.code == "DPR901"

@@ -11,12 +11,10 @@ import pytest
 
 import dprelease as dp
 from dprelease.aggregates.base import Reading
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.base import families, family_named
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.known import Known, all_of, known_values
 from dprelease.noised import LEVEL, WEAK, assemble
 from tests.sizes import some, whole
@@ -80,9 +78,7 @@ def drawn(plan: dp.Plan, seeds: int) -> Iterator[dict[str, Any]]:
     exact = cells_of(plan, answer_of(plan, rows(), ReferenceEngine()))
     for seed in range(seeds):
         cells = {
-            block.name: draw_from_json(block.law)
-            .draw(answers, ReplayBits(f"{block.name} {seed}"))
-            .tolist()
+            block.name: block.law.draw(answers, ReplayBits(f"{block.name} {seed}")).tolist()
             for block, answers in zip(plan.blocks, exact, strict=True)
         }
         yield from assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells).to_pylist()
@@ -100,7 +96,7 @@ def usable(said: list[str]) -> float:
 
 
 def ranked(plan: dp.Plan) -> list[str]:
-    forms = {b.name: b.measurement["form"] for b in plan.blocks}
+    forms = {b.name: b.measurement.form for b in plan.blocks}
     chosen = ("ranks", "joint_ranks", "recursive_ranks", "rank_interval", "winsorised")
     return [s.name for s in plan.statistics if forms[s.block] in chosen]
 
@@ -154,7 +150,7 @@ def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
             (exact,) = cells_of(plan, answer_of(plan, rows(), ReferenceEngine()))
             (block,) = plan.blocks
             ends = exact.astype(float)
-            measurement = PlacedMeasurement.from_json(block.measurement)
+            measurement = block.measurement
             known = known_values(measurement, Reading(ends, ends, ends, 1.0, LEVEL))
             assert known is not None
             true = list(known_in.values()) if by else [sum(known_in.values())]

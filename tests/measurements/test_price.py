@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
 import dprelease as dp
 from dprelease.measurements import price, ratio_sums
-from dprelease.measurements.draw import draw_from_json
 from dprelease.release_plan.plan import ReleasePlan
 
 DRAWS = 60_000
@@ -33,10 +30,10 @@ def planned(rows: int, epsilon: float, adjacency: str) -> ReleasePlan:
 def seen(plan: ReleasePlan, rows: int) -> float:
     """Return the mean error of rows with b in the middle and a anywhere, by draws."""
     (block,), low, high = plan.blocks, 0.0, 9000.0
-    found = draw_from_json(block.law)
-    rate = float(Fraction(str(block.law["law"]["noise"]["rate"])))
+    found = block.law
+    rate = float(found.noise.noise.rate)  # type: ignore[attr-defined]
     middle, rng, out = 125.5, np.random.default_rng(8), []
-    scale, width, start = (float(Fraction(str(block.measurement[n]))) for n in ("scale", "step_size", "offset"))  # fmt: skip
+    scale, width, start = (float(getattr(block.measurement, n)) for n in ("scale", "step_size", "offset"))  # fmt: skip
     for a in 9000 * np.linspace(0.02, 0.98, 17):
         t, total = (a / middle - start) / (scale * width), rows * scale * middle
         noise = rng.laplace(scale=1 / rate, size=(2, DRAWS))

@@ -18,7 +18,6 @@ from scipy import stats
 
 from dprelease import execute
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.ranks import stretches
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
@@ -43,7 +42,7 @@ FUNCTIONS = ("median(x)", "quantile(x, 0.75)", "min(x)", "max(x)")
 
 
 def choice(plan: ReleasePlan, place: int = 0) -> ExponentialDraw:
-    law = draw_from_json(plan.blocks[place].law)
+    law = plan.blocks[place].law
     assert isinstance(law, ExponentialDraw)
     return law
 
@@ -55,8 +54,8 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
                      if rows else [pa.array([], t.type) for t in types], schema=types)  # fmt: skip
     answer = ReferenceEngine().compute(as_source(table), plan.query, b"salt").reveal_to_mechanism()
     block = plan.blocks[0]
-    measurement = PlacedMeasurement.from_json(block.measurement)
-    exact = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
+    measurement = block.measurement
+    exact = exact_cells(measurement, block.measurement.primitives, answer, len(plan.keys))
     return [spread_out(choice(plan), one) for (one,) in exact]
 
 
@@ -233,7 +232,8 @@ def scores_as_cells(plan: Json) -> None:
 
 
 def a_law_for_numbers(plan: Json) -> None:
-    plan["blocks"][0]["law"] = planned(["count"]).to_json()["blocks"][0]["law"]
+    other = planned(["count"]).to_json()["blocks"][0]
+    plan["blocks"][0].update(law=other["law"], mechanism=other["mechanism"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.ranks import aimed
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
@@ -140,9 +139,7 @@ def expected_error(law: ScoreLaw, values: np.ndarray, target: tuple[int, int, in
 
 
 def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() -> None:
-    planned_draw = draw_from_json(
-        planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
-    )
+    planned_draw = planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
     assert isinstance(planned_draw, ExponentialDraw)
     naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
     found = {

@@ -16,7 +16,6 @@ from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.forms.flips import FlipLaw
@@ -67,7 +66,7 @@ def moved(rows: int, cells: int, *, replaced: bool) -> Moves:
 
 
 def rate_of(plan: ReleasePlan) -> float:
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     if isinstance(draw, CellDraw):
         return float(draw.noise.noise.rate)
     assert isinstance(draw, ScalarDraw)
@@ -112,7 +111,7 @@ def test_a_public_size_is_priced_by_its_own_moves() -> None:
     plain = CellDraw(
         CellNoise.calibrate(2, Fraction(2)), 2, 900
     )  # not the noise that adds up to zero
-    plan = replace(plan, blocks=(replace(plan.blocks[0], law=plain.to_json()),))
+    plan = replace(plan, blocks=(replace(plan.blocks[0], law=plain),))
     stated, found = float(execute.concentrated(plan)), furthest(rate_of(plan), {(1, 1)})
     assert stated * 0.999 <= found <= stated * (1 + 1e-9)
     assert stated < 0.47 * 2**2 / 2  # two bins move by one, not one by two
@@ -121,7 +120,7 @@ def test_a_public_size_is_priced_by_its_own_moves() -> None:
 def test_twin_a_replaced_row_priced_as_an_added_one_is_caught() -> None:
     asked = [{"statistic": "histogram(x, [0, 4, 7, 10])", **PINNED}]
     plan = planned(asked, by=["g"], **SUBSTITUTED)
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     added = Sensitivity(
         l1_per_group=1, l1_over_groups=1, changed_groups=1, chain_length=1, l2_squared=1
     )
@@ -164,7 +163,7 @@ def test_choices_by_rank_diverge_no_further(replaced: bool) -> None:
 
 def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     plan = planned(["median(x)"], epsilon=2)
-    assert isinstance(draw_from_json(plan.blocks[0].law), ExponentialDraw)
+    assert isinstance(plan.blocks[0].law, ExponentialDraw)
     assert execute.concentrated(plan) == Fraction(1, 2)
     joint = planned([f"quantile(x, 0.{i})" for i in (2, 4, 6, 8)], epsilon=2)
     assert joint.blocks[0].family == "joint_ranks"
@@ -210,7 +209,7 @@ FEW = {"kind": "number", "range": [0, 4], "step": 1}
 
 def test_permute_and_flip_is_recorded_as_any_pure_law() -> None:
     plan = planned([FLIPS], epsilon=2)
-    assert isinstance(draw_from_json(plan.blocks[0].law), FlipDraw)
+    assert isinstance(plan.blocks[0].law, FlipDraw)
     assert execute.check(plan) <= 2
     assert execute.concentrated(plan) == rho_of_pure(execute.check(plan))
 

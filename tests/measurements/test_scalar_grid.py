@@ -14,7 +14,6 @@ import pytest
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
 from dprelease.measurements import scalar, scalar_grid
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.planning.make import make_plan
 from dprelease.sensitivity import Sensitivity
@@ -80,13 +79,13 @@ def test_a_large_epsilon_publishes_the_sum_itself(
     column = {"kind": "number", "range": [low, high], "step": step}
     plan = planned(["sum(x)"], epsilon=epsilon, x=column, adjacency=adjacency, rows={"max": 1000})
     (block,), (statistic,) = plan.blocks, plan.statistics
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, ScalarDraw)
     assert statistic.planned_error is not None
     assert draw.rounded <= max(statistic.planned_error, 0)
-    step_size = Fraction(block.measurement["step_size"])
+    step_size = Fraction(block.measurement.step_size)
     cell = math.floor((Fraction("0.37") * Fraction(high)) / step_size) + 7
-    truth = float(Fraction(block.measurement["offset"]) + step_size * cell)
+    truth = float(Fraction(block.measurement.offset) + step_size * cell)
     raw = draw.draw(np.array([[cell]] * 400, dtype=object), ReplayBits(f"{epsilon}"))
     off = np.abs(draw.cells(raw) - truth)
     assert float(off.mean()) <= 2 * statistic.planned_error + 4 * float(off.std()) / 20
@@ -148,8 +147,8 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
     column = {"kind": "integer", "range": [0, 99_991]}
     plan = planned(["sum(x)"], unit=unit, by=["g"], x=column, adjacency="substitution")
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
-    stored = block.measurement["sensitivity"]
+    draw = block.law
+    stored = block.measurement.sensitivity
     s = Sensitivity(
         int(stored["l1_per_group"]),
         int(stored["l1_over_groups"]),

@@ -15,14 +15,13 @@ import pytest
 from dprelease import execute
 from dprelease.aggregates.base import Aggregate, Floats, Reading, aggregate_named
 from dprelease.aggregates.clipped import clipped
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ConfigError, DpreleaseError, InternalError
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.reading import reading_of
 from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.noised import assemble
@@ -30,7 +29,7 @@ from dprelease.planning.again import plan_again
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
-from tests.planning.requests import USER, asked, planned
+from tests.planning.requests import USER, asked, forged, planned
 from tests.sizes import sized, some, whole
 
 INNER = ("mean", "sum", "variance", "std")
@@ -51,12 +50,12 @@ def made(*inner: str, share: object = 0.25, **request: Any) -> ReleasePlan:
     return planned(asked, **{"rows": {"max": 90, "expected": 40}, **request})
 
 
-def parts(plan: ReleasePlan) -> tuple[PlacedMeasurement, WinsorisedDraw]:
+def parts(plan: ReleasePlan) -> tuple[Measurement, WinsorisedDraw]:
     (block,) = plan.blocks
-    draw = draw_from_json(block.law)
+    draw = block.law
     assert isinstance(draw, WinsorisedDraw)
     assert WinsorisedDraw.from_json(draw.to_json()) == draw
-    return PlacedMeasurement.from_json(block.measurement), draw
+    return block.measurement, draw
 
 
 # --- asking ----------------------------------------------------------------------------------
@@ -175,13 +174,11 @@ def test_the_rho_of_both_draws_is_less_than_that_of_any_loss() -> None:
 # --- the wall --------------------------------------------------------------------------------
 
 
-def forged(plan: ReleasePlan, **change: Any) -> ReleasePlan:
+def tampered(plan: ReleasePlan, **change: Any) -> ReleasePlan:
     (block,) = plan.blocks
-    law, measured = dict(block.law), dict(block.measurement)
-    for key, value in change.items():
-        into = law if key in law else measured
-        into[key] = value
-    return replace(plan, blocks=(replace(block, law=law, measurement=measured),))
+    law = {key: value for key, value in change.items() if key in block.law.to_json()}
+    rest = {key: value for key, value in change.items() if key not in law}
+    return replace(plan, blocks=(forged(block, law=law, **rest),))
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
@@ -203,9 +200,9 @@ def test_a_plan_that_claims_less_than_it_moves_is_refused(adjacency: str) -> Non
         ({"form": "joint_ranks"}, "DPR902"),
     ]
     for change, code in changes:
-        assert set(change) <= {*plan.blocks[0].law, *plan.blocks[0].measurement}
+        assert set(change) <= {*plan.blocks[0].law.to_json(), *plan.blocks[0].measurement.to_json()}
         with pytest.raises(InternalError) as caught:
-            execute.check(forged(plan, **change))
+            execute.check(tampered(plan, **change))
         assert caught.value.code == code, change
     assert execute.check(plan) <= 2
 

@@ -8,8 +8,6 @@ import pytest
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.clipped import limit_scores
 from dprelease.aggregates.joint_ranks import positions
-from dprelease.aggregates.measurement import PlacedMeasurement
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.measurements.winsorised_price import Limits
 from dprelease.release_plan.plan import ReleasePlan
@@ -35,8 +33,8 @@ def seen(plan: ReleasePlan, rows: Floats, *, inside: bool = False) -> float:
     Args:
         inside: only pairs whose upper limit is not beyond the rows.
     """
-    draw = draw_from_json(plan.blocks[0].law)
-    measured = PlacedMeasurement.from_json(plan.blocks[0].measurement)
+    draw = plan.blocks[0].law
+    measured = plan.blocks[0].measurement
     assert isinstance(draw, WinsorisedDraw)
     codes, held = np.unique(rows.astype(np.int64), return_counts=True)
     upto = np.cumsum(held)

@@ -41,6 +41,7 @@ WORDS = {
     ("query/load.py", "count"): "stands for the statistics that a caller will bring",
     ("reading/projection.py", "linear"): "a reader's expression, of one sum",
     ("reading/projection.py", "ratio"): "a reader's expression, of two sums",
+    ("release_plan/block.py", "cells"): "a property that is written beside the fields",
     ("schema/models.py", "count"): "how many nodes, and not which",
     ("schema/read_unit.py", "max"): "a key of YAML, in the place of an error",
     ("schema/importers/draft.py", "mean"): "a statistic that a draft proposes",

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.consistency import to_domain
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import Draw, draw_from_json
+from dprelease.measurements.draw import Draw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
@@ -143,8 +143,8 @@ def drawn_errors(
     """
     for block in plan.blocks:
         draw, measurement = (
-            draw_from_json(block.law),
-            PlacedMeasurement.from_json(block.measurement),
+            block.law,
+            block.measurement,
         )
         exact = _answers(draw, measurement, size)
         if exact is None:
@@ -162,7 +162,7 @@ def _error(
     cells: npt.NDArray[np.float64],
     exact: npt.NDArray[np.object_],
 ) -> tuple[float, float]:
-    measurement = PlacedMeasurement.from_json(block.measurement)
+    measurement = block.measurement
     finish = aggregate_named(statistic.function).finish
     truth = exact.astype(np.float64)
     if measurement.family == "scalar":  # a scalar's cells are values already

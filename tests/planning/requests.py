@@ -74,8 +74,18 @@ def public(statistics: object, n: int = 900, **kwargs: Any) -> ReleasePlan:
     return planned(statistics, adjacency="substitution", rows={"exact": n}, x=PUBLIC_X, **kwargs)
 
 
+def forged(block: PlannedMeasurement, *, law: Any = None, **measurement: Any) -> PlannedMeasurement:
+    """Return the block as its JSON would be read with these parts of its measurement or law exchanged."""
+    said = block.to_json()
+    said["measurement"] |= measurement
+    said["law"] |= law or {}
+    said |= {"cells": said["measurement"]["cells"], "family": said["measurement"]["family"]}
+    said["mechanism"] = draw_from_json(said["law"]).mechanism
+    return PlannedMeasurement.from_json(said)
+
+
 def drawn(
     plan: ReleasePlan, block: PlannedMeasurement, exact: npt.NDArray[Any], bits: RandomBits
 ) -> npt.NDArray[Any]:
     """Draw `block` from exact cells with repeatable bits: what the wall does with the system's."""
-    return draw_from_json(block.law).draw(np.asarray(exact, dtype=object), bits)
+    return block.law.draw(np.asarray(exact, dtype=object), bits)

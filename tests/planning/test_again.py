@@ -57,7 +57,7 @@ def test_other_integers_of_a_solver_pass_where_they_serve_as_well():
         law[key] = {"rate": less} if key == "noise" else less
     assert json.dumps(law[key]) != old
     again = plan_again(query, stated)
-    assert [b.law for b in again.blocks] == [b["law"] for b in stated["blocks"]]
+    assert [b.law.to_json() for b in again.blocks] == [b["law"] for b in stated["blocks"]]
 
 
 @pytest.mark.parametrize("part", ["share", "name"])

@@ -14,8 +14,9 @@ import dprelease as dp
 from dprelease import execute
 from dprelease.entropy import SystemBits
 from dprelease.errors import ConfigError, InternalError
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.measurements.joint_ranks import JointDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
@@ -24,6 +25,7 @@ from dprelease.query.spec import resolve
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
+from tests.planning.requests import forged
 
 FIFTHS = [f"quantile(x, 0.{i})" for i in (4, 2, 6, 8)]
 
@@ -124,7 +126,7 @@ def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: li
                    release={"by": by}, **unit)  # fmt: skip
     assert families(plan) == ["joint_ranks"]
     execute.check(plan)
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, JointDraw)
     assert draw.law.certify().epsilon_upper <= plan.epsilon
 
@@ -143,7 +145,7 @@ def test_released_values_are_in_order_and_have_no_interval() -> None:
 
 
 def test_the_noisy_integers_that_a_law_can_draw() -> None:
-    draw = draw_from_json(planned(FIFTHS, 20).blocks[0].law)
+    draw = planned(FIFTHS, 20).blocks[0].law
     raw = np.array([[0, 0, 9, 20], [3, 2, 5, 5], [0, 5, 5, 21], [-1, 0, 0, 0]], dtype=object)
     assert draw.drawable(raw).tolist() == [True, False, False, False]
 
@@ -153,15 +155,15 @@ def broken(plan: ReleasePlan, **changed: Any) -> ReleasePlan:
     return replace(plan, blocks=(replace(block, **changed),))
 
 
-def changed_law(block: PlannedMeasurement, **law: Any) -> dict[str, Any]:
-    return {**block.law, "law": {**block.law["law"], **law}}
+def changed_law(block: PlannedMeasurement, **law: Any) -> Draw:
+    return replace(block.law, law=replace(block.law.law, **law))  # type: ignore[attr-defined]
 
 
 def test_the_wall_refuses_what_claims_less() -> None:
     plan = planned(FIFTHS, 20)
     (block,) = plan.blocks
     targets = [[str(i), "5", "0"] for i in (1, 2, 3, 4)]
-    assert block.measurement["weights"] == targets
+    assert block.measurement.to_json()["weights"] == targets
     for weights in (
         [targets[1], targets[0], *targets[2:]],
         [targets[0], ["2", "6", "0"], *targets[2:]],
@@ -172,13 +174,13 @@ def test_the_wall_refuses_what_claims_less() -> None:
         [],
     ):
         with pytest.raises(InternalError):
-            execute.check(broken(plan, measurement={**block.measurement, "weights": weights}))
+            execute.check(replace(plan, blocks=(forged(block, weights=weights),)))
     for law in (
-        changed_law(block, spread=block.law["law"]["spread"] - 1),
-        changed_law(block, p=str(int(block.law["law"]["p"]) // 2)),
-        changed_law(block, candidates="21"),
-        {**block.law, "many": 2},
-        {k: v for k, v in block.law.items() if k != "many"} | {"draw": "exponential"},
+        changed_law(block, spread=block.law.law.spread - 1),
+        changed_law(block, p=block.law.law.p // 2),
+        changed_law(block, candidates=21),
+        replace(block.law, many=2),
+        ExponentialDraw(block.law.law, block.law.allowed, block.law.step),
     ):
         with pytest.raises(InternalError):
             execute.check(broken(plan, law=law))
@@ -194,11 +196,11 @@ def test_the_wall_refuses_codes_of_one_rank_only() -> None:
 
 def test_a_law_that_was_replaced_is_read_and_never_drawn() -> None:
     (block,) = planned(FIFTHS, 20).blocks
-    old = {**block.law, "draw": "joint_exponential", "levels": 4}
+    old = {**block.law.to_json(), "draw": "joint_exponential", "levels": 4}
     draw = draw_from_json(old)
     assert draw.cells(np.array([[0, 0, 9, 20]], dtype=object)).tolist() == [[0, 0, 9, 20]]
     with pytest.raises(InternalError, match="laws of its own"):
-        execute.check(broken(planned(FIFTHS, 20), law=old))
+        execute.check(broken(planned(FIFTHS, 20), law=draw))
     with pytest.raises(InternalError, match="read and no longer drawn"):
         draw.certify(Sensitivity(1, 1, 1, 1))
     with pytest.raises(InternalError, match="read and no longer drawn"):
@@ -235,7 +237,7 @@ def test_no_sequence_is_offered_whose_weights_would_be_alike_too_soon() -> None:
 def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
     """All four ranks at once, 6 times: the bound is wide, a twentieth of it is not kept."""
     plan = planned(FIFTHS)
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, JointDraw)
     rows = np.arange(121)
     schema = declared(FIFTHS)

@@ -11,6 +11,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.errors import ConfigError, PlanError
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
@@ -142,7 +143,7 @@ def test_public_sizes_from_one_row_on(n: int) -> None:
     spread = ["variance(x)", "std(x)"] if n > 1 else []  # of one row it is 0, and refused
     plan = public(["count", "sum(x)", "mean(x)", *spread], n=n)
     assert execute.check(plan) <= 1
-    assert all(b.measurement["public_rows"] == n for b in plan.blocks)
+    assert all(b.measurement.public_rows == n for b in plan.blocks)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_anything_upstream_makes_a_size_private(more: dict[str, Any]) -> None:
     x = {"kind": "number", "range": [0, 10], "step": 0.5, "nulls": {"default": 5}}
     wanted = {"x": x, "adjacency": "substitution", "rows": {"exact": 900}} | more
     plan = planned(["mean(x)", "sum(x)", "variance(x)"], **wanted)
-    assert all(b.measurement["public_rows"] is None for b in plan.blocks)
+    assert all(b.measurement.public_rows is None for b in plan.blocks)
 
 
 def test_a_period_makes_a_size_private() -> None:
@@ -172,7 +173,7 @@ def test_a_period_makes_a_size_private() -> None:
     )
     week = ("at", datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
     plan = make_plan(resolve(schema, merge_release(schema), window=week))
-    assert plan.blocks[0].measurement["public_rows"] is None
+    assert plan.blocks[0].measurement.public_rows is None
     assert ReleasePlan.from_json(plan.to_json()).hash == plan.hash
 
 
@@ -181,8 +182,9 @@ def test_a_spike_free_mean_of_users_that_move_between_groups() -> None:
     wanted = [{"statistic": "mean(x)", "spikes": "forbid"}]
     plan = planned(wanted, unit={**USER, "max_groups": 2}, adjacency="substitution", by=["g"])
     law = plan.blocks[0].law
-    assert law["chain_length"] == 4
-    assert 4 * Fraction(law["epsilon"]) <= plan.epsilon
+    assert isinstance(law, MeanDraw)
+    assert law.chain_length == 4
+    assert 4 * law.epsilon <= plan.epsilon
     assert Fraction(plan.blocks[0].certificate["epsilon_upper"]) <= plan.epsilon
 
 

@@ -11,13 +11,12 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
-from tests.planning.requests import USER, asked, planned
+from tests.planning.requests import USER, asked, forged, planned
 
 Y = {"kind": "number", "range": [-5, 15], "step": 1, "measure": "kg"}
 Z = {"kind": "number", "range": [0, 4], "step": 1}
@@ -146,7 +145,7 @@ class TestTheWall:
     ) -> None:
         plan = plan_of([text], **more)
         (block,) = plan.blocks
-        law = dict(block.law)
+        law = block.law.to_json()
         inner = dict(law["law"])
         for key in ("l1_sensitivity", "sensitivity"):
             if key in inner:
@@ -154,9 +153,8 @@ class TestTheWall:
         if "sensitivity" in law:
             law["sensitivity"] = int(law["sensitivity"]) // 2
         law["law"] = inner
-        forged = replace(plan, blocks=(replace(block, law=law),))
         with pytest.raises(InternalError) as refused:
-            execute.check(forged)
+            execute.check(replace(plan, blocks=(forged(block, law=law),)))
         assert refused.value.code in ("DPR901", "DPR902")
 
     @pytest.mark.parametrize(
@@ -174,26 +172,21 @@ class TestTheWall:
         plan = plan_of(["eigenvalues(x, y, z)"], **PUBLIC)
         (block,) = plan.blocks
         assert block.family == "spectrum"
-        forged = replace(
-            plan, blocks=(replace(block, measurement={**block.measurement, **change}),)
-        )
+        twin = replace(plan, blocks=(forged(block, **change),))
         if change in ({"step_size": "1"}, {"public_rows": 9000}):
             # cheaper by these numbers, but then it also draws from cells of these numbers
-            assert execute.check(forged) <= plan.epsilon
+            assert execute.check(twin) <= plan.epsilon
             return
         with pytest.raises(InternalError):
-            execute.check(forged)
+            execute.check(twin)
 
     def test_a_narrower_column_in_the_measurement_is_refused(self) -> None:
         plan = plan_of(["eigenvalues(x, y, z)"])
         (block,) = plan.blocks
-        axes = [dict(a) for a in block.measurement["axes"]]
-        axes[0]["scale"] = "1"
-        forged = replace(
-            plan, blocks=(replace(block, measurement={**block.measurement, "axes": axes}),)
-        )
+        first, *others = block.measurement.axes
+        narrow = replace(block.measurement, axes=(replace(first, scale=1), *others))
         with pytest.raises(InternalError) as refused:
-            execute.check(forged)
+            execute.check(replace(plan, blocks=(replace(block, measurement=narrow),)))
         assert refused.value.code == "DPR902"
 
 
@@ -208,7 +201,7 @@ class TestPrice:
             columns={"y": {**Y, **KEPT, "expected": {"sd": 4}}},
         )
         (block,) = plan.blocks
-        measurement = PlacedMeasurement.from_json(block.measurement)
+        measurement = block.measurement
         random = np.random.default_rng(7)
         z = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 4000)
         exact = simulated_cells(measurement, np.clip(0.4 + z / 5, 0, 1), size)

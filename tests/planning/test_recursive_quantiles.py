@@ -17,6 +17,7 @@ from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.query.bounded import Near
 from dprelease.release_plan.plan import ReleasePlan
+from tests.planning.requests import forged
 from tests.planning.test_joint_quantiles import UNITS, broken, declared, families, planned
 from tests.sizes import whole
 
@@ -30,7 +31,7 @@ def shares(many: int) -> list[str]:
 
 
 def law_of(plan: ReleasePlan) -> RecursiveDraw:
-    draw = draw_from_json(plan.blocks[0].law)
+    draw = plan.blocks[0].law
     assert isinstance(draw, RecursiveDraw)
     return draw
 
@@ -175,7 +176,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
     plan = planned(QUARTILES, WIDE)
     (block,) = plan.blocks
     targets = [["1", "4", "0"], ["2", "4", "0"], ["3", "4", "0"]]
-    assert block.measurement["weights"] == targets
+    assert block.measurement.to_json()["weights"] == targets
     for weights in (
         [targets[1], targets[0], targets[2]],
         [targets[0], ["2", "5", "0"], targets[2]],
@@ -186,22 +187,22 @@ def test_the_wall_refuses_what_claims_less() -> None:
         [],
     ):
         with pytest.raises(InternalError):
-            execute.check(broken(plan, measurement={**block.measurement, "weights": weights}))
-    law = block.law["law"]
+            execute.check(replace(plan, blocks=(forged(block, weights=weights),)))
+    draw = law_of(plan)
     for changed in (
-        {**block.law, "law": {**law, "spread": law["spread"] - 1}},
-        {**block.law, "law": {**law, "p": str(int(law["p"]) // 2)}},
-        {**block.law, "law": {**law, "candidates": str(int(law["candidates"]) - 1)}},
-        {**block.law, "many": 2},
-        {**block.law, "targets": [1, 2], "many": 2},
-        {**block.law, "targets": [3, 4, 5], "b": 6},
+        replace(draw, law=replace(draw.law, spread=draw.law.spread - 1)),
+        replace(draw, law=replace(draw.law, p=draw.law.p // 2)),
+        replace(draw, law=replace(draw.law, candidates=draw.law.candidates - 1)),
+        replace(draw, many=2),
+        replace(draw, targets=(1, 2), many=2),
+        replace(draw, targets=(3, 4, 5), b=6),
     ):
         with pytest.raises(InternalError):
             execute.check(broken(plan, law=changed))
     for unread in (
-        {**block.law, "targets": [2, 1, 3]},
-        {**block.law, "copies": 0},
-        {**block.law, "units": 2**13},
+        {**block.law.to_json(), "targets": [2, 1, 3]},
+        {**block.law.to_json(), "copies": 0},
+        {**block.law.to_json(), "units": 2**13},
     ):
         with pytest.raises(ConfigError):
             draw_from_json(unread)

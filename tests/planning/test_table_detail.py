@@ -13,7 +13,6 @@ import pytest
 import dprelease as dp
 from dprelease import execute
 from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
@@ -142,9 +141,9 @@ def test_the_wall_refuses_sizes_that_cost_more_than_the_plan_says(change: str) -
     plan = planned([NATION, PLACES_, FINE], unit=USER)
     sizing = plan.blocks[-1]
     if change == "rate":
-        rate = Fraction(sizing.law["law"]["noise"]["rate"]) * 2
-        inner = {**sizing.law["law"], "noise": {"rate": str(rate)}}
-        forged = replace(sizing, law={**sizing.law, "law": inner})
+        law = sizing.law.noise  # type: ignore[attr-defined]
+        law = replace(law, noise=replace(law.noise, rate=law.noise.rate * 2))
+        forged = replace(sizing, law=replace(sizing.law, noise=law))  # type: ignore[call-arg]
     else:
         forged = replace(sizing, epsilon=sizing.epsilon / 2)
     with pytest.raises(InternalError):
@@ -206,8 +205,8 @@ def test_sizes_are_the_bounded_groups_own_sums_in_every_engine(engine: Any) -> N
     answer = engine().compute(as_source(people()), plan.query, b"salt").reveal_to_mechanism()
     found = {}
     for block in plan.blocks:
-        measurement = PlacedMeasurement.from_json(block.measurement)
-        cells = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
+        measurement = block.measurement
+        cells = exact_cells(measurement, block.measurement.primitives, answer, len(plan.keys))
         merge = plan.tables.sums(block.table)
         assert merge is not None
         found[block.name] = np.array(summed(cells, *merge)).ravel().astype(int)

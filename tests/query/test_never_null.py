@@ -130,9 +130,9 @@ def planned(text: str, columns: dict[str, dict[str, Any]] = COLUMNS, **more: Any
 
 def test_a_share_of_a_public_number_of_rows_is_a_count_that_a_row_moves_by_one() -> None:
     (block,) = planned("proportion(a > 2)").blocks
-    assert block.measurement["family"] == "scalar"
-    assert (block.measurement["l1_replaced_row"], block.measurement["public_rows"]) == ("1", 40)
-    assert Fraction(block.measurement["step_size"]) == Fraction(1, 40)
+    assert block.measurement.family == "scalar"
+    assert (block.measurement.l1_replaced_row, block.measurement.public_rows) == (1, 40)
+    assert block.measurement.step_size == Fraction(1, 40)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_a_share_of_a_public_number_of_rows_is_a_count_that_a_row_moves_by_one()
 def test_a_private_number_of_rows_is_counted(change: dict[str, Any]) -> None:
     (block,) = planned("proportion(a > 2)", **change).blocks
     replaced = change.get("adjacency") is None
-    assert block.measurement["family"] == ("centred_sums" if replaced else "two_sums")
-    assert len(block.measurement["cells"]) == 2
+    assert block.measurement.family == ("centred_sums" if replaced else "two_sums")
+    assert len(block.measurement.cells) == 2
 
 
 def test_a_condition_that_may_be_null_keeps_its_two_counts() -> None:
     (block,) = planned("proportion(hole > 2)").blocks
-    assert block.measurement["family"] == "centred_sums"
-    assert len(block.measurement["cells"]) == 2
+    assert block.measurement.family == "centred_sums"
+    assert len(block.measurement.cells) == 2
 
 
 def test_the_wall_refuses_a_share_whose_condition_may_be_null() -> None:

@@ -199,8 +199,7 @@ def test_persons_of_several_groups_are_counted_once_in_each_cell_of_a_table() ->
     names = ("nation", "regions", "districts")
     assert alone == [(f"count(persons) of {name}", [name]) for name in names]
     moved = {
-        t: plan.block(f"{t}.count_persons").measurement["sensitivity"]["l1_over_groups"]
-        for t in names
+        t: plan.block(f"{t}.count_persons").measurement.sensitivity["l1_over_groups"] for t in names
     }  # of two groups, and not of two rows in each
     assert moved == {"nation": "1", "regions": "2", "districts": "2"}
     kinds = {p.kind: p.cells for p in plan.query.primitives if "persons" in p.kind}

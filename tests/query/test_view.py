@@ -190,13 +190,11 @@ def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_priva
     wider = (
         plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].measurement
     )
-    assert [e["public_rows"] for e in (whole, kept, fewer, wider)] == [900, 900, None, None]
+    assert [e.public_rows for e in (whole, kept, fewer, wider)] == [900, 900, None, None]
 
 
 def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
     from dataclasses import replace
-
-    from dprelease.aggregates.measurement import PlacedMeasurement
 
     honest = plan("SELECT pid, age FROM visits")
     block = honest.blocks[0]
@@ -206,9 +204,9 @@ def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
         query = replace(honest.query, view=replace(honest.query.view, keeps_rows=keeps))
         recompute(
             query,
-            PlacedMeasurement.from_json(block.measurement),
-            tuple(block.measurement["primitives"]),
-            block.measurement["max_rows"],
+            block.measurement,
+            tuple(block.measurement.primitives),
+            block.measurement.max_rows,
             unit=honest.unit,
             adjacency=honest.adjacency,
             groups=1,

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.measurements.draw import draw_from_json
 from dprelease.reading.derive import derive
 from tests.reading.drawn import REGIONS, periods, release, schema, table
 
@@ -388,7 +387,7 @@ def test_a_sum_with_more_weights_than_are_convolved_one_by_one(mechanism):
         held = dp.release(pa.table({"region": many * 40}), asked)
     text = " + ".join(f"{i} * count[region='{r}']" for i, r in enumerate(many, start=1))
     (row,) = held.derive(text).table.to_pylist()
-    (draw,) = (draw_from_json(block.law) for block in held.plan.blocks)
+    (draw,) = (block.law for block in held.plan.blocks)
     scale = math.sqrt(draw.added.noise.variance() * sum(i * i for i in range(1, 15)))
     assert row["lower"] < row["value"] < row["upper"]
     assert 1.9 < (row["upper"] - row["lower"]) / 2 / scale < 2.3  # of nearly normal noise: 1.96

@@ -237,23 +237,15 @@ def test_an_integer_that_its_law_cannot_draw_is_found(tmp_path, monkeypatch, nam
     book.parent.mkdir()
     manifest = manifest_of(folder_of(CASES[name](), book))
     block = next(
-        b["name"]
+        b
         for b in manifest["plan"]["blocks"]
         if draw in (b["law"]["draw"], b["law"].get("law", {}).get("family"))
     )
-    manifest["draw"]["cells"][block][0][-1] = integer
+    manifest["draw"]["cells"][block["name"]][0][-1] = integer
     folder = write(tmp_path / "release", remade(manifest))
     assert "holds an integer that its law cannot draw" in answer(folder)[1]
-    real = derivation.draw_from_json
-
-    class Gullible:
-        def __init__(self, law):
-            self.law = real(law)
-
-        def drawable(self, raw):
-            return np.ones(len(raw), dtype=bool)
-
-    monkeypatch.setattr(derivation, "draw_from_json", Gullible)
+    kind = type(draw_from_json(block["law"]))
+    monkeypatch.setattr(kind, "drawable", lambda _, raw: np.ones(len(raw), dtype=bool))
     assert answer(folder)[0]  # its broken twin
 
 

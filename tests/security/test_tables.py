@@ -24,7 +24,6 @@ import pytest
 from dprelease import execute
 from dprelease.engines.source import as_source
 from dprelease.errors import DpreleaseError, SourceError
-from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import Noised, assemble
 from dprelease.pipeline import preflight
@@ -182,12 +181,12 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
     """Return per block the greatest move within a group, over all, and both bounds."""
     out = []
     for block in plan.blocks:
-        law = draw_from_json(block.law)
-        if block.measurement["form"] == "ranks":  # scores, not sums: priced by their greatest move
+        law = block.law
+        if block.measurement.form == "ranks":  # scores, not sums: priced by their greatest move
             continue
         if isinstance(law, MeanDraw):
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours
-        bound = execute._sensitivity(plan, block, law)
+        bound = execute._sensitivity(plan, block)
         a, b = (
             execute._cells(plan, block, answer.reveal_to_mechanism()) for answer in (one, other)
         )

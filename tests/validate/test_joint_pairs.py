@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.noised import Noised, assemble
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.joint import joint_rules
@@ -37,7 +36,7 @@ def noised(plan: ReleasePlan, seed: int) -> Noised:
     """Return a release of noise alone and of few rows: the worst for a joint domain."""
     random = np.random.default_rng(seed)
     (block,) = plan.blocks
-    total = PlacedMeasurement.from_json(block.measurement).l1_added_row
+    total = block.measurement.l1_added_row
     raw = random.normal(0, 3, (len(plan.keys), 9)) + random.integers(0, 9, (len(plan.keys), 9))
     cells = {block.name: tuple(tuple(int(v * total) for v in row) for row in raw)}
     return Noised(plan, assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells), cells)

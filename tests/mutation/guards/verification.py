@@ -61,7 +61,7 @@ GUARDS = (
     ),
     _derive(
         "an integer may be one that its law cannot draw",
-        old="if not draw_from_json(block.law).drawable(raw).all():",
+        old="if not block.law.drawable(raw).all():",
         new="if False:",
     ),
     _derive(

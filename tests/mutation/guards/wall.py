@@ -73,6 +73,11 @@ GUARDS = (
         new="if False:",
     ),
     _execute(
+        "a law is believed by a class of its own",
+        old="    return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))",
+        new="    return plan",
+    ),
+    _execute(
         "an unproved eigenvalue is not said to be one",
         old="if measurement.form in OBSERVED and not any(SPARSE in note for note in plan.notes):",
         new="if False:",
