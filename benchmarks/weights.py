@@ -7,20 +7,29 @@ Of a weighted sum or count it is Laplace noise on that one sum, with all of epsi
 
     error      mean |value - exact| over draws; coverage: of the 95 % intervals
 
+The second table asks for the same by a derived column, its planned error beside that of the statistic of its own. The third asks what a
+ratio would be if it were measured as a weighted mean is, by its top above the least quotient of its domain and the mirror
+below the greatest one: with rows as they are, and with rows clamped to these quotients.
+
     python benchmarks/weights.py           # writes results/weights.md
+    python benchmarks/weights.py --planned # the second and third tables alone, the first is kept
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
+from dprelease.aggregates import ratio_sums
 from dprelease.aggregates.base import Reading, aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.reference import ReferenceEngine
@@ -34,6 +43,7 @@ from dprelease.release_plan.plan import ReleasePlan
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 ROWS, TOP, HEAVIEST = 1000, 120, 10
+ADJACENCIES = {"add_remove": "added or removed", "substitution": "replaced"}
 ASKED: dict[str, Any] = {
     "mean(x) weighted by w": {"statistic": "mean(x)", "weighted_by": "w"},
     "proportion(x > 40) weighted by w": {"statistic": "proportion(x > 40)", "weighted_by": "w"},
@@ -42,6 +52,33 @@ ASKED: dict[str, Any] = {
     "ratio(x, v), v from 1": "ratio(x, v)",
     "ratio(x, w), declared up to 60": {"statistic": "ratio(x, w)", "domain": {"range": [0, 60]}},
 }
+DERIVED: dict[str, dict[str, Any]] = {
+    "xw": {"kind": "integer", "range": [0, TOP * HEAVIEST], "from": "x * w"},
+    "yes": {"kind": "integer", "range": [0, 1], "from": "case when x > 40 then 1 else 0 end"},
+    "yesw": {
+        "kind": "integer",
+        "range": [0, HEAVIEST],
+        "from": "case when x > 40 then w else 0 end",
+    },
+}
+FOLDED: dict[str, Any] = {
+    "weighted_sum(x, w)": "sum(xw)",
+    "weighted_count(w)": "sum(w)",
+    "proportion(x > 40)": "mean(yes)",
+    "weighted_mean(x, w)": {"statistic": "ratio(xw, w)", "domain": {"range": [0, TOP]}},
+    "weighted_proportion(x > 40, w)": {
+        "statistic": "ratio(yesw, w)",
+        "domain": {"range": [0, 1]},
+    },
+}
+MIRRORED: tuple[tuple[str, tuple[int, int]], ...] = (
+    ("ratio(x, w)", (0, 60)),
+    ("ratio(x, w)", (0, TOP)),
+    ("ratio(x, w)", (5, 30)),
+    ("ratio(xw, w)", (0, TOP)),
+    ("ratio(w, x)", (0, 1)),
+)
+"""Ratios and their declared domains."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +104,7 @@ def planned(asked: Any, adjacency: str) -> ReleasePlan:
         "x": {**number, "range": [0, TOP]},
         "w": {**number, "range": [0, HEAVIEST]},
         "v": {**number, "range": [1, HEAVIEST]},
+        **DERIVED,
     }
     schema = Schema.from_dict(
         {
@@ -160,7 +198,47 @@ def compared(draws: int) -> Iterator[tuple[str, str, str, bool]]:
         )
 
 
+def folded() -> Iterator[str]:
+    """Yield the lines of the second table."""
+    yield "Planned errors of the same number by a derived column (`xw = x * w`, `yes = case when x > 40 then 1 else 0 end`, `yesw` with w in place of 1)."
+    yield ""
+    yield "| statistic | a row is | planned error | by a derived column | planned error | ratio |"
+    yield "|---|---|---|---|---|---|"
+    for (name, other), (adjacency, said) in product(FOLDED.items(), ADJACENCIES.items()):
+        one, two = (planned(s, adjacency).statistics[0].planned_error for s in (name, other))
+        text = other if isinstance(other, str) else other["statistic"]
+        yield f"| {name} | {said} | {one:.9g} | {text} | {two:.9g} | {two / one:.3f} |"
+
+
+def mirrored() -> Iterator[str]:
+    """Yield the lines of the third table."""
+    yield "Ratios with a declared domain: what the plan says; the same where the cells are the top and the mirror of the domain; and the ratio itself if rows were clamped to the domain's quotients, so that top and mirror add up to no more than the denominator says."
+    yield ""
+    yield "| ratio | domain | a row is | planned error | top and mirror | ratio of the rows | of clamped rows |"
+    yield "|---|---|---|---|---|---|---|"
+    rows = {n: np.asarray(c) for n, c in zip("xwv", table().columns, strict=True)}
+    rows["xw"] = rows["x"] * rows["w"]
+    for (text, (low, high)), (adjacency, said) in product(MIRRORED, ADJACENCIES.items()):
+        asked = {"statistic": text, "domain": {"range": [low, high]}}
+        ours = planned(asked, adjacency).statistics[0].planned_error
+        middle, half = Fraction(low + high, 2), Fraction(high - low, 2)
+        cells = ((2, int(2 * middle), int(2 * half)),)
+        with patch.object(ratio_sums, "_best", lambda *_, cells=cells: cells):
+            theirs = planned(asked, adjacency).statistics[0].planned_error
+        a, b = (rows[n] for n in text[6:-1].split(", "))
+        clamped = np.clip(a, low * b, high * b)
+        yield (
+            f"| {text} | {low} to {high} | {said} | {ours:.4g} | {theirs:.4g} | {a.sum() / b.sum():.4g} | {clamped.sum() / b.sum():.4g} |"
+        )
+
+
 def main(draws: int = 20_000) -> None:
+    page = Path(__file__).parent / "results" / "weights.md"
+    more = ["", *folded(), "", *mirrored()]
+    if "--planned" in sys.argv:
+        kept = page.read_text(encoding="utf-8").split("\nPlanned errors of")[0].rstrip()
+        page.write_text("\n".join([kept, *more, ""]), encoding="utf-8")
+        return
     lines = [
         f"{ROWS:,} rows, epsilon 1, {draws:,} draws; mean error, and the coverage of its 95 % interval. `benchmarks/weights.py` makes this page.",
         "",
@@ -168,15 +246,15 @@ def main(draws: int = 20_000) -> None:
         "|---|---|---|---|---|---|",
     ]
     for name in ASKED:
-        for adjacency, said in (("add_remove", "added or removed"), ("substitution", "replaced")):
+        for adjacency, said in ADJACENCIES.items():
             f = measured(name, adjacency, draws)
             centred = f"{f.centred:.3g}" if "weighted" in name and not _alone(name) else "–"
             covers = "–" if _alone(name) else f"{100 * f.covered:.2f} %"
             lines.append(
                 f"| {name} | {said} | {f.ours:.3g} | {f.sums:.3g} | {centred} | {covers} |"
             )
-    text = "\n".join(lines) + "\n"
-    (Path(__file__).parent / "results" / "weights.md").write_text(text, encoding="utf-8")
+    text = "\n".join([*lines, *more, ""])
+    page.write_text(text, encoding="utf-8")
     print(text)
 
 
