@@ -103,7 +103,7 @@ class Ledger(ReadableLedger):
                 DPR411, DPR418); a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
                 or as `open`.
             ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150,
-                DPR650, DPR651, DPR653, DPR654).
+                DPR644, DPR650, DPR651, DPR653, DPR654).
         """
         check_identifier(dataset, "dataset")
         unit, time = declaration_text(adjacency, unit), time_text(time)

@@ -126,7 +126,7 @@ class Entry(Stored):
             2013-01-28T05:00:00Z; None for no end.
 
     Raises:
-        ArgumentError: a field is malformed (DPR650, DPR651).
+        ArgumentError: a field is malformed (DPR644, DPR650, DPR651).
     """
 
     key: Annotated[Key, Inline()]
@@ -150,13 +150,13 @@ class Entry(Stored):
         self._check_window()
         if not isinstance(self.plan_hash, str) or not _HASH.fullmatch(self.plan_hash):
             raise ArgumentError(
-                "the plan hash is malformed", fix="pass its hex digest", code="DPR650"
+                "the plan hash is malformed", fix="pass its hex digest", code="DPR644"
             )
         if self.accountant != BASIC:
             raise ArgumentError(
                 "the entry names an accountant this version does not have",
                 fix=f"use {BASIC!r}",
-                code="DPR650",
+                code="DPR644",
             )
         if not isinstance(self.epsilon, Fraction) or not isinstance(self.delta, Fraction):
             raise ArgumentError(
@@ -170,7 +170,7 @@ class Entry(Stored):
             raise ArgumentError(
                 "the instant at which the period closes is malformed",
                 fix="write it as 2013-02-06T11:00:00Z",
-                code="DPR650",
+                code="DPR644",
             )
         if self.rho is not None and (not isinstance(self.rho, Fraction) or self.rho < 0):
             raise ArgumentError(
@@ -191,7 +191,7 @@ class Entry(Stored):
                 "the window of an entry is malformed",
                 why="it is two instants in order, of the declared time, or open",
                 fix="write them as 2013-01-28T05:00:00Z",
-                code="DPR650",
+                code="DPR644",
             )
 
     @property
@@ -209,7 +209,7 @@ def time_text(time: str | None) -> str | None:
     """Check a declared time and return its one text; None for none.
 
     Raises:
-        ArgumentError: it is not JSON of column, timezone, dates and immutable (DPR650).
+        ArgumentError: it is not JSON of column, timezone, dates and immutable (DPR644).
     """
     if time is None:
         return None
@@ -222,7 +222,7 @@ def time_text(time: str | None) -> str | None:
         raise ArgumentError(
             "the declared time is malformed",
             fix="pass what `dprelease.schema.time.declared_time` writes",
-            code="DPR650",
+            code="DPR644",
         )
     return canonical(value)
 
@@ -231,11 +231,11 @@ def declaration_text(adjacency: str, unit: str) -> str:
     """Check the two words without which an epsilon says nothing; return the unit's one text.
 
     Raises:
-        ArgumentError: unknown adjacency, or a unit that is not JSON (DPR650, DPR651).
+        ArgumentError: unknown adjacency, or a unit that is not JSON (DPR644, DPR651).
     """
     if adjacency not in ("add_remove", "substitution"):
         raise ArgumentError(
-            "unknown adjacency", fix="use add_remove or substitution", code="DPR650"
+            "unknown adjacency", fix="use add_remove or substitution", code="DPR644"
         )
     try:
         return canonical(json.loads(unit))

@@ -111,7 +111,7 @@ def read_header(paths: tuple[Path, ...], said: Dialect = Dialect()) -> Header:  
     """Return the header that all of `paths` share.
 
     Raises:
-        SourceError: a file does not open or has no header (DPR502), or two headers differ (DPR506).
+        SourceError: a file does not open or has no header (DPR518), or two headers differ (DPR506).
     """
     first: Header | None = None
     for path in paths:
@@ -177,7 +177,7 @@ def _one(path: Path, said: Dialect) -> Header:
             fix="write it again: the names of the columns first"
             if not head
             else "save it as UTF-8, with the names of the columns in the first line",
-            code="DPR502",
+            code="DPR518",
         )
     if said.delimiter is not None:
         delimiter = said.delimiter

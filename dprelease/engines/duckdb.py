@@ -121,7 +121,7 @@ class DuckDBEngine:
         the one of the slower way too, which `compute` takes where the first fails.
 
         Raises:
-            SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512), lacks a
+            SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512, DPR518, DPR527), lacks a
                 column (DPR503), stores one unfit (DPR504) or twice (DPR505), or a public table of
                 its view repeats a key (DPR510).
             ConfigError: an expression of its view is faulty (DPR12x).
@@ -147,7 +147,7 @@ class DuckDBEngine:
                 f"DuckDB does not take the statement that sums {source.name}",
                 why="it was planned over the same types without rows, and nothing was read",
                 fix="install versions of duckdb and sqlglot that dprelease allows: `pip install -U dprelease`",
-                code="DPR502",
+                code="DPR527",
             )
         if not bound and source.kind == "duckdb_relation":
             raise SourceError(

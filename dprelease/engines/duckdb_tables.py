@@ -88,7 +88,7 @@ class Tables:
             empty: with `rows`, register a table of the same types without rows, where the rows are in hand.
 
         Raises:
-            SourceError: a file has no header, or another one than the first (DPR502, DPR506), or one
+            SourceError: a file has no header, or another one than the first (DPR518, DPR506), or one
                 that leaves the decimal sign open (DPR526).
         """
         match source.kind:

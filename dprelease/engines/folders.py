@@ -36,7 +36,7 @@ def folders_in(parts: Sequence[str]) -> Folders:
     """Return the folders `key=value` among the parts of a path that are folders.
 
     Raises:
-        SourceError: a name holds bytes that are not UTF-8 (DPR502): decoded, %FE and %FF would be one.
+        SourceError: a name holds bytes that are not UTF-8 (DPR513): decoded, %FE and %FF would be one.
     """
     pairs = [part.partition("=") for part in parts]
     try:
@@ -51,7 +51,7 @@ def folders_in(parts: Sequence[str]) -> Folders:
             where=printable("/".join(parts)),
             why="such folders are read as a column, and two such names would be read as one value",
             fix="rename the folder",
-            code="DPR502",
+            code="DPR513",
         ) from None
 
 

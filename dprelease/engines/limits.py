@@ -60,7 +60,7 @@ class Limits:
         """Return these limits with those of the environment over them.
 
         Raises:
-            ConfigError: a variable is not understood (DPR112), or the folder for spilled rows does
+            ConfigError: a variable is not understood (DPR159), or the folder for spilled rows does
                 not exist or cannot be written (DPR116).
         """
         given: dict[str, object] = {}
@@ -169,7 +169,7 @@ def _read(variable: str, text: str, read: Callable[[str], object]) -> object:
         return read(text)
     except ArgumentError as error:
         raise ConfigError(
-            error.what, where=f"{variable}, in the environment", fix=error.fix, code="DPR112"
+            error.what, where=f"{variable}, in the environment", fix=error.fix, code="DPR159"
         ) from None
 
 

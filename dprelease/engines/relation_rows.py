@@ -57,7 +57,7 @@ def patiently(call: Callable[[], T]) -> T:
     """Return what `call` gives once the relation's connection lets it in.
 
     Raises:
-        SourceError: another thread held the connection all the time (DPR502).
+        SourceError: another thread held the connection all the time (DPR514).
     """
     import duckdb
 
@@ -72,7 +72,7 @@ def patiently(call: Callable[[], T]) -> T:
             raise SourceError(
                 "the connection of the DuckDB relation is in use by another thread, or has an open result",
                 fix=SHARED,
-                code="DPR502",
+                code="DPR514",
             )
         sleep(_PAUSE)
 

@@ -252,7 +252,7 @@ def file_source(
         signs: of CSV files.
 
     Raises:
-        SourceError: no file matches (DPR501), a name on the way is not UTF-8 (DPR502), or links put one file
+        SourceError: no file matches (DPR501), a name on the way is not UTF-8 (DPR513), or links put one file
             into different folders `key=value` (DPR505).
         ConfigError: one lies outside `root` (DPR116).
     """
@@ -286,7 +286,7 @@ def file_source(
 
 
 def _must_be_text(path: Path) -> None:
-    """Raise DPR502 for a path whose bytes are not UTF-8: no reader of ours can name it."""
+    """Raise DPR513 for a path whose bytes are not UTF-8: no reader of ours can name it."""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
@@ -295,7 +295,7 @@ def _must_be_text(path: Path) -> None:
             where=printable(str(path)),
             why="the readers of Parquet and CSV cannot open it",
             fix="rename it",
-            code="DPR502",
+            code="DPR513",
         ) from None
 
 

@@ -61,7 +61,7 @@ def frame_of(
         rows: whether a CSV file's rows are read; else it has none.
 
     Raises:
-        SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR502) or one that leaves the
+        SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR518) or one that leaves the
             decimal sign open (DPR526), a path cannot
             be given to Spark (DPR517), or Spark does not read this kind of source (DPR516).
     """

@@ -99,7 +99,7 @@ class IntervalDraw(ExponentialDraw):
         """Return the draw of largest rate whose loss is at most `epsilon`.
 
         Raises:
-            ArgumentError: as `ScoreLaw.calibrate`, or no ends can be found at this epsilon (DPR683).
+            ArgumentError: as `ScoreLaw.calibrate`, or no ends can be found at this epsilon (DPR684).
         """
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=epsilon)
         error = law.score_error((1 + LEVEL) / 2)
@@ -108,7 +108,7 @@ class IntervalDraw(ExponentialDraw):
                 "no interval of a quantile can be found at this epsilon",
                 why="the column has so many values that, at this epsilon, any of them may be chosen",
                 fix="use a larger epsilon, a coarser step, or leave out `interval`",
-                code="DPR683",
+                code="DPR684",
             )
         return cls(law, code.grid, code.step, inside=error // b + 1)
 

@@ -45,7 +45,7 @@ def bundle(
         budget, scheduled, published: see `formats.json_.build_manifest`.
 
     Raises:
-        ConfigError: an unknown format (DPR140).
+        ConfigError: an unknown format (DPR146).
     """
     asked = tuple(formats)
     others = what_if(noised.plan) if "html" in asked else []
@@ -79,7 +79,7 @@ def write_files(
         stated: `budget`, `scheduled`, … of `formats.json_.build_manifest`.
 
     Raises:
-        ConfigError: an unknown format (DPR140); WithheldError: as `_written`.
+        ConfigError: an unknown format (DPR146); WithheldError: as `_written`.
     """
     from dprelease.formats.json_ import build_manifest, described
     from dprelease.formats.json_ import write as write_manifest
@@ -92,7 +92,7 @@ def write_files(
             raise ConfigError(
                 f"there is no format called `{name}`",
                 fix=f"known formats: {', '.join(known)}",
-                code="DPR140",
+                code="DPR146",
             )
     files: dict[str, bytes] = {}
     common = build_manifest(

@@ -46,7 +46,7 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
     """Return the derived columns among `names` and behind them, each after those it is made from.
 
     Raises:
-        ConfigError: a faulty expression (DPR12x), a column made from itself (DPR112), or more than
+        ConfigError: a faulty expression (DPR12x), a column made from itself (DPR139), or more than
             `MOST_LEVELS` one upon the other (DPR121).
     """
     found: dict[str, Derived] = {}
@@ -62,7 +62,7 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
                 where=columns[path[-1]].origin,
                 why=" from ".join(f"`{step}`" for step in (*path[path.index(name) :], name)),
                 fix="derive it from stored columns",
-                code="DPR112",
+                code="DPR139",
             )
         made = column.made or _parsed(column, column.derived, columns)
         for below in sorted(made.columns) if len(path) < MOST_LEVELS else ():
@@ -101,7 +101,7 @@ def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return a schema's columns, each derived one with its expression, which yields its kind.
 
     Raises:
-        ConfigError: as `derived_columns`; or the kind does not fit (DPR112).
+        ConfigError: as `derived_columns`; or the kind does not fit (DPR138).
     """
     out = dict(columns)
     for made in derived_columns(columns, columns):
@@ -119,6 +119,6 @@ def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
             where=column.origin,
             why=None if known else "it says whose rows belong together: that is the source's word",
             fix=f"declare `kind: {fits[0]}`" if known else "remove `from`, and store the column",
-            code="DPR112",
+            code="DPR138",
         )
     return out

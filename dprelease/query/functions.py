@@ -17,7 +17,7 @@ FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "if", "timestamp", *PARTS, *ELA
 class Functions:
     """Build calls from checked arguments, or raise ConfigError where one does not fit.
 
-    Its refusals: a wrong number of arguments (DPR124), a wrong type (DPR123).
+    Its refusals: a wrong number of arguments (DPR162), a wrong type (DPR123).
     """
 
     def __init__(self, read: TokenReader, types: TypeChecker) -> None:
@@ -30,7 +30,7 @@ class Functions:
         wanted = 3 if name == "if" else 2 if name in ELAPSED else 1
         if len(arguments) != wanted if name != "coalesce" else len(arguments) < 2:
             count = "two or more arguments" if name == "coalesce" else f"{wanted} argument(s)"
-            self.read.fail(f"`{name}` takes {count}", token, code="DPR124")
+            self.read.fail(f"`{name}` takes {count}", token, code="DPR162")
         if name == "if":
             self.types.want(arguments[0], Type.boolean, "`if` starts with a condition")
             return self.choice(arguments[:1], arguments[1:], token.start, end)

@@ -71,14 +71,15 @@ class Parser:
         Raises:
             ConfigError: syntax (DPR120), size (DPR121), unknown column (DPR122), mismatched types
                 (DPR123), unknown or refused function (DPR124), chained comparison (DPR125), faulty
-                constant (DPR126).
+                constant (DPR126), null for a value (DPR129), a wrong number of arguments (DPR162), a
+                value that its column cannot have (DPR164).
         """
         part = self._or()
         token = self.read.peek()
         if token.kind != "end":
             self.read.unexpected(token)
         if part.type is Type.null:
-            self.read.fail("the expression is always null", part, code="DPR123")
+            self.read.fail("the expression is always null", part, code="DPR129")
         if n.depth(part.node) > MAX_DEPTH:
             self.read.too_deep(part)
         if n.sql_size(part.node) > MAX_SQL:
@@ -199,7 +200,7 @@ class Parser:
             fix=f"did you mean '{near}'?"
             if near is not None
             else f"declare it, or use one of {shown}",
-            code="DPR126",
+            code="DPR164",
         )
 
     def _in(self, left: Part) -> Part:

@@ -80,7 +80,8 @@ def load_schema(path: str | Path) -> Schema:
     Raises:
         ConfigError: DPR10x (not strict YAML), DPR110 unknown key, DPR111 missing key, DPR112 wrong
             value, DPR113 not a number, DPR114 domain or step, DPR115 unit, DPR116 path out of the
-            project, DPR117 key file, DPR118 rows, DPR152 time, and for the release block DPR12x, DPR13x,
+            project, DPR117 key file, DPR118 rows, DPR138 and DPR139 derived columns, DPR152 time, DPR156
+            another kind of file, DPR157 a category's values, DPR158 a key that is not of its column's kind, and for the release block DPR12x, DPR13x,
             DPR119; `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
     """

@@ -48,10 +48,10 @@ def merge_release(
         table: what the override's `sql` must call the table; the schema's name by default.
 
     Raises:
-        PlanError: `sql` asks for more than a release can give (DPR250 to DPR255).
+        PlanError: `sql` asks for more than a release can give (DPR250 to DPR257).
         ConfigError: an unknown key (DPR110), no epsilon or statistics (DPR111), wrong values
-            (DPR112, DPR113), epsilon, delta or shares out of range (DPR119), unknown column
-            (DPR122), faulty expression (DPR12x) or statistic (DPR13x), unusable key (DPR136).
+            (DPR112, DPR113), two keys that say the same thing (DPR137), epsilon, delta or shares out of
+            range (DPR119), unknown column (DPR122), faulty expression (DPR12x) or statistic (DPR13x), unusable key (DPR136).
     """
     if not override and schema.release is not None:
         return schema.release
@@ -102,7 +102,7 @@ class _Merge:
                     fix=f"keep one: each table has its own `by` and statistics, without `{both[0]}`"
                     if both[0] != "keys_from"
                     else "leave `keys_from` out: tables add up over all declared groups",
-                    code="DPR112",
+                    code="DPR137",
                 )
         if override.get("tables") is not None:
             return _ONE_TABLE
@@ -344,7 +344,7 @@ def _with_sql(
             f"`sql` and `{twice}` both say what is released",
             where=lines.get((twice,), at),
             fix=f"put `{twice}` into the SELECT, or leave `sql` out",
-            code="DPR112",
+            code="DPR137",
         )
     found = parse_select(sql, schema, at if ("sql",) in lines else "SQL")
     if found.table != table:

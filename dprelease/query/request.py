@@ -175,7 +175,7 @@ def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
             f"a request of {asked:,} statistics is too large to be read back",
             where="request.release.statistics",
             why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
-            code="DPR112",
+            code="DPR155",
         )
     spec = merge_release(schema, block, "request.release")
     return spec if keys is None else replace(spec, keys_from=_keys(schema, spec.by, keys))
@@ -224,18 +224,18 @@ def _calendar(value: object, schema: TableSchema) -> Calendar:
     part = _mapping(value, frozenset(names), "request.period")
     texts = [part[name] for name in names]
     if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
-        raise ConfigError("a period is six texts", where="request.period", code="DPR112")
+        raise ConfigError("a period is six texts", where="request.period", code="DPR155")
     if not ZONE_TABLES.fullmatch(texts[4]):
         raise ConfigError(
             "the time zone tables have no version like that",
             where="request.period.zone_tables",
             fix="e.g. 2025b",
-            code="DPR112",
+            code="DPR155",
         )
     column = schema.columns.get(texts[0])
     if column is None or column.kind not in (Kind.date, Kind.timestamp):
         raise ConfigError(
-            "a period is of a date or a timestamp", where="request.period", code="DPR122"
+            "a period is of a date or a timestamp", where="request.period", code="DPR155"
         )
     delay = delay_from_text(texts[5])
     if delay is None or delay_text(delay) != texts[5]:
@@ -243,7 +243,7 @@ def _calendar(value: object, schema: TableSchema) -> Calendar:
             "the delay is not written as one",
             where="request.period.delay",
             fix="e.g. 0d, 6h or 2d",
-            code="DPR112",
+            code="DPR155",
         )
     return Calendar(texts[0], texts[1], texts[2], texts[3], texts[4], delay)
 
@@ -262,7 +262,7 @@ def _parsed_view(value: object, spec: ReleaseSpec) -> View:
     tables = [part["private"], part["public"]]
     listed = all(isinstance(t, list) and all(isinstance(n, str) for n in t) for t in tables)
     if not listed or not isinstance(part["sql"], str):
-        raise ConfigError("a view is one text and two lists", where="request.view", code="DPR112")
+        raise ConfigError("a view is one text and two lists", where="request.view", code="DPR155")
     return parse_view(
         part["sql"], private=tables[0], public=tables[1], allow=spec.allow, origin="request.view"
     )
@@ -271,7 +271,7 @@ def _parsed_view(value: object, spec: ReleaseSpec) -> View:
 def _mapping(value: object, keys: frozenset[str] | None, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or (keys is not None and set(value) != keys):
         known = f" of {', '.join(sorted(keys))}" if keys else ""
-        raise ConfigError(f"a mapping{known} is needed here", where=where, code="DPR112")
+        raise ConfigError(f"a mapping{known} is needed here", where=where, code="DPR155")
     return value
 
 
@@ -285,7 +285,7 @@ def _no_files(value: object) -> None:
                 raise ConfigError(
                     f"a request holds its lists itself, `{min(named)}` names a file",
                     where="request",
-                    code="DPR112",
+                    code="DPR155",
                 )
             waiting += part.values()
         elif isinstance(part, list):

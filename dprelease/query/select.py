@@ -78,7 +78,8 @@ def parse_select(sql: str, schema: TableSchema, origin: str = "SQL") -> Selected
     Raises:
         ConfigError: the text is not SQL (DPR120, DPR121).
         PlanError: not one SELECT (DPR250), a clause that is not supported (DPR251), more than one
-            table (DPR252), an item (DPR253), an argument (DPR254) or a key (DPR255) that is not.
+            table (DPR252), an item (DPR253), an argument (DPR254), a key (DPR255), a quotient
+            (DPR256) or a function (DPR257) that is not released.
     """
     return _Select(SqlText(sql, origin), schema).parse()
 

@@ -72,7 +72,7 @@ class Names:
 
 
 class Calls:
-    """Reads the statistics of one SELECT: an item (DPR253) or an argument (DPR254) may be refused."""
+    """Reads the statistics of one SELECT: an argument (DPR254), a quotient (DPR256), a function (DPR257) may be refused."""
 
     def __init__(self, names: Names, unit: Unit, columns: Mapping[str, Column]) -> None:
         self.read = names.read
@@ -99,7 +99,7 @@ class Calls:
                 slash,
                 why="of other statistics the quotient is made from the released ones",
                 fix="SUM(a) / SUM(b); or SELECT both, and divide the released values",
-                code="DPR253",
+                code="DPR256",
             )
         return self._quotient(top, bottom, left[1]), left.after(3)
 
@@ -119,7 +119,7 @@ class Calls:
                 "a quotient divides by the sum of one column",
                 at,
                 fix="declare the product as a column, `from: ...`, and write SUM(a) / SUM(product)",
-                code="DPR253",
+                code="DPR256",
             )
         (below,) = bottom
         if len(top) == 1:
@@ -130,7 +130,7 @@ class Calls:
                 at,
                 fix=f"SUM(x * w) / SUM(w) is a weighted mean; for another ratio declare the product as a column,"
                 f' `from: "{" * ".join(top)}"`',
-                code="DPR253",
+                code="DPR256",
             )
         value = top[top[0] == below]
         column = self.columns.get(value)
@@ -140,7 +140,7 @@ class Calls:
                 at,
                 why="their weight would be in the denominator alone, and no average comes out",
                 fix=f"write WEIGHTED_AVG({quoted(value)}, {quoted(below)}), over rows where both are known",
-                code="DPR253",
+                code="DPR256",
             )
         _, mean = sql_functions()["AVG"]
         return f"{mean.weighted}({quoted(value)}, {quoted(below)})"
@@ -154,7 +154,7 @@ class Calls:
                 f"`{function}` is not released",
                 token,
                 fix=f"write {_INSTEAD[function]}",
-                code="DPR253",
+                code="DPR257",
             )
         if function not in known:
             near = nearest(function, known)
@@ -162,7 +162,7 @@ class Calls:
                 f"unknown statistic `{token.value}`",
                 token,
                 fix=f"did you mean {near}?" if near else f"known: {', '.join(known)}",
-                code="DPR253",
+                code="DPR257",
             )
         inside = bracket.inside
         arguments = inside.split(",") if inside is not None and len(inside) else []

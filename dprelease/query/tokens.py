@@ -77,7 +77,7 @@ class TokenReader:
                 f"`{name}` is not a name as it stands",
                 Token("op", name, word.start(), end),
                 fix=f'put a name with a dot into double quotes: "{name}"',
-                code="DPR122",
+                code="DPR120",
             )
         if char.isdigit() or char == ".":
             end = at

@@ -79,11 +79,11 @@ class TypeChecker:
                     "a comparison with null is never true",
                     part,
                     fix="write `is null` or `is not null`",
-                    code="DPR123",
+                    code="DPR129",
                 )
         known: set[Type] = {p.type for p in parts if p.type is not Type.null}
         if not known:
-            self.read.fail("at least one value must not be null", parts[0], why=why, code="DPR123")
+            self.read.fail("at least one value must not be null", parts[0], why=why, code="DPR129")
         times: set[Type] = known & {Type.date, Type.timestamp}
         if times:
             parts = [self.as_time(p, times) for p in parts]

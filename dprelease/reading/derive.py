@@ -39,7 +39,7 @@ def derive(
     """Return the expression's values for every row of `by`.
 
     Raises:
-        ConfigError: the expression does not parse (DPR120 to DPR126).
+        ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
         ArgumentError: it cannot be computed (DPR660 to DPR667), or `level` is none (DPR625).
     """
     level = plain_values(level)

@@ -85,7 +85,7 @@ def parse(
         tables: the names of other tables, which are written before a dot; own: the table's own name, which may be.
 
     Raises:
-        ConfigError: as the expression grammar does (DPR120 to DPR126), `where` with its character.
+        ConfigError: as the expression grammar does (DPR120 to DPR129, DPR162 to DPR164), `where` with its character.
     """
     return _Parser(text, Names(published, by), public, tables or {}, own).parse()[0]
 
@@ -150,7 +150,7 @@ class _Parser(Parser):
                 f"there is no table `{table}`",
                 token,
                 fix=f"the tables are: {known}; a name with a dot takes double quotes",
-                code="DPR122",
+                code="DPR163",
             )
         named = self.read.next()
         name = named.text[1:-1] if named.kind == "quoted" else named.text
@@ -160,7 +160,7 @@ class _Parser(Parser):
                 f"table `{table}` has no `{name}`",
                 named,
                 fix=f"it has: {', '.join(own.published)}",
-                code="DPR122",
+                code="DPR163",
             )
         return self._reference(name, own.by, token.start, None if table == self.named else table)
 
@@ -189,7 +189,7 @@ class _Parser(Parser):
                     fix=f"did you mean `{_written(near)}`?"
                     if near
                     else f"key columns: {', '.join(by) or 'none'}",
-                    code="DPR122",
+                    code="DPR163",
                 )
             self.read.expect_op("=")
             found.append((column, self._label(column, by[column])))
@@ -212,7 +212,7 @@ class _Parser(Parser):
                 f"there is no group {label!r} of `{column}`",
                 token,
                 fix=f"did you mean '{near}'?" if near else f"its labels: {_some(labels)}",
-                code="DPR126",
+                code="DPR164",
             )
         return label
 
@@ -231,7 +231,7 @@ class _Parser(Parser):
                 f"`{name}` takes {_ARITY[name]}, not {len(given)}",
                 token,
                 fix=f"write {_USAGE[name]}",
-                code="DPR124",
+                code="DPR162",
             )
         self._base_of_index(name, given, token)
         self._standing_alone(name, token)
@@ -254,7 +254,7 @@ class _Parser(Parser):
             f"the base of `index` is a period or a published number, not the number {said}",
             token,
             fix=f"a period takes quotes: index(…, '{said}'); a fixed base is written 100 * … / {said}",
-            code="DPR124",
+            code="DPR162",
         )
 
     def _standing_alone(self, name: str, token: Token) -> None:

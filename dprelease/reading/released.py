@@ -174,7 +174,7 @@ class DrawnTables:
             name: the result's title.
 
         Raises:
-            ConfigError: the expression does not parse (DPR120 to DPR126).
+            ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
             ArgumentError: it cannot be computed (DPR660 to DPR669).
         """
         from dprelease.reading.derive import derive

@@ -44,7 +44,7 @@ _KINDS = {
 
 
 def must_be(kind: str, data: Mapping[str, object], marks: Marks) -> None:
-    """Refuse a file that says it is of the other kind; ConfigError DPR112.
+    """Refuse a file that says it is of the other kind; ConfigError DPR156.
 
     Args:
         kind: `schema/1` or `pipeline/1`.
@@ -57,5 +57,5 @@ def must_be(kind: str, data: Mapping[str, object], marks: Marks) -> None:
         f"this file is {what}, not {_KINDS[kind][0]}",
         where=marks.at("dprelease"),
         fix=instead.format(marks.at().rpartition(":")[0]),
-        code="DPR112",
+        code="DPR156",
     )

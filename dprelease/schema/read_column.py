@@ -37,7 +37,7 @@ _FITS: Mapping[str, tuple[Kind, ...]] = {
 
 
 def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
-    """Return one declared column; ConfigError for what does not fit it (DPR111 to DPR117)."""
+    """Return one declared column; ConfigError for what does not fit it (DPR111 to DPR117, DPR157, DPR158)."""
     kind = Kind(model.kind)
     for key in model.model_fields_set & _FITS.keys():
         if kind not in _FITS[key] and getattr(model, key) is not None:
@@ -47,7 +47,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
                 name,
                 key,
                 fix=f"remove it, or use kind {' or '.join(_FITS[key])}",
-                code="DPR112",
+                code="DPR158",
             )
     domain = _domain(file, name, model)
     step = _step(file, name, kind, model, domain)
@@ -209,7 +209,7 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, 
                 "values",
                 i,
                 fix="remove one of them",
-                code="DPR112",
+                code="DPR157",
             )
         seen.add(value)
     if not seen:
@@ -219,7 +219,7 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, 
             name,
             "values",
             fix="list at least one value",
-            code="DPR112",
+            code="DPR157",
         )
     return tuple(model.values)
 
@@ -233,7 +233,7 @@ def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
                 *place,
                 why=f"a column of kind {column.kind} is not a group key",
                 fix="use `nulls: drop` or `nulls: {default: VALUE}`",
-                code="DPR112",
+                code="DPR158",
             )
         return replace(column, nulls="as", null_label=model.nulls.label)
     if not isinstance(model.nulls, NullDefault):
@@ -247,7 +247,7 @@ def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
             f"this default does not fit a column of kind {column.kind}",
             *place,
             fix=fix,
-            code="DPR112",
+            code="DPR158",
         )
     try:
         number = exact(value, "the default")

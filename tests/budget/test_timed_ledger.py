@@ -175,7 +175,7 @@ def test_a_cap_per_period_is_refused(tmp_path):
 def test_a_malformed_window_is_refused(window):
     with pytest.raises(ArgumentError) as caught:
         entry("2013-W10", window=window)
-    assert caught.value.code == "DPR650"
+    assert caught.value.code == "DPR644"
     with pytest.raises(ArgumentError):
         entry("2013-W10", time=None)
     with pytest.raises(ArgumentError):

@@ -350,7 +350,7 @@ def test_a_folder_whose_bytes_are_no_text_is_refused_for_that(tmp_path: Path, na
         pq.write_table(pa.table({"x": [1]}), file)
     with pytest.raises(SourceError, match="is not UTF-8") as refused:
         as_source(str(tmp_path / "*" / "*.parquet"))
-    assert refused.value.code == "DPR502"
+    assert refused.value.code == "DPR513"
     str(refused.value).encode("utf-8")  # what a terminal can show
 
 

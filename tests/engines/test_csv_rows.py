@@ -245,7 +245,7 @@ def test_a_header_that_does_not_end_or_is_not_text_is_refused(data: bytes, tmp_p
     (tmp_path / "t.csv").write_bytes(data)
     with pytest.raises(SourceError) as caught:
         read_header((tmp_path / "t.csv",))
-    assert caught.value.code == "DPR502"
+    assert caught.value.code == "DPR518"
 
 
 def test_an_open_quote_costs_a_bounded_look_ahead(

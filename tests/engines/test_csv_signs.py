@@ -323,7 +323,7 @@ def test_a_file_without_a_header_says_what_it_is(tmp_path: Path, content: bytes,
     (tmp_path / "f.csv").write_bytes(content)
     with pytest.raises(SourceError) as caught:
         read_header((tmp_path / "f.csv",), dialect(None, None))
-    assert caught.value.code == "DPR502"
+    assert caught.value.code == "DPR518"
     assert why in str(caught.value.why)
     assert caught.value.fix
 

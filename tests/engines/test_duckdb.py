@@ -281,9 +281,9 @@ def test_files_that_do_not_open(tmp_path: Path) -> None:
         return _codes(lambda: DuckDBEngine().preflight(as_source(path), COUNT_X))[0]
 
     assert check("a.parquet", CANARY.encode()) == "DPR502"
-    assert check("a.csv", b"") == "DPR502"
-    assert check("b.csv", b"\xff\xfe\n") == "DPR502"
-    assert check("c.csv.gz", b"x\n1\n") == "DPR502"
+    assert check("a.csv", b"") == "DPR518"
+    assert check("b.csv", b"\xff\xfe\n") == "DPR518"
+    assert check("c.csv.gz", b"x\n1\n") == "DPR518"
     assert check("d.csv", b"y\n1\n") == "DPR503"
     assert check("e.csv", b"x,x\n1,2\n") == "DPR505"
     (tmp_path / "f1.csv").write_text("x,y\n")
@@ -574,7 +574,7 @@ def test_the_very_statement_is_planned_before_the_charge(
     )
     with pytest.raises(SourceError) as caught:
         engine.preflight(source, query())
-    assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
+    assert (caught.value.code, caught.value.spent) == ("DPR527", "nothing")
     assert "does not take the statement" in caught.value.what
 
 

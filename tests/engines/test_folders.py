@@ -142,4 +142,4 @@ def test_names_are_decoded_as_utf_8() -> None:
     )
     with pytest.raises(SourceError) as caught:
         folders_in(("a=%FE",))
-    assert caught.value.code == "DPR502"
+    assert caught.value.code == "DPR513"

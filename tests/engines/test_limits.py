@@ -101,10 +101,10 @@ def test_the_environment_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "code"),
     [
-        ("MEMORY_LIMIT", "lots", "DPR112"),
-        ("THREADS", "0", "DPR112"),
-        ("MAX_TEMP", "10", "DPR112"),
-        ("TIMEOUT", "soon", "DPR112"),
+        ("MEMORY_LIMIT", "lots", "DPR159"),
+        ("THREADS", "0", "DPR159"),
+        ("MAX_TEMP", "10", "DPR159"),
+        ("TIMEOUT", "soon", "DPR159"),
         ("TEMP_DIRECTORY", "/dev/null", "DPR116"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_connection_that_stays_in_use_is_named(monkeypatch: pytest.MonkeyPatch
     source, engine = as_source(connection.table("t")), DuckDBEngine()
     monkeypatch.setattr(relation_rows, "PATIENCE", 0.05)
     held = connection.sql("SELECT * FROM range(10000000)").to_arrow_reader(10)
-    with pytest.raises(SourceError, match="DPR502") as caught:
+    with pytest.raises(SourceError, match="DPR514") as caught:
         engine.preflight(source, query())
     assert (caught.value.fix, caught.value.spent) == (relation_rows.SHARED, "nothing")
     with pytest.raises(InternalError) as after:

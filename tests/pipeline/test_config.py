@@ -119,7 +119,7 @@ def test_spark_reads_files_as_well_and_may_be_elsewhere(project: Path) -> None:
 
 # old text, new text, code, line
 FAULTS: list[tuple[str, str, str, int]] = [
-    ("pipeline/1", "schema/1", "DPR112", 1),
+    ("pipeline/1", "schema/1", "DPR156", 1),
     ("name: clinic_weekly", "name: ../x", "DPR144", 2),
     ("name: clinic_weekly\n", "", "DPR111", 1),
     ("{parquet: ../data/visits/*.parquet}", "{}", "DPR140", 3),
@@ -251,7 +251,7 @@ def test_a_select_stands_for_the_block(project: Path) -> None:
     assert [s.text for s in release.statistics] == ["count"]
     with pytest.raises(DpreleaseError) as caught:
         read(project, WEEKLY.replace("{epsilon: 0.5}", sql.replace("COUNT(*)", "VARIANCE(age)")))
-    assert caught.value.code == "DPR253"
+    assert caught.value.code == "DPR257"
     assert (caught.value.where or "").endswith("weekly.yaml:7, line 1, column 16")
 
 

@@ -45,7 +45,7 @@ def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(draw
     assert set(listed) == set(everything) - {"release.json"}
     with pytest.raises(ConfigError) as caught:
         writing.bundle(drawn, ["xlsx"])
-    assert caught.value.code == "DPR140"
+    assert caught.value.code == "DPR146"
 
 
 def test_a_count_that_fails_before_the_charge_says_that_nothing_is_spent():

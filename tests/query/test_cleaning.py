@@ -205,7 +205,7 @@ def test_a_text_that_no_cleaned_value_is_is_refused_where_it_stands() -> None:
     ):
         with pytest.raises(ConfigError, match="not a value of `k`") as caught:
             schema({}, {}, {"other": {"as": "rest"}}, where=text)
-        assert caught.value.code == "DPR126"
+        assert caught.value.code == "DPR164"
         assert "did you mean 'a'" in str(caught.value.fix)
     assert schema({}, {}, {"other": {"as": "rest"}}, where="k = 'rest'")
 

@@ -115,11 +115,11 @@ def test_names_stand_for_columns_and_what_they_are_made_from_comes_first() -> No
     [
         ({"kind": "number", "from": "miles +"}, "DPR120", "ends too early"),
         ({"kind": "number", "from": "mile"}, "DPR122", "did you mean `miles`"),
-        ({"kind": "number", "from": "new"}, "DPR112", "`new` from `new`"),
-        ({"kind": "number", "from": "miles > 3"}, "DPR112", "kind: boolean"),
-        ({"kind": "category", "values": ["a"], "from": "miles"}, "DPR112", "kind: number"),
-        ({"kind": "identifier", "from": "band"}, "DPR112", "cannot be derived"),
-        ({"kind": "date", "from": "leaves"}, "DPR112", "kind: timestamp"),
+        ({"kind": "number", "from": "new"}, "DPR139", "`new` from `new`"),
+        ({"kind": "number", "from": "miles > 3"}, "DPR138", "kind: boolean"),
+        ({"kind": "category", "values": ["a"], "from": "miles"}, "DPR138", "kind: number"),
+        ({"kind": "identifier", "from": "band"}, "DPR138", "cannot be derived"),
+        ({"kind": "date", "from": "leaves"}, "DPR138", "kind: timestamp"),
         ({"kind": "number", "from": "mean(miles)"}, "DPR124", "unknown function"),
         ({"kind": "number", "from": "random()"}, "DPR124", "unknown function"),
         ({"kind": "number", "from": "arrives - leaves"}, "DPR123", "minutes_between"),
@@ -138,7 +138,7 @@ def test_cycles_through_others_are_refused() -> None:
     b = {"kind": "number", "from": "a - 1"}
     with pytest.raises(ConfigError, match="made from itself") as caught:
         schema({"a": a, "b": b})
-    assert caught.value.code == "DPR112"
+    assert caught.value.code == "DPR139"
 
 
 def _chain(levels: int, *, top_first: bool) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_sql_replaces_the_block_and_is_replaced_key_by_key() -> None:
     assert (under.by, under.where is None, len(under.statistics)) == (("region",), False, 1)
     with pytest.raises(ConfigError) as caught:
         schema(sql=SQL, by=["region"])
-    assert caught.value.code == "DPR112"
+    assert caught.value.code == "DPR137"
 
 
 def test_a_key_file_stays_only_with_its_columns(tmp_path: Path, monkeypatch: Any) -> None:
@@ -174,14 +174,14 @@ FAULTS = {
     "SELECT COUNT(*) FROM visits v, other": ("DPR252", 30),
     "SELECT COUNT(*) FROM visits JOIN b ON true": ("DPR252", 29),
     "SELECT COUNT(*) FROM visit": ("DPR252", 22),
-    "SELECT AVG(age) / 2 FROM visits": ("DPR253", 17),
+    "SELECT AVG(age) / 2 FROM visits": ("DPR256", 17),
     "SELECT 1 + COUNT(*) FROM visits": ("DPR253", 8),
     "SELECT (SELECT 1) FROM visits": ("DPR253", 8),
     "SELECT CASE WHEN 1 THEN 2 END FROM visits": ("DPR253", 8),
-    "SELECT VAR_SAMP(age) FROM visits": ("DPR253", 8),
-    "SELECT VARIANCE(age) FROM visits": ("DPR253", 8),
-    "SELECT QUANTILE_CONT(age, 0.5) FROM visits": ("DPR253", 8),
-    "SELECT read_text('/etc/passwd') FROM visits": ("DPR253", 8),
+    "SELECT VAR_SAMP(age) FROM visits": ("DPR257", 8),
+    "SELECT VARIANCE(age) FROM visits": ("DPR257", 8),
+    "SELECT QUANTILE_CONT(age, 0.5) FROM visits": ("DPR257", 8),
+    "SELECT read_text('/etc/passwd') FROM visits": ("DPR257", 8),
     "SELECT COUNT(*) FILTER (WHERE smoker) FROM visits": ("DPR253", 17),
     "SELECT COUNT(*) OVER () FROM visits": ("DPR253", 17),
     "SELECT region FROM visits GROUP BY region": ("DPR253", 8),
@@ -234,7 +234,7 @@ FAULTS = {
         "DPR254",
         52,
     ),
-    "SELECT COUNT(*) FROM visits v WHERE v.v.age > 1": ("DPR122", 37),
+    "SELECT COUNT(*) FROM visits v WHERE v.v.age > 1": ("DPR120", 37),
     "SELECT COUNT(*) FROM visits v WHERE 'v'.age > 1": ("DPR126", 37),
     "SELECT COUNT(* FROM visits": ("DPR120", 13),
     "SELECT COUNT(*)) FROM visits": ("DPR120", 16),

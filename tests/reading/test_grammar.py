@@ -79,18 +79,18 @@ def test_over_several_groups():
     ("text", "what", "fix", "code"),
     [
         ("lat / count", "unknown column `lat`", "did you mean `late`?", "DPR122"),
-        ("late[carier='UA']", "`carier` is not a key column", "did you mean `carrier`?", "DPR122"),
-        ("late[carrier='UB']", "no group 'UB'", "'UA'", "DPR126"),
+        ("late[carier='UA']", "`carier` is not a key column", "did you mean `carrier`?", "DPR163"),
+        ("late[carrier='UB']", "no group 'UB'", "'UA'", "DPR164"),
         ("shares(late)", "unknown function", "did you mean `share`?", "DPR124"),
-        ("rate(late, count)", "`rate` takes 3", "rate(cases, people, 100000)", "DPR124"),
-        ("index(late, 2001)", "not the number 2001", "index(…, '2001')", "DPR124"),
+        ("rate(late, count)", "`rate` takes 3", "rate(cases, people, 100000)", "DPR162"),
+        ("index(late, 2001)", "not the number 2001", "index(…, '2001')", "DPR162"),
         ("1 + rank(late)", "`rank` stands alone", "rank(expression)", "DPR120"),
         ("late > 3", "unexpected `>`", "", "DPR120"),
         ("late[carrier='UA'", "ends too early", "", "DPR120"),
         ("", "ends too early", "", "DPR120"),
         ("(" * 100 + "late", "nested too deeply", "", "DPR121"),
         ("late % 2 / 'x'", "needs numbers", "", "DPR123"),
-        ("late[T.categ='x']", "`T.categ` is not a name", 'double quotes: "T.categ"', "DPR122"),
+        ("late[T.categ='x']", "`T.categ` is not a name", 'double quotes: "T.categ"', "DPR120"),
     ],
 )
 def test_faults_point_at_a_character_and_name_a_fix(text, what, fix, code):

@@ -76,7 +76,7 @@ TRAPS: list[tuple[str, str, str, int]] = [
     ('["north", "south"]', "[010, south]", "DPR108", 7),
     ('["north", "south"]', "[2013-01-01, south]", "DPR108", 7),
     ('["north", "south"]', "[true, south]", "DPR108", 7),
-    ('["north", "south"]', "[north, north]", "DPR112", 7),
+    ('["north", "south"]', "[north, north]", "DPR157", 7),
     ("name: traps", 'name: "a\\0b"', "DPR112", 2),
     ("name: traps", "name: traps\n---\nname: other", "DPR102", 3),
     ("unit: row", "unit: {row", "DPR102", 0),
