@@ -9,24 +9,28 @@
     publish     files -> the folder       one atomic rename
 
 Plan, draw and receipt pass as objects; what is JSON is made for the ledger and the files alone.
+
+Most errors say "nothing was spent", which is true where they are raised and false for a run that has
+paid a moment before: a server that goes away between charge and draw, a file that is gone. Behind the
+charge they are raised anew, and say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
+from dprelease.errors import PUBLISHED, DpreleaseError, WithheldError
 from dprelease.noised import Noised
 from dprelease.numeric import counted
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.closing import instant_text
-from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.stages import Request
 from dprelease.publish import publish_files
 from dprelease.receipt import Receipt
@@ -70,7 +74,7 @@ class Flow:
         if self.request is None:
             return stages.unledgered(self.plan)
         receipt = stages.charge(self.plan, self.request, again=again, early=early)
-        with paid(receipt):
+        with _paid(receipt):
             self.head_moved()
         self.report("charge", str(receipt))
         if receipt.early is not None:
@@ -87,7 +91,7 @@ class Flow:
             "draw",
             f"{counted(len(plan.keys), 'group')}, {counted(len(plan.statistics), 'statistic')}",
         )
-        with paid(receipt) if self.request else nullcontext():
+        with _paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
 
     def validate(self, noised: Noised, *, great_expectations: bool) -> None:
@@ -114,7 +118,7 @@ class Flow:
             moment: the day of publication is that of this instant, before rows were read.
         """
         assert self.request is not None
-        with paid(receipt):
+        with _paid(receipt):
             self.validate(noised, great_expectations=True)
             ledger, key = self.request.ledger, self.request.key
             made = writing.bundle(
@@ -132,10 +136,10 @@ class Flow:
         """Publish the committed files; return their folder and bytes. Repeatable."""
         assert self.request is not None
         ledger, key = self.request.ledger, self.request.key
-        with paid(receipt):
+        with _paid(receipt):
             files = ledger.files(key) or {}
             out = publish_files(Path(folder), key.pipeline, key.period, files, stamp=due)
-        with published():
+        with _published():
             ledger.mark_published(key)
             self.head_moved()
         from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
@@ -144,3 +148,51 @@ class Flow:
             self.report("index", problem)
         self.report("publish", str(out))
         return out, files
+
+
+@contextmanager
+def _paid(receipt: Receipt) -> Iterator[None]:
+    """Let no error inside say that nothing was spent, if this run made the debit.
+
+    Raises:
+        WithheldError: in place of such an error (DPR717).
+    """
+    try:
+        yield
+    except DpreleaseError as error:
+        if not receipt.fresh or error.spent != "nothing":
+            raise
+        failed = error
+    else:
+        return
+    why = f" ({failed.why})" if failed.why else ""
+    raise WithheldError(
+        "the release is paid for, and the run cannot go on",
+        where=failed.where,
+        why=f"{failed.what}{why}, {failed.code}",
+        fix="mend that and run again: the debit stands, a repeat costs nothing",
+        code="DPR717",
+    ) from None
+
+
+@contextmanager
+def _published() -> Iterator[None]:
+    """Let an error inside say that the release is published already.
+
+    Raises:
+        WithheldError: in place of any error of ours (DPR716).
+    """
+    try:
+        yield
+    except DpreleaseError as error:
+        failed = error
+    else:
+        return
+    why = f" ({failed.why})" if failed.why else ""
+    raise WithheldError(
+        "the release is published, but the ledger or its head could not record that it is",
+        where=failed.where,
+        why=f"{failed.what}{why}, {failed.code}",
+        fix="mend that and run again: it records what is missing, and costs nothing",
+        code=PUBLISHED,
+    ) from None

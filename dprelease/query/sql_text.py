@@ -190,12 +190,11 @@ class SqlText:
         self.at += 1
         return token
 
-    def is_word(self, *words: str, ahead: int = 0) -> bool:
-        return self.peek(ahead).word in words and self.peek(ahead).kind == "word"
+    def is_word(self, *words: str) -> bool:
+        return self.peek().word in words and self.peek().kind == "word"
 
     def is_sign(self, sign: str, ahead: int = 0) -> bool:
-        token = self.peek(ahead)
-        return token.kind == "sign" and token.value == sign
+        return self.peek(ahead).sign == sign
 
     def take_sign(self, sign: str) -> bool:
         found = self.is_sign(sign)
@@ -216,12 +215,6 @@ class SqlText:
             depth += self.is_sign("(") - self.is_sign(")")
             self.at += 1
         return first, self.at
-
-    def text(self, first: int, stop: int) -> str:
-        """Return the text of tokens `first` up to `stop`, comments blanked."""
-        if first >= stop:
-            return ""
-        return self.clean[self.tokens[first].start : self.tokens[stop - 1].end]
 
     # --- refusing
 
