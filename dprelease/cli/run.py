@@ -62,39 +62,37 @@ def run(
     """
     from dprelease.validate import gx_beside
 
-    gx_beside.begin()  # first of all: its imports take as long as everything else before the charge
-    from rich.text import Text
+    with gx_beside.begun():  # first of all: it takes as long as all else before the charge
+        from rich.text import Text
 
-    from dprelease.pipeline.planned import plan_pipeline
-    from dprelease.pipeline.run import run as run_pipeline
-    from dprelease.validate.gx_import import leave_out_spark
+        from dprelease.pipeline.planned import plan_pipeline
+        from dprelease.pipeline.run import run as run_pipeline
 
-    leave_out_spark()
-    config = loaded(pipeline)
-    out = console(stderr=as_json)
+        config = loaded(pipeline)
+        out = console(stderr=as_json)
 
-    def show(plan: ReleasePlan) -> None:
-        if not quiet and not as_json:
-            from dprelease.release_plan.explain import renderable
+        def show(plan: ReleasePlan) -> None:
+            if not quiet and not as_json:
+                from dprelease.release_plan.explain import renderable
 
-            out.print(renderable(plan))
+                out.print(renderable(plan))
 
-    def report(stage: str, detail: str) -> None:
-        if not quiet:
-            out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
+        def report(stage: str, detail: str) -> None:
+            if not quiet:
+                out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
 
-    if rehearse or to is not None:
-        show(plan_pipeline(config, period if config.period else None))
-        _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
-        return
-    watched = partial(_scanned, out) if out.is_terminal and not quiet else None
-    result = run_pipeline(
-        config, period=period, early=early, planned=show, progress=report, meter=watched
-    )
-    if as_json:
-        print_json(result.to_json())
-        return
-    _say_where(result, out, quiet=quiet)
+        if rehearse or to is not None:
+            show(plan_pipeline(config, period if config.period else None))
+            _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
+            return
+        watched = partial(_scanned, out) if out.is_terminal and not quiet else None
+        result = run_pipeline(
+            config, period=period, early=early, planned=show, progress=report, meter=watched
+        )
+        if as_json:
+            print_json(result.to_json())
+            return
+        _say_where(result, out, quiet=quiet)
 
 
 def _scanned(out: Console, share: float, left: float | None) -> None:

@@ -53,10 +53,8 @@ def schedule(
     file; 3 a release is spent but withheld.
     """
     from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
-    from dprelease.validate.gx_import import leave_out_spark
 
     clock = SystemClock() if at is None else FixedClock(_instant(at, once=once))
-    leave_out_spark()
     configs = [loaded(path) for path in pipelines]
     with _stopping() as stop:
         work = job(

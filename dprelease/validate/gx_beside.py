@@ -1,172 +1,193 @@
-"""Great Expectations in a process of its own, which imports it while a release is planned and its source is opened.
+"""Great Expectations in a process beside this one: what it finds in a table of released values.
 
-`begin` starts it, at most one. Whoever charges waits first until it has answered (`is_ready`); a table is then
-looked at there (`judged`). Where it cannot be started, does not answer or has ended, the answer is "no" or None, and
-the caller imports Great Expectations itself: that takes seconds longer and changes nothing else.
-
-Messages are JSON and Arrow streams, each with its length in 8 bytes before it. Only released rows are sent, and counts
-come back.
+`ready` has it imported there and waits for it, `judged` sends a table; `begin` starts the process earlier, while a
+release is planned. Only released values are sent, and numbers of rows come back. Where no process can be started,
+or it ends or is silent for too long, this process does the same itself (`judge`): that takes seconds longer.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
+import gc
+import logging
+import multiprocessing
 import os
-import subprocess
+import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dprelease.validate.gx_judge import Expected
+from dprelease.validate.gx_release import COUNTS, NAME
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_LONGEST_ANSWER = 2**26
-_SERVE = (
-    "import sys; sys.path[:] = {path!r}; from dprelease.validate.gx_beside import serve; serve()"
-)
+Answer = TypeVar("Answer")
+
+_UNUSED = ("scipy.stats", "altair", "jsonschema", "mistune")
+"""What Great Expectations imports, half of its time, for expectations and pages of no use here."""
+
+_LONGEST = 600.0
+"""Seconds until an answer that has not come is not waited for."""
+
+_begun: dict[int, ProcessPoolExecutor] = {}
+"""By the id of the process that began it: a forked copy has none."""
 
 
-class _Process:
-    """The process, as the one that started it sees it; a forked copy of that one is none of its."""
+class _Beside(SpawnProcess):
+    """A spawned process that does not run the caller's script again, and that Ctrl-C does not reach."""
 
-    def __init__(self) -> None:
-        self._owner = os.getpid()
-        self._lock = threading.Lock()
-        self._ready: bool | None = None
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and a text of ours
-            [sys.executable, "-c", _SERVE.format(path=sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for the run, which says what it has spent
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._tables: IO[bytes] = self._process.stdin
-        self._answers: IO[bytes] = self._process.stdout
-
-    def is_ready(self) -> bool:
-        """Return whether it has imported Great Expectations; waits until it has, or has ended."""
-        if os.getpid() != self._owner:
-            return False
-        with self._lock:
-            if self._ready is None:
-                self._ready = self._answer() == {"ready": True}
-            return self._ready
-
-    def judged(
-        self, frame: pd.DataFrame, expected: Sequence[Expected]
-    ) -> list[tuple[str, int]] | None:
-        """Return what `gx_judge.judged` finds there, None if it ends before it has answered."""
-        if not self.is_ready():
-            return None
-        with self._lock:
-            try:
-                _send(self._tables, json.dumps(expected).encode())
-                _send(self._tables, _packed(frame))
-            except (OSError, ValueError):  # it has ended, or cannot be sent this table
-                self._ready = False
-                return None
-            found = self._answer()
-            self._ready = isinstance(found, list)
-            return [(rule, failed) for rule, failed in found] if isinstance(found, list) else None
-
-    def _answer(self) -> object:
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        spec = getattr(main, "__spec__", None)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        main.__spec__ = ModuleSpec("dprelease.__main__", None)  # `python -m` runs no script
         try:
-            return json.loads(_receive(self._answers, _LONGEST_ANSWER))
-        except (OSError, EOFError, ValueError):
-            return None
-
-    def end(self) -> None:
-        """End it; it holds nothing that would be lost."""
-        if os.getpid() != self._owner:
-            return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._tables, self._answers):
-            with suppress(OSError):
-                pipe.close()
+            super().start()
+        finally:
+            main.__spec__ = spec
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-_begun: list[_Process] = []
-"""The one that was started, if any."""
+class _Spawn(SpawnContext):
+    Process = _Beside
 
 
 def begin() -> None:
-    """Start it, once, unless Great Expectations is imported here already or no process can be started."""
-    if _begun or "great_expectations" in sys.modules or not sys.executable:
-        return
-    with suppress(OSError):
-        _begun.append(_Process())
-        atexit.register(_begun[0].end)
+    """Start the process, once, unless Great Expectations is imported here already or none can be started."""
+    with suppress(Exception):
+        if os.getpid() not in _begun and "great_expectations" not in sys.modules:
+            made = ProcessPoolExecutor(1, _Spawn(), _import_quietly)
+            _begun.setdefault(os.getpid(), made).submit(_nothing)
 
 
-def is_ready() -> bool:
-    """Return whether Great Expectations is imported beside this process; waits for an import that goes on."""
-    return bool(_begun) and _begun[0].is_ready()
+@contextmanager
+def begun() -> Iterator[None]:
+    """Begin it, and leave no import behind that nobody waits for any more."""
+    begin()
+    try:
+        yield
+    finally:
+        if os.getpid() in _begun:
+            ready(0.1)
 
 
-def judged(frame: pd.DataFrame, expected: Sequence[Expected]) -> list[tuple[str, int]] | None:
-    """Return (rule, rows that break it) as `gx_judge.judged` does; None: nothing here can say it."""
-    return _begun[0].judged(frame, expected) if _begun else None
+def ready(longest: float | None = None) -> bool:
+    """Return whether Great Expectations is imported beside this process; waits until it is, or cannot be."""
+    begin()
+    return _answer(_LONGEST if longest is None else longest, _nothing) is not None
 
 
-def serve() -> None:
-    """Import Great Expectations, say so, and look at tables until standard input ends."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is not an answer
-    tables = sys.stdin.buffer
-    from dprelease.validate.gx_import import leave_out_spark, undisturbed
-    from dprelease.validate.gx_judge import judged as here
+def judged(frame: pd.DataFrame, suite: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return (rule, rows that break it) as `judge` does, from the process beside if there is one."""
+    begin()
+    found = _answer(_LONGEST, judge, frame, suite)
+    return judge(frame, suite) if found is None else found
 
-    leave_out_spark()
+
+def _answer(longest: float, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
+    """Return what the process answers; None, and its end, if it does not."""
+    try:
+        return _begun[os.getpid()].submit(ask, *arguments).result(longest)
+    except Exception:  # noqa: BLE001 - there is none, it has ended, or it is silent
+        end()
+        return None
+
+
+def end() -> None:
+    """End the process; it holds nothing that would be lost."""
+    if _begun.pop(os.getpid(), None) is not None:
+        for process in multiprocessing.active_children():
+            if isinstance(process, _Beside):
+                process.kill()
+
+
+def _import_quietly() -> None:
+    """Import Great Expectations, in a process that prints nothing and ends with the one that started it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    atexit.register(os._exit, 0)  # nothing is put away
+    sys.modules.update({name: ModuleType(name) for name in _UNUSED})
+    sys.modules["pyspark"] = None  # type: ignore[assignment]  # "no module named so"
+    # Bars of progress would leave a semaphore behind.
+    vars(multiprocessing).update(RLock=threading.RLock)
+    gc.disable()  # hundreds of thousands of objects and hardly a cycle
     with undisturbed():
-        import dprelease.validate.gx_expectations  # noqa: F401 - imported before the first table comes
-    _send(answers, json.dumps({"ready": True}).encode())
-    with suppress(EOFError):
-        while True:
-            expected = [tuple(one) for one in json.loads(_receive(tables))]
-            frame = _unpacked(_receive(tables))
-            _send(answers, json.dumps(here(frame, expected)).encode())
+        import dprelease.validate.gx_expectations  # noqa: F401
+    gc.enable()
 
 
-def _packed(frame: pd.DataFrame) -> bytes:
-    import pyarrow as pa
-
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(0)
 
 
-def _unpacked(data: bytes) -> pd.DataFrame:
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(data) as stream:
-        frame: pd.DataFrame = stream.read_all().to_pandas()
-        return frame
+def _nothing() -> str:
+    """Answer: the import is done by then."""
+    return "ready"
 
 
-def _send(pipe: IO[bytes], data: bytes) -> None:
-    pipe.write(len(data).to_bytes(8, "big"))
-    pipe.write(data)
-    pipe.flush()
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Import Great Expectations, and undo what it does to the process: warnings, logging, environment."""
+    captured = getattr(warnings.showwarning, "__module__", "") == "logging"
+    before = os.environ.get("GX_ANALYTICS_ENABLED")
+    logger = logging.getLogger("great_expectations")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ["GX_ANALYTICS_ENABLED"] = "false"
+        # An expectation that cannot be evaluated logs its row; we report it as failed instead.
+        logger.setLevel(logging.CRITICAL + 1)
+        try:
+            import great_expectations  # noqa: F401
+
+            yield
+        finally:
+            logger.setLevel(level)
+            del os.environ["GX_ANALYTICS_ENABLED"]
+            if before is not None:
+                os.environ["GX_ANALYTICS_ENABLED"] = before
+            if not captured:
+                # Inside `catch_warnings`: otherwise logging would believe it still captures.
+                logging.captureWarnings(False)
 
 
-def _receive(pipe: IO[bytes], longest: int = sys.maxsize) -> bytes:
-    """Return the next message; EOFError: there is none, not all of it, or a longer one."""
-    head = pipe.read(8)
-    length = int.from_bytes(head, "big")
-    if len(head) < 8 or length > longest:
-        raise EOFError
-    data = pipe.read(length)
-    if len(data) < length:
-        raise EOFError
-    return data
+def judge(frame: pd.DataFrame, suite: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return (rule, rows that break it) of every expectation; never raises on the values of `frame`.
+
+    Results of Great Expectations quote rows that fail: nothing but counts is returned.
+    """
+    with undisturbed():
+        import great_expectations as gx
+        from great_expectations.data_context.types import base
+
+        import dprelease.validate.gx_expectations  # noqa: F401 - the suite's own expectation
+
+        config = base.DataContextConfig(
+            analytics_enabled=False,
+            progress_bars=base.ProgressBarsConfig(globally=False, metric_calculations=False),
+            store_backend_defaults=base.InMemoryStoreBackendDefaults(),
+        )
+        context = gx.get_context(mode="ephemeral", project_config=config)
+        asset = context.data_sources.add_pandas(NAME).add_dataframe_asset(NAME)
+        batch = asset.add_batch_definition_whole_dataframe(NAME).get_batch({"dataframe": frame})
+        expected = gx.ExpectationSuite(name=NAME, expectations=list(suite))
+        return [_counted(one) for one in batch.validate(expected, result_format=COUNTS).results]
+
+
+def _counted(result: Any) -> tuple[str, int]:
+    """Return the count of one expectation's result; nothing else of it is kept."""
+    rule = str(result.expectation_config.meta["rule"])
+    return rule, 0 if result.success else int(result.result.get("unexpected_count", 0) or 1)

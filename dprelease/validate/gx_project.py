@@ -13,22 +13,13 @@ Great Expectations to run, not dprelease. Great Expectations is imported inside 
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from dprelease.errors import ArgumentError
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate.gx import expectation_suite
-from dprelease.validate.gx_import import undisturbed
-from dprelease.validate.gx_judge import COUNTS
-from dprelease.validate.gx_release import CONTRACT, NAME
-from dprelease.validate.joint import joint_rules
-
-_PLUGINS = {
-    "dprelease_expectations.py": "gx_expectations.py",
-    "dprelease_release.py": "gx_release.py",
-}
+from dprelease.validate.gx import expectations
+from dprelease.validate.gx_beside import undisturbed
+from dprelease.validate.gx_release import CONTRACT, COUNTS, NAME
 
 _QUIET = (
     "analytics_enabled: false",
@@ -74,24 +65,23 @@ def export_project(plan: ReleasePlan, to: Path, *, data_docs: bool = False) -> t
             fix="choose another folder with --to, or remove this one",
             code="DPR615",
         )
-    suite = expectation_suite(plan)
     with undisturbed():
-        _write(suite, to, data_docs=data_docs)
+        _write(plan, to, data_docs=data_docs)
     plugins = to / "gx" / "plugins"
-    sources = resources.files("dprelease.validate")
-    for name, source in _PLUGINS.items():
-        text = sources.joinpath(source).read_text(encoding="utf-8")
-        (plugins / name).write_text(text, encoding="utf-8")
-    joint = [[r.first.columns[0], r.second.columns[0]] for r in joint_rules(plan)]
-    contract = {"by": list(plan.by), "joint": joint, "plan_hash": plan.hash}
+    for name in ("expectations", "release"):
+        text = Path(__file__).with_name(f"gx_{name}.py").read_text(encoding="utf-8")
+        (plugins / f"dprelease_{name}.py").write_text(text, encoding="utf-8")
+    contract = {"by": list(plan.by), "plan_hash": plan.hash}
     (plugins / CONTRACT).write_text(json.dumps(contract, indent=2) + "\n", encoding="utf-8")
     readme = _README.format(schema=plan.schema, hash=plan.hash[:12])
     (to / "README.md").write_text(readme, encoding="utf-8")
     return tuple(sorted(p for p in to.rglob("*") if p.is_file()))
 
 
-def _write(suite: Any, to: Path, *, data_docs: bool) -> None:
+def _write(plan: ReleasePlan, to: Path, *, data_docs: bool) -> None:
     import great_expectations as gx
+
+    import dprelease.validate.gx_expectations  # noqa: F401 - the suite's own expectation
 
     to.mkdir(parents=True, exist_ok=True)
     context = gx.get_context(mode="file", project_root_dir=to)
@@ -100,6 +90,7 @@ def _write(suite: Any, to: Path, *, data_docs: bool) -> None:
         .add_dataframe_asset(NAME)
         .add_batch_definition_whole_dataframe(NAME)
     )
+    suite = gx.ExpectationSuite(name=NAME, expectations=expectations(plan))
     kept = context.suites.add(suite)
     validation = context.validation_definitions.add(
         gx.ValidationDefinition(name=NAME, data=batch, suite=kept)

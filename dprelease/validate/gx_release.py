@@ -9,8 +9,8 @@ which reads `data.parquet` (or `data.csv`) of a published folder, makes the long
 suite is written for, runs the checkpoint and says which rules held. Exit status 0: all held.
 
 The long table has one row per (group, statistic): `group` (the key as a JSON list), `statistic`,
-`value`, `lower`, `upper`, `consistent`, `status`, and per joint rule a column with its partner.
-Everything in it is published already; nothing here sees a private row.
+`value`, `lower`, `upper`, `consistent` and `status`. Everything in it is published already; nothing
+here sees a private row.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ NAME = "dprelease"
 """What data source, asset, batch definition, suite, validation and checkpoint are called."""
 
 CONTRACT = "dprelease_release.json"
-"""Beside this file in a project: `{"by": [key columns], "joint": [[first, second], …]}`."""
+"""Beside this file in a project: `{"by": [key columns], "plan_hash": …}`."""
+
+COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+"""What is asked of a check: results with rows that fail stay where they are."""
 
 COLUMNS = ("statistic", "value", "lower", "upper", "consistent", "status")
 _NUMBERS = ("value", "lower", "upper", "consistent")
 
 
-def group_label(key: Sequence[str]) -> str:
-    """Return a group's key as the text that the suite knows it by."""
-    return json.dumps(list(key), ensure_ascii=False)
-
-
 def group_labels(keys: Iterable[Sequence[str]]) -> list[str]:
-    """Return `group_label` of many keys: keys and labels repeat, so each is written once."""
+    """Return groups' keys as the texts that the suite knows them by, JSON lists: what repeats is written once."""
     listed = [tuple(key) for key in keys]
     texts = {
         label: json.dumps(label, ensure_ascii=False) for label in {t for key in listed for t in key}
@@ -54,22 +52,15 @@ def group_labels(keys: Iterable[Sequence[str]]) -> list[str]:
     return [known[key] for key in listed]
 
 
-def long_table(
-    frame: pd.DataFrame, groups: Sequence[str] | pd.Series, joint: Sequence[Sequence[str]]
-) -> pd.DataFrame:
+def long_table(frame: pd.DataFrame, groups: Any) -> pd.DataFrame:
     """Return the suite's table.
 
     Args:
-        frame: `COLUMNS` of the tidy table; tables that add up have no `consistent`.
+        frame: the tidy table; tables that add up have no `consistent`.
         groups: one label per row.
-        joint: published columns (first, second) of each joint rule, in order.
     """
     out = frame[[name for name in COLUMNS if name in frame]].copy()
     out.insert(0, "group", groups)
-    for i, (first, second) in enumerate(joint):
-        partner = out.loc[out["statistic"] == second].drop_duplicates("group")
-        values = out["group"].map(partner.set_index("group")["value"]).astype(float)
-        out[f"joint_{i}"] = values.where(out["statistic"] == first)
     return out
 
 
@@ -104,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     contract = json.loads((plugins / CONTRACT).read_text(encoding="utf-8"))
     tidy = read_release(given.folder, contract["by"])
     keys = [tidy[name].astype(str) for name in contract["by"]]
-    labels = group_labels(zip(*keys, strict=True)) or [group_label(())] * len(tidy)
-    frame = long_table(tidy, labels, contract["joint"])
+    labels = group_labels(zip(*keys, strict=True) if keys else [()] * len(tidy))
+    frame = long_table(tidy, labels)
     place = given.folder.resolve()  # `latest` is a link to a period
     run = gx.RunIdentifier(run_name=f"{place.parent.name} {place.name}")
     result = context.checkpoints.get(NAME).run(batch_parameters={"dataframe": frame}, run_id=run)

@@ -80,6 +80,7 @@ def test_the_search_lets_the_rest_be() -> None:
 
 
 STARTERS = {"subprocess", "multiprocessing", "pty", "asyncio"}
+POOL = "ProcessPoolExecutor"
 # Great Expectations is imported beside the run, by this interpreter
 STARTS_ITSELF = "dprelease/validate/gx_beside.py"
 
@@ -90,8 +91,13 @@ def started(tree: ast.AST) -> Iterator[str]:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-        yield from (name for name in names if name.partition(".")[0] in STARTERS)
-        if isinstance(node, ast.Call) and dotted(node.func).partition(".")[0] in STARTERS:
+        yield from (n for n in names if n.partition(".")[0] in STARTERS or n.endswith(POOL))
+        if not isinstance(node, ast.Call):
+            continue
+        called = dotted(node.func)
+        if called.endswith((f".{POOL}", "set_executable")):
+            yield called
+        if called.partition(".")[0] in STARTERS - {"multiprocessing"}:
             words = node.args[0] if node.args else None
             first = words.elts[0] if isinstance(words, ast.List) and words.elts else None
             yield f"runs {dotted(first) if first else '?'}"
@@ -102,7 +108,15 @@ def test_no_program_is_started_but_this_interpreter() -> None:
     for path, tree in library().items():
         if some := list(started(tree)):
             found[path] = some
-    assert found == {STARTS_ITSELF: ["subprocess", "runs sys.executable"]}
+    assert found == {
+        STARTS_ITSELF: [
+            "multiprocessing",
+            f"concurrent.futures.{POOL}",
+            "multiprocessing.context",
+            "multiprocessing.context.SpawnContext",
+            "multiprocessing.context.SpawnProcess",
+        ]
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,6 +128,9 @@ def test_no_program_is_started_but_this_interpreter() -> None:
         ("subprocess.run(words)", ["runs ?"]),
         ("subprocess.run(args=words)", ["runs ?"]),
         ("subprocess.Popen([sys.executable, '-c', x])", ["runs sys.executable"]),
+        ("from concurrent.futures import ProcessPoolExecutor", [f"concurrent.futures.{POOL}"]),
+        ("futures.ProcessPoolExecutor(1)", [f"futures.{POOL}"]),
+        ("spawn.set_executable('/bin/sh')", ["spawn.set_executable"]),
     ],
 )
 def test_each_way_to_start_one_is_seen(code: str, expected: list[str]) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from dprelease.validate.gx_import import undisturbed
-from dprelease.validate.gx_release import group_label, group_labels
+from dprelease.validate.gx_beside import undisturbed
+from dprelease.validate.gx_release import group_labels
 
 DOMAINS = {"a": [[0.0, 10.0]], "b": [[0.0, 2.0], [5.0, 9.0]], "c": [[-1.0, -1.0]]}
-STEPS = {"a": [1, 2], "b": [3, 1]}
 
 
 @pytest.fixture(scope="module")
@@ -44,30 +45,32 @@ def test_a_value_is_held_to_its_own_statistics_domain(rules, statistic, value, g
 
 
 @pytest.mark.parametrize(
-    ("statistic", "value", "good"),
-    [("a", 1.5, True), ("a", 1.25, False), ("b", 6.0, True), ("b", 1.5, False), ("b", np.nan, False),
-     ("unknown", 1.0, False)],
+    ("statistic", "lower", "upper", "good"),
+    [("a", 1.0, 2.0, True), ("a", 2.0, 2.0, True), ("a", 2.5, 2.0, False), ("a", np.nan, 2.0, False),
+     ("a", 1.0, np.inf, False), ("a", np.nan, np.nan, False), ("rank", np.nan, np.nan, True),
+     ("rank", 1.0, 2.0, False)],
 )  # fmt: skip
-def test_a_value_is_held_to_its_own_statistics_step(rules, statistic, value, good):
-    found = rules.on_step(rows(("a", 0.5), (statistic, value), ("b", 3.0)), STEPS)
-    assert found.tolist() == [True, good, True]
+def test_an_interval_has_two_ends_in_order_and_a_choice_by_rank_has_none(
+    rules, statistic, lower, upper, good
+):
+    crowd = pd.DataFrame([("a", 0.0, 1.0), (statistic, lower, upper), ("rank", np.nan, np.nan)])
+    assert rules.in_order(crowd, ["rank"]).tolist() == [True, good, True]
 
 
 def test_a_suite_without_statistics_passes_nothing(rules):
     assert not rules.in_domain(rows(("a", 1.0)), {}).any()
-    assert not rules.on_step(rows(("a", 1.0)), {}).any()
 
 
 def test_domains_are_looked_at_interval_by_interval_not_statistic_by_statistic(rules, monkeypatch):
     """A thousand statistics cost as many look-ups as one: counted, not timed."""
     looks = []
-    honest = rules._places
+    honest = pd.Index.get_indexer
 
     def counted(*arguments):
         looks.append(arguments)
         return honest(*arguments)
 
-    monkeypatch.setattr(rules, "_places", counted)
+    monkeypatch.setattr(pd.Index, "get_indexer", counted)
     many = {f"s{i}": [[0.0, 1.0]] for i in range(1000)}
     assert rules.in_domain(rows(*((name, 0.5) for name in many)), many).all()
     assert len(looks) == 1
@@ -75,5 +78,6 @@ def test_domains_are_looked_at_interval_by_interval_not_statistic_by_statistic(r
 
 def test_labels_of_many_keys_are_the_labels_of_each():
     keys = [("a", "b"), ('q"', "é"), ("a", "b"), ("b", "a"), ("\\", ""), (), ("a, b",)]
-    assert group_labels(keys) == [group_label(key) for key in keys]
+    assert [tuple(json.loads(label)) for label in group_labels(keys)] == keys
+    assert group_labels(keys) == [json.dumps(key, ensure_ascii=False) for key in keys]
     assert len(set(group_labels(keys))) == len(set(keys))

@@ -17,9 +17,8 @@ from dprelease.formats.json_ import build_manifest
 from dprelease.schema.domain import Domain
 from dprelease.validate import gx_release
 from dprelease.validate.gx import long_table
-from dprelease.validate.gx_import import undisturbed
+from dprelease.validate.gx_beside import undisturbed
 from dprelease.validate.gx_project import export_project
-from dprelease.validate.joint import joint_rules
 from dprelease.validate.rules import check
 from tests.formats import releases
 from tests.formats.browser_keys import CHROMIUM, Browser
@@ -123,14 +122,12 @@ def test_a_published_folder_is_valid_and_a_broken_one_is_not(said):
 
 def test_each_format_gives_the_table_that_dprelease_itself_checks(tmp_path):
     plan = GOOD.plan
-    joint = [(r.first.columns[0], r.second.columns[0]) for r in joint_rules(plan)]
-    assert joint
     own = long_table(GOOD)  # its texts are categories
     own = own.astype(dict.fromkeys(("group", "statistic", "status"), str))
     for name, write in (("parquet", parquet.write), ("csv", csv_.write)):
         tidy = gx_release.read_release(publish(tmp_path / name, GOOD, [write]), plan.by)
-        labels = [gx_release.group_label(k) for k in zip(*(tidy[b] for b in plan.by), strict=True)]
-        made = gx_release.long_table(tidy, labels, joint)
+        labels = gx_release.group_labels(zip(*(tidy[b] for b in plan.by), strict=True))
+        made = gx_release.long_table(tidy, labels)
         pd.testing.assert_frame_equal(made, own, check_dtype=False, check_column_type=False)
 
 
