@@ -20,7 +20,7 @@ CODEC = {"codec.py": {"to_json", "from_json"}}
 NUMBERS = {"numeric.py": {"fraction_to_json", "fraction_from_json", "whole_from_json"}}
 DECLARATIONS = {
     "query/request.py": {"request_to_json", "request_from_json"},
-    "schema/about.py": {"about_from_json"},
+    "schema/about_model.py": {"about_from_json"},
     "schema/domain.py": {"to_json", "from_json"},
     "schema/hierarchy.py": {"hierarchy_to_json"},
     "schema/time.py": {"time_to_json"},
