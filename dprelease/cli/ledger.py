@@ -129,7 +129,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
     for name, budget in budgets.items():
         out.print(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
-            f"left {_shown(budget.left)}{_rho(budget)}",
+            f"left {_shown(budget.left)}{_of_delta(budget)}",
             style="bold",
             markup=False,
         )
@@ -159,10 +159,11 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
         out.print(table)
 
 
-def _rho(budget: Budget) -> str:
-    """Return what a budget that composes by zcdp has spent of its rho."""
+def _of_delta(budget: Budget) -> str:
+    """Return what is spent of a delta; of a budget that composes by zcdp, of its rho at its delta."""
     if budget.rho is None or budget.spent_rho is None:
-        return ""
+        spent = f"{float(budget.spent_delta):.3g} of {float(budget.delta):.3g}"
+        return f"; delta: spent {spent}" if budget.delta else ""
     at = f"at delta={float(budget.delta):.3g}"
     return f" {at} (zcdp: rho {_shown(budget.spent_rho)} of {_shown(budget.rho)})"
 
@@ -175,6 +176,9 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "epsilon": str(b.epsilon),
                 "spent": str(b.spent),
                 "left": str(b.left),
+                "composition": book.composition(name),
+                "delta": str(b.delta),
+                "spent_delta": str(b.spent_delta),
                 **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
                 **over_time_json(book, name),
                 "approvals": [
@@ -192,6 +196,7 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "pipeline": row.entry.key.pipeline,
                 "period": row.entry.key.period,
                 "epsilon": str(row.entry.epsilon),
+                "delta": str(row.entry.delta),
                 "state": row.state,
                 "code": row.code,
                 "plan_hash": row.entry.plan_hash,
@@ -298,7 +303,7 @@ def add(
     if per_period is not None:
         out.print(f"one period of {name} may cost epsilon {per_period} from now on", markup=False)
     if budget is not None:
-        left = f"{_shown(budget.left)} left{_rho(budget)}"
+        left = f"{_shown(budget.left)} left{_of_delta(budget)}"
         out.print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
         _say_if_weak(budget.epsilon)
 

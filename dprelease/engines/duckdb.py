@@ -129,19 +129,19 @@ class DuckDBEngine:
         """
         check_query(query)
         self.statements = []
-        bound = False
-        with taking_turns(source):
-            try:
-                for exact in (True, False) if source.kind in ("parquet", "tables") else (False,):
-                    with self._connection() as connection:
-                        self._statement(
-                            connection, source, apart(query)[0], b"", exact=exact, empty=True
-                        )
-                bound = True
-            except DpreleaseError:  # ours: public facts only
-                raise
-            except Exception:  # noqa: BLE001 - its message may quote the file's content
-                bound = False
+        bound = True
+        for exact in (True, False) if source.kind in ("parquet", "tables") else (False,):
+            with taking_turns(source), self._connection() as connection:
+                try:
+                    self._statement(
+                        connection, source, apart(query)[0], b"", exact=exact, empty=True
+                    )
+                except DpreleaseError:  # ours: public facts only
+                    raise
+                except Exception:  # noqa: BLE001 - its message may quote the file's content
+                    bound = False
+            if not bound:
+                break
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
                 f"DuckDB does not take the statement that sums {source.name}",

@@ -8,11 +8,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 from functools import cache
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dprelease as dp
 from dprelease import errors
 from dprelease.cli import app, terminal
 from dprelease.cli.terminal import guarded
@@ -136,6 +139,28 @@ def test_ledger_add_raises_the_budget_on_the_record(tmp_path):
     assert invoke("ledger", "verify", pipeline).exit_code == 0
     assert invoke("ledger", "add", pipeline, "--epsilon", "-2").exit_code == 2
     assert invoke("ledger", "add", pipeline).exit_code == 2
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_what_is_spent_is_shown_with_its_delta(tmp_path, composition):
+    """Without it a JSON of a sum of rho did not say at which delta it is worth that much."""
+    schema = {
+        "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove", "rows": {"max": 100},
+        "columns": {"x": {"kind": "integer", "range": [0, 9]}},
+        "release": {"epsilon": 1, "delta": "1e-8", "statistics": ["count"]},
+    }  # fmt: skip
+    ledger = dp.create_ledger(
+        tmp_path / "l.db", schema, epsilon=9, delta="1e-6", composition=composition
+    )
+    dp.release(pd.DataFrame({"x": [1, 2]}), schema, ledger=ledger, period="p")
+    shown = json.loads(invoke("ledger", "show", "--ledger", ledger, "--json").output)
+    found = shown["datasets"]["t"]
+    assert (found["composition"], Fraction(found["delta"])) == (composition, Fraction("1e-6"))
+    spent = Fraction(found["spent_delta"])
+    assert Fraction(shown["entries"][0]["delta"]) <= spent <= Fraction("1e-6")
+    said = invoke("ledger", "show", "--ledger", ledger).output
+    asked = f"; delta: spent {float(spent):.3g} of 1e-06"
+    assert (asked if composition == "basic" else "at delta=1e-06") in said
 
 
 def test_a_ledger_without_a_pipeline(tmp_path):

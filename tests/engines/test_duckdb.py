@@ -391,7 +391,8 @@ def test_a_delimiter_comes_from_the_header_alone(tmp_path: Path) -> None:
     assert total(source, COUNT_X) == [[51, 1]]
     with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
         file.write("x\ty,z\n1\t2\n")
-    assert total(as_source(tmp_path / "t.tsv.gz"), COUNT_X) == [[1, 1]]
+    source = as_source({"csv": {"path": str(tmp_path / "t.tsv.gz"), "decimal": "."}})
+    assert total(source, COUNT_X) == [[1, 1]]
 
 
 def test_text_that_is_not_utf8_never_raises(tmp_path: Path) -> None:
