@@ -28,7 +28,7 @@ from typing import Literal, NoReturn
 from dprelease.errors import PlanError
 from dprelease.query.functions import FUNCTIONS
 from dprelease.query.nodes import KEYWORDS
-from dprelease.query.sql_text import SqlText, SqlToken
+from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.query.view import UNPROVEN, Place, View, ViewColumn, ViewJoin
 from dprelease.query.wide_view import parse_wide_view
 
@@ -37,6 +37,7 @@ _WIDER = (
     "EXCEPT", "OVER", "QUALIFY", "FILTER", "WINDOW", "WITH", "EXISTS", "LATERAL", "UNNEST",
     "TABLESAMPLE", "USING", "SAMPLE", "PIVOT",
 )  # fmt: skip
+_AFTER_TABLE = ("LEFT", "INNER", "JOIN", "WHERE", "ON", "CROSS", "RIGHT", "FULL")
 
 
 def parse_view(
@@ -84,30 +85,25 @@ class _Reader:
         wide = next((t for t in read.tokens[1:] if t.word in _WIDER), None)
         if wide is not None:
             self._wider(wide, f"`{wide.word}` is not row by row")
-        if not read.take_word("SELECT"):
-            self._wider(read.peek(), "the view is not a SELECT")
-        body = read.at
-        read.until("FROM")
-        if not read.take_word("FROM"):
-            self._wider(read.peek(), "the view names no table")
-        table, at = self._table()
+        whole = read.phrase()
+        if not whole.words("SELECT"):
+            self._wider(whole[0], "the view is not a SELECT")
+        items, left = whole.after(1).until("FROM")
+        if not len(left):
+            self._wider(left[0], "the view names no table")
+        table, at, left = self._table(left.after(1))
         if table not in self.private:
             self._unknown(at, table, self.private, "after FROM stands the private table")
-        self.main = self._alias(table)
+        self.main, left = self._alias(table, left)
         joins = []
-        while not read.is_word("WHERE") and read.peek().kind != "end":
-            joins.append(self._join())
-        where, place = None, read.peek()
-        if read.take_word("WHERE"):
-            place = read.peek()
-            where = self._condition(read.at, len(read.tokens) - 1)
-        read.at = body
-        columns = [self._item()]
-        while read.take_sign(","):
-            columns.append(self._item())
-        if not read.is_word("FROM"):
-            self._bad_item(read.peek(), "an item is a column, or an expression AS a name")
-        self._distinct(columns, body)
+        while len(left) and not left.words("WHERE"):
+            join, left = self._join(left)
+            joins.append(join)
+        where, place = None, left[0]
+        if len(left):
+            where, place = self._condition(left.after(1)), left[1]
+        columns = [self._item(part) for part in items.split(",")]
+        self._distinct(columns, items[0])
         return View(
             sql=" ".join(read.clean.split()),
             proven=True,
@@ -122,16 +118,16 @@ class _Reader:
 
     # --- tables
 
-    def _table(self) -> tuple[str, SqlToken]:
-        token = self.read.next()
-        if token.kind not in ("word", "name") or self.read.is_sign("(") or self.read.is_sign("."):
+    def _table(self, phrase: Phrase) -> tuple[str, SqlToken, Phrase]:
+        token, left = phrase[0], phrase.after(1)
+        if not token.named or left[0].kind == "(" or left[0].sign == ".":
             self.read.fail(
                 "a view reads declared tables, by name",
                 token,
                 fix="declare it under `tables` or `public_tables`",
                 code="DPR261",
             )
-        return token.value, token
+        return token.value, token, left
 
     def _unknown(self, at: SqlToken, name: str, known: tuple[str, ...], why: str) -> NoReturn:
         self.read.fail(
@@ -142,58 +138,56 @@ class _Reader:
             code="DPR261",
         )
 
-    def _alias(self, table: str) -> str:
-        read = self.read
-        marked = read.take_word("AS")
-        stops = read.is_word("LEFT", "INNER", "JOIN", "WHERE", "ON", "CROSS", "RIGHT", "FULL")
-        token = read.peek()
+    def _alias(self, table: str, phrase: Phrase) -> tuple[str, Phrase]:
+        """Read `[AS] alias`, or nothing."""
+        marked = int(phrase.words("AS"))
+        token, left = phrase[marked], phrase
         alias = table
-        if marked or (token.kind in ("word", "name") and not stops):
-            alias = read.next().value
+        if token.named and (marked or token.word not in _AFTER_TABLE):
+            alias, left = token.value, phrase.after(1 + marked)
         if alias in self.aliases or "." in alias:
-            read.fail(
+            self.read.fail(
                 f"two tables are called `{alias}`", token, fix="give one an alias", code="DPR261"
             )
         self.aliases[alias] = table
-        return alias
+        return alias, left
 
-    def _join(self) -> ViewJoin:
-        read = self.read
-        at = read.peek()
-        kind: Literal["left", "inner"] = "inner"
-        if read.take_word("LEFT"):
-            read.take_word("OUTER")
-            kind = "left"
-        else:
-            read.take_word("INNER")
-        if not read.take_word("JOIN"):
+    def _join(self, phrase: Phrase) -> tuple[ViewJoin, Phrase]:
+        at, left = phrase[0], phrase
+        kind: Literal["left", "inner"] = "left" if left.words("LEFT") else "inner"
+        for word in ("LEFT", "OUTER") if kind == "left" else ("INNER",):
+            left = left.after(int(left.words(word)))
+        if not left.words("JOIN"):
             self._bad_join(at, "only LEFT JOIN and INNER JOIN with a public table are row by row")
         before = frozenset(self.aliases)
-        table, token = self._table()
+        table, token, left = self._table(left.after(1))
         if table not in self.public:
             if table in self.private:
                 self._bad_join(token, "a private table on both sides gives one person many rows")
             self._unknown(token, table, self.public, "a view joins public tables only")
-        alias = self._alias(table)
-        if not read.take_word("ON"):
-            self._bad_join(read.peek(), "a join says its key")
-        keys = [self._equality(alias, before)]
-        while read.take_word("AND"):
-            keys.append(self._equality(alias, before))
-        return ViewJoin(table, alias, kind, tuple(keys))
+        alias, left = self._alias(table, left)
+        if not left.words("ON"):
+            self._bad_join(left[0], "a join says its key")
+        keys: list[tuple[str, Place]] = []
+        while not keys or left.words("AND"):
+            key, left = self._equality(left.after(1), alias, before)
+            keys.append(key)
+        return ViewJoin(table, alias, kind, tuple(keys)), left
 
-    def _equality(self, alias: str, before: frozenset[str]) -> tuple[str, Place]:
-        at = self.read.peek()
-        left = self._place()
-        equal = self.read.take_sign("=") or self.read.take_sign("==")
-        right = self._place()
+    def _equality(
+        self, phrase: Phrase, alias: str, before: frozenset[str]
+    ) -> tuple[tuple[str, Place], Phrase]:
+        left, rest = self._place(phrase)
+        equal = rest[0].sign in ("=", "==")
+        right, rest = self._place(rest.after(1))
         if not equal or left is None or right is None:
-            self._bad_join(at, "a key is an equality of two columns")
+            self._bad_join(phrase[0], "a key is an equality of two columns")
         if left[0] != alias:
             left, right = right, left
         if left[0] != alias or right[0] not in before:
-            self._bad_join(at, f"one side is a column of `{alias}`, the other of a table before it")
-        return left[1], right
+            why = f"one side is a column of `{alias}`, the other of a table before it"
+            self._bad_join(phrase[0], why)
+        return (left[1], right), rest
 
     def _bad_join(self, at: SqlToken, why: str) -> NoReturn:
         self.read.fail(
@@ -207,48 +201,37 @@ class _Reader:
 
     # --- items
 
-    def _place(self) -> Place | None:
-        """Read `alias.column`, or a bare column of a view of one table; else None, unmoved."""
-        read = self.read
-        token = read.peek()
-        if token.kind not in ("word", "name"):
-            return None
-        if read.is_sign(".", ahead=1) and token.value in self.aliases:
-            column = read.peek(2)
-            if column.kind in ("word", "name"):
-                read.at += 3
-                return token.value, column.value
-        if len(self.aliases) > 1 or read.is_sign(".", ahead=1) or read.is_sign("(", ahead=1):
-            return None
-        read.at += 1
-        return self.main, token.value
+    def _place(self, phrase: Phrase) -> tuple[Place | None, Phrase]:
+        """Read `alias.column`, or a bare column of a view of one table, and return what is left; else None."""
+        token, dotted = phrase[0], phrase[1].sign == "."
+        if not len(phrase) or not token.named:
+            return None, phrase
+        if dotted and token.value in self.aliases and len(phrase) > 2 and phrase[2].named:
+            return (token.value, phrase[2].value), phrase.after(3)
+        if len(self.aliases) > 1 or dotted or phrase[1].kind == "(":
+            return None, phrase
+        return (self.main, token.value), phrase.after(1)
 
-    def _item(self) -> ViewColumn:
-        read = self.read
-        token, first = read.peek(), read.at
-        place = self._place()
-        ends = (
-            read.is_sign(",") or read.is_word("FROM", "AS") or read.peek().kind in ("word", "name")
-        )
-        if place is not None and ends and token.word != "CASE":
-            named = read.take_word("AS") or not read.is_word("FROM")
-            if named and read.peek().kind in ("word", "name"):
-                return ViewColumn(read.next().value, place, "", read.place(token))
-            return ViewColumn(place[1], place, "", read.place(token))
-        read.at = first
-        depth = 0
-        while read.peek().kind != "end":
-            if depth == 0 and (read.is_sign(",") or read.is_word("FROM", "AS")):
-                break
-            depth += read.is_sign("(") - read.is_sign(")")
-            read.at += 1
-        stop = read.at
-        if stop == first:
-            self._bad_item(token, "an item is missing")
-        if not read.take_word("AS") or read.peek().kind not in ("word", "name"):
+    def _item(self, phrase: Phrase) -> ViewColumn:
+        token = phrase[0]
+        place, left = self._place(phrase)
+        if place is None or token.word == "CASE" or not (left[0].named or not len(left)):
+            place, (expression, left) = None, phrase.until("AS")
+            if not len(expression):
+                self._bad_item(token, "an item is missing")
+            if not left.words("AS"):
+                self._bad_item(token, "an expression needs a name")
+        name = left.after(int(left.words("AS")))
+        if len(left) and not (len(name) and name[0].named):
             self._bad_item(token, "an expression needs a name")
-        text = self._condition(first, stop)
-        return ViewColumn(read.next().value, None, text, read.place(token))
+        if len(name) > 1:
+            self._bad_item(name[1], "an item is a column, or an expression AS a name")
+        if place is not None:
+            return ViewColumn(
+                name[0].value if len(name) else place[1], place, "", self.read.place(token)
+            )
+        text = self._condition(expression)
+        return ViewColumn(name[0].value, None, text, self.read.place(token))
 
     def _bad_item(self, at: SqlToken, why: str) -> NoReturn:
         self.read.fail(
@@ -259,38 +242,35 @@ class _Reader:
             code="DPR263",
         )
 
-    def _distinct(self, columns: list[ViewColumn], body: int) -> None:
+    def _distinct(self, columns: list[ViewColumn], at: SqlToken) -> None:
         seen: set[str] = set()
         for column in columns:
             if column.name.casefold() in seen:
                 self.read.fail(
                     f"two columns of the view are called `{column.name}`",
-                    self.read.tokens[body],
+                    at,
                     fix="give one another name with AS",
                     code="DPR263",
                 )
             seen.add(column.name.casefold())
 
-    def _condition(self, first: int, stop: int) -> str:
-        """Return the tokens' text with `alias.column` as one quoted name, for the grammar."""
-        read = self.read
-        if first >= stop:
-            self._bad_item(read.tokens[first], "an expression is missing")
-        out, i = [], first
-        while i < stop:
-            token = read.tokens[i]
-            called = token.kind == "word" and i + 1 < stop and read.tokens[i + 1].value == "("
+    def _condition(self, phrase: Phrase) -> str:
+        """Return the phrase's text with `alias.column` as one quoted name, for the grammar."""
+        if not len(phrase):
+            self._bad_item(phrase[0], "an expression is missing")
+        tokens = self.read.flat(phrase)
+        out, i = [], 0
+        while i < len(tokens):
+            token, *rest = tokens[i : i + 3]
+            called = token.kind == "word" and rest and rest[0].sign == "("
             if called and token.value.lower() not in (*FUNCTIONS, *KEYWORDS):
                 self._wider(token, f"`{token.value}` is not a function of one row")
-            dotted = (
-                i + 2 < stop and read.tokens[i + 1].value == "." and token.value in self.aliases
-            )
-            if dotted:
-                name = f"{token.value}.{read.tokens[i + 2].value}"
+            if len(rest) == 2 and rest[0].sign == "." and token.value in self.aliases:
+                name = f"{token.value}.{rest[1].value}"
                 out.append('"' + name.replace('"', '""') + '"')
                 i += 3
                 continue
-            out.append(read.sql[token.start : token.end])
+            out.append(self.read.sql[token.start : token.end])
             i += 1
         return " ".join(out)
 

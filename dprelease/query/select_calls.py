@@ -274,7 +274,7 @@ class Calls:
     def _one_or_zero(self, phrase: Phrase) -> bool:
         """Return whether a CASE has one WHEN, and ends with THEN 1 ELSE 0 END."""
         tail = phrase.tokens[-5:]
-        inner = (t.word for t in self.read.tokens if phrase[1].end < t.start < tail[-1].end)
+        inner = (t.word for t in self.read.flat(phrase.after(2)))
         numbers = [t.value for t in tail if t.kind == "number"]
         return (
             [t.word for t in tail] == ["THEN", "", "ELSE", "", "END"]

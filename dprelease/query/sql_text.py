@@ -4,8 +4,8 @@ sqlglot cuts the text (DuckDB's dialect); what may follow what is decided by the
 module, token by token, so every refusal points at a line and a column. `clean` is the text with
 comments blanked, character for character, for conditions that the expression language reads.
 
-A view is read from left to right. A SELECT is read as a tree of brackets, a `Phrase`: a reader takes from
-the front of a phrase what it knows, and whatever is left is refused, so no token is passed over. sqlglot's own
+The text is read as a tree of brackets, a `Phrase`: a reader takes from the front of a phrase what it
+knows, and whatever is left is refused, so no token is passed over. sqlglot's own
 tree of a statement lacks some tokens: the ALL of `SELECT ALL`, the DISTINCT of `GROUP BY DISTINCT a`, a comma
 too many, the quotes of `FROM 'file.csv'`, the order of `FROM t SELECT …`; and numbers and operators have no place in it.
 """
@@ -90,7 +90,7 @@ class Phrase:
 
 
 class SqlText:
-    """The tokens of one statement and the reading position.
+    """The tokens of one statement.
 
     Raises:
         ConfigError: a quote or comment is not closed, or the text is too long (DPR120, DPR121).
@@ -99,7 +99,6 @@ class SqlText:
     def __init__(self, sql: str, origin: str) -> None:
         self.sql = sql
         self.origin = origin
-        self.at = 0
         if len(sql.encode("utf-8", "replace")) > MAX_BYTES:
             raise ConfigError(
                 "the SQL is too long",
@@ -176,45 +175,13 @@ class SqlText:
             self._unpaired(f"`{opened[-1].sign}` is not closed", opened[-1])
         return Phrase(tuple(levels[0]), self.tokens[-1])
 
+    def flat(self, phrase: Phrase) -> list[SqlToken]:
+        """Return the tokens of a phrase, brackets and what is in them one by one."""
+        return [t for t in self.tokens if phrase[0].start <= t.start < phrase.end.start]
+
     def _unpaired(self, what: str, at: SqlToken) -> NoReturn:
         fix = "write each ( with a ), each [ with a ]"
         self.fail(what, at, fix=fix, code="DPR120", error=ConfigError)
-
-    # --- reading
-
-    def peek(self, ahead: int = 0) -> SqlToken:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-
-    def next(self) -> SqlToken:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def is_word(self, *words: str) -> bool:
-        return self.peek().word in words and self.peek().kind == "word"
-
-    def is_sign(self, sign: str, ahead: int = 0) -> bool:
-        return self.peek(ahead).sign == sign
-
-    def take_sign(self, sign: str) -> bool:
-        found = self.is_sign(sign)
-        self.at += found
-        return found
-
-    def take_word(self, *words: str) -> bool:
-        found = self.is_word(*words)
-        self.at += found
-        return found
-
-    def until(self, *words: str) -> tuple[int, int]:
-        """Pass all tokens up to one of `words` outside brackets; return their range."""
-        first, depth = self.at, 0
-        while self.peek().kind != "end":
-            if depth == 0 and self.is_word(*words):
-                break
-            depth += self.is_sign("(") - self.is_sign(")")
-            self.at += 1
-        return first, self.at
 
     # --- refusing
 

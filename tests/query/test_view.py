@@ -116,6 +116,11 @@ def test_wider_views_are_refused_unless_accepted_unproven(sql: str) -> None:
         ("SELECT pid, age AS PID FROM visits", "DPR263"),
         ("DELETE FROM visits", "DPR260"),
         ("SELECT 'a FROM visits", "DPR120"),
+        ("SELECT (pid FROM visits", "DPR120"),
+        ("SELECT pid FROM visits WHERE age] > 1", "DPR120"),
+        ("SELECT pid FROM visits AS", "DPR262"),
+        ("SELECT pid AS FROM visits", "DPR263"),
+        ("SELECT pid AS, age FROM visits", "DPR263"),
         ("", "DPR260"),
     ],
 )
