@@ -10,26 +10,16 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.measurements.base import Hull
-from dprelease.measurements.cells import Moments, ends_of_range
-from dprelease.measurements.draw import Ends
+from dprelease.measurements.cells import Partition
 
 
-class Bernstein2(Moments):
+class Bernstein2(Partition):
     """Three cells of one column."""
 
     family = "bernstein2"
-    counting = "all"
     shared = True
-
-    def exact_ends(self, measurement: Measurement) -> Ends:
-        return ends_of_range(measurement)
 
     def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
         k = float(measurement.scale)
         cells = [1 - 2 * mean + square, 2 * (mean - square), square]
         return size * k * k * np.stack(cells, axis=1)
-
-    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
-        low = measurement.offset
-        return ((None, low, low + measurement.scale * measurement.step_size),)

@@ -22,8 +22,8 @@ from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.codec_notes import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
-from dprelease.measurements.base import MeasurementFamily, Normal
-from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.base import Hull, MeasurementFamily, Moved, Normal
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import (
     RAW_LIMIT,
     AddedNoise,
@@ -35,6 +35,7 @@ from dprelease.measurements.draw import (
 )
 from dprelease.measurements.gaussian import NAME, GaussianDraw
 from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.of_weights import beside_weights
 from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
@@ -123,12 +124,6 @@ class CellDraw(Draw):
         return {"law": self.noise.certificate.to_json(), "groups_charged": 1}
 
 
-def ends_of_range(measurement: Measurement) -> Ends:
-    """Return where a statistic of one row's values lies: in the range of the values."""
-    start = measurement.offset
-    return start, start + measurement.step_size * measurement.scale
-
-
 class Cells(MeasurementFamily):
     """Several integer cells with independent noise, from which statistics are computed."""
 
@@ -142,14 +137,26 @@ class Cells(MeasurementFamily):
     way: ClassVar[str] = ""
 
     def priced(self, asked: Pricing) -> list[Candidate]:
-        if asked.pin == NAME:
-            return []  # normal noise has no pure loss; `measurements.gaussian` prices it
+        """Return its noise; normal noise has no pure loss, and `measurements.gaussian` prices it."""
+        if asked.pin == NAME or asked.pin not in (None, *self.mechanisms) or not self.serves(asked):
+            return []
         noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
-        measurement, name = asked.measurement, asked.pin or "discrete_laplace"
-        draw = CellDraw(noise, len(measurement.cells), self.upper(measurement), name)
+        measurement, name = asked.measurement, asked.pin or self.mechanisms[0]
+        kind = self.drawn(measurement)
+        draw = kind(noise, len(measurement.cells), self.upper(measurement), name)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
         return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+
+    def serves(self, asked: Pricing) -> bool:
+        """Return whether it may be the best way to draw what is asked for."""
+        del asked
+        return True
+
+    def drawn(self, measurement: Measurement) -> type[CellDraw]:
+        """Return the class of its draws."""
+        del measurement
+        return CellDraw
 
     def upper(self, measurement: Measurement) -> int | None:
         """Return the public top of every cell, where cells are read one by one."""
@@ -161,12 +168,15 @@ class Cells(MeasurementFamily):
         """Return the expected errors of a statistic, one per spread of its rows that matters."""
 
 
-class Moments(Cells, Normal):
-    """Cells of one column that are read together: two sums or Bernstein cells."""
+class Moments(Cells):
+    """Cells of one column that are read together, of which its mean and its variance are functions."""
 
-    draws = ("cells", "gaussian")
     sized = True
-    nowhere_negative = True
+
+    def exact_ends(self, measurement: Measurement) -> Ends:
+        """Return where a statistic of one row's values lies: in the range of the values."""
+        start = measurement.offset
+        return start, start + measurement.step_size * measurement.scale
 
     @abstractmethod
     def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
@@ -178,9 +188,58 @@ class Moments(Cells, Normal):
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
         scale = draw.simulated_scale(asked.loss)
-        return self._errors(
-            member, asked.measurement, scale, asked.size, asked.loss, gaussian=False
+        return self.simulated(member, asked.measurement, scale, asked.size, asked.loss)
+
+    def simulated(
+        self,
+        member: Member,
+        measurement: Measurement,
+        scale: float,
+        size: int,
+        loss: Loss,
+        *,
+        gaussian: bool = False,
+    ) -> tuple[float, ...]:
+        """Return the expected errors under noise of `scale` steps, one per spread."""
+        exact = partial(self.exact, measurement, size)
+        return tuple(
+            cell_error(
+                member.aggregate, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
+            )
+            for (spread,) in self.looked(member)
         )
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        del moved
+        return beside_weights(self, member, best, asked)
+
+    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
+        """Return its column, where it is shared: a mean and a variance are of the same rows then."""
+        low = measurement.offset
+        ends = low, low + measurement.scale * measurement.step_size
+        return ((None, *ends),) if self.shared else ()
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        (spread,) = spreads(member)[-1 if narrow else 0]
+        mean = np.array([0.5])
+        cells = self.exact(best.measurement, size, mean, mean * mean + spread**2)
+        return np.asarray(cells[0])
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        """Return the sensitivity in words: rows of the column's range."""
+        rows = s.l1_over_groups // best.measurement.l1_added_row
+        column, weight = member.statistic.column, member.statistic.weight
+        unit = f" {column.measure}" if column and column.measure else ""
+        heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"
+        return f"{counted(rows, 'row')}{heavy} in {member.context.hull}{unit}"
+
+
+class Partition(Moments, Normal):
+    """Cells of one column that are nowhere negative: every row adds as much to all together."""
+
+    draws = ("cells", "gaussian")
+    nowhere_negative = True
+    counting = "all"
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
@@ -192,40 +251,4 @@ class Moments(Cells, Normal):
         """Return them; the worst is unknown for ratios of cells."""
         assert isinstance(draw, GaussianDraw)
         scale = draw.noise.scale
-        return self._errors(member, measurement, scale, size, loss, gaussian=True), None
-
-    def _errors(
-        self,
-        member: Member,
-        measurement: Measurement,
-        scale: float,
-        size: int,
-        loss: Loss,
-        *,
-        gaussian: bool,
-    ) -> tuple[float, ...]:
-        exact = partial(self.exact, measurement, size)
-        return tuple(
-            cell_error(
-                member.aggregate, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
-            )
-            for (spread,) in self.looked(member)
-        )
-
-    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return cells_text(best, s, member)
-
-    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        (spread,) = spreads(member)[-1 if narrow else 0]
-        mean = np.array([0.5])
-        cells = self.exact(best.measurement, size, mean, mean * mean + spread**2)
-        return np.asarray(cells[0])
-
-
-def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
-    """Return the sensitivity of one column's cells in words: rows of its range."""
-    rows = s.l1_over_groups // best.measurement.l1_added_row
-    column, weight = member.statistic.column, member.statistic.weight
-    unit = f" {column.measure}" if column and column.measure else ""
-    heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"
-    return f"{counted(rows, 'row')}{heavy} in {member.context.hull}{unit}"
+        return self.simulated(member, measurement, scale, size, loss, gaussian=True), None

@@ -21,15 +21,12 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.measurements.base import Moved
-from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.cells import CellDraw, Cells, cells_text, ends_of_range
-from dprelease.measurements.draw import Ends, Objects, floats
+from dprelease.measurements.candidate import Pricing
+from dprelease.measurements.cells import CellDraw, Moments
+from dprelease.measurements.draw import Objects, floats
 from dprelease.measurements.members import Member
-from dprelease.measurements.of_weights import beside_weights, of_a_row
-from dprelease.measurements.price import cell_error
-from dprelease.mechanisms.forms.vector import CellNoise
-from dprelease.sensitivity import Sensitivity
+from dprelease.measurements.of_weights import of_a_row
+from dprelease.measurements.spread import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,57 +42,26 @@ class CentredDraw(CellDraw):
         return np.asarray(raw[:, 0] <= 0).astype(bool)
 
 
-class CentredSums(Cells):
+class CentredSums(Moments):
     """A size and a sum about the middle, whose quotient is a mean."""
 
     family = "centred_sums"
     counting = "first"
     draws = ("centred_cells",)
     mechanisms = ("discrete_laplace",)
-    sized = True
     way = "rows, and their sum about the middle of the range"
 
-    def exact_ends(self, measurement: Measurement) -> Ends:
-        return ends_of_range(measurement)
+    def serves(self, asked: Pricing) -> bool:
+        """Return whether a unit may change inside a group (more moves than groups)."""
+        return asked.sensitivity.chain_length > asked.sensitivity.changed_groups
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        """Return its noise where a unit may change inside a group (more moves than groups)."""
-        if asked.sensitivity.chain_length <= asked.sensitivity.changed_groups or asked.pin not in (
-            None,
-            *self.mechanisms,
-        ):
-            return []
-        measurement = asked.measurement
-        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
-        draw = CentredDraw(noise, len(measurement.cells), None, self.mechanisms[0])
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
-        unknown = (None,) * len(stated)
-        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+    def drawn(self, measurement: Measurement) -> type[CellDraw]:
+        return CentredDraw
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
+        k = of_a_row(measurement)
+        return size * k * np.stack([np.ones_like(mean), 2 * mean - 1], axis=1)
+
+    def looked(self, member: Member) -> tuple[Spread, ...]:
         """Return one: the noise of a mean is the same for all rows of one mean."""
-        measurement, size = asked.measurement, asked.size
-
-        def exact(mean: Floats, square: Floats) -> Floats:
-            del square
-            return _exact(measurement, size, mean)
-
-        scale = draw.simulated_scale(asked.loss)
-        return (cell_error(member.aggregate, measurement, exact, scale, asked.loss),)
-
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
-        del moved
-        return beside_weights(self, member, best, asked)
-
-    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return cells_text(best, s, member)
-
-    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        del member, narrow
-        return np.asarray(_exact(best.measurement, size, np.array([0.5]))[0])
-
-
-def _exact(measurement: Measurement, size: int, mean: Floats) -> Floats:
-    """Return the cells of `size` rows whose mean, as a share of the range, is this."""
-    k = of_a_row(measurement)
-    return size * k * np.stack([np.ones_like(mean), 2 * mean - 1], axis=1)
+        return super().looked(member)[:1]

@@ -27,7 +27,6 @@ from dprelease.measurements.draw import Ends, Objects
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import of_a_row
 from dprelease.measurements.price import cell_error
-from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.numeric import counted
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import Sensitivity
@@ -51,20 +50,14 @@ class RatioSums(Cells):
     mechanisms = ("discrete_laplace",)
     sized = True
     way = "the denominator, and the numerator about a guess"
-    drawn: ClassVar[type[CentredDraw]] = CentredDraw
 
     def exact_ends(self, measurement: Measurement) -> Ends:
         """Return everything: a plan does not hold which quotients rows allow."""
         del measurement
         return -math.inf, math.inf
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        measurement = asked.measurement
-        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
-        draw = self.drawn(noise, len(measurement.cells), None, self.mechanisms[0])
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
-        unknown = (None,) * len(stated)
-        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+    def drawn(self, measurement: Measurement) -> type[CellDraw]:
+        return CentredDraw
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
         """Return one, averaged over numerators anywhere in their range."""
@@ -111,7 +104,9 @@ class RatioEnds(RatioSums):
     family = "ratio_ends"
     draws = ("ratio_ends",)
     way = "two multiples of the denominator, less and more the numerator"
-    drawn = EndsDraw
+
+    def drawn(self, measurement: Measurement) -> type[CellDraw]:
+        return EndsDraw
 
     def split(self, total: float, t: Floats) -> Floats:
         return total * np.stack([t, 1 - t], axis=1)
