@@ -32,6 +32,25 @@ class Point:
     weak: bool
 
 
+def point(value: float | None, lower: float | None, upper: float | None, *, weak: bool) -> Point:
+    """Return what is drawn of a row: no dot where there is no value, no bar that does not end."""
+    shown = math.inf if value is None else value
+    if lower is None or upper is None:
+        return Point(shown, shown, shown, weak or value is None)
+    bounded = math.isfinite(upper - lower)
+    ends = (lower, upper) if bounded else (shown, shown)
+    return Point(shown, *ends, weak or value is None or not bounded)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A number beside an axis, at a position along it."""
+
+    at: float
+    label: str
+    anchor: str = "middle"
+
+
 @dataclass(frozen=True, slots=True)
 class Band:
     """A stretch along one axis, from `at` on."""

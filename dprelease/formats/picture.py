@@ -14,7 +14,6 @@ from __future__ import annotations
 import html as escaping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +23,8 @@ from dprelease.formats.chart import Point
 from dprelease.formats.plain_words import group_name
 from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import planned_words
-from dprelease.noised import WEAK, Noised, tidy_columns
+from dprelease.formats.report_sections import released_rows
+from dprelease.noised import Noised
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
 
@@ -310,25 +310,7 @@ def _points(
     noised: Noised, chosen: PlannedStatistic, listed: Sequence[tuple[str, ...]]
 ) -> dict[tuple[tuple[str, ...], str], Point]:
     """Return the listed groups' values; a large table is thinned before it becomes Python."""
-    table, keys = noised.table, len(noised.plan.by)
-    at = {name: keys + i for i, name in enumerate(tidy_columns(noised.plan).names)}
+    table, name = noised.table, len(noised.plan.by)
     wanted = pa.array(chosen.columns, pa.utf8())
-    table = table.filter(pc.is_in(table.column(at["statistic"]), value_set=wanted))
-    for i in range(keys):
-        labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
-        table = table.filter(pc.is_in(table.column(i), value_set=labels))
-
-    def read(name: str) -> list[Any]:
-        out: list[Any] = table.column(at[name]).to_pylist()
-        return out
-
-    columns = [table.column(i).to_pylist() for i in range(keys)]
-    groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
-    parts = zip(
-        groups, *(read(n) for n in ("statistic", "value", "lower", "upper", "status")), strict=True
-    )
-    out = {}
-    for group, name, value, lower, upper, status in parts:
-        ends = (value, value) if lower is None or upper is None else (lower, upper)
-        out[tuple(group), name] = Point(value, *ends, weak=status in WEAK)
-    return out
+    mine = table.filter(pc.is_in(table.column(name), value_set=wanted))
+    return {place: row.point for place, row in released_rows(mine, listed).items()}

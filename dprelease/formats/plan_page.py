@@ -24,7 +24,7 @@ from typing import Any
 from jinja2 import Template
 from markupsafe import Markup
 
-from dprelease.formats.chart import Scale, log_ticks
+from dprelease.formats.chart import Scale, Tick, log_ticks
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, planned_words
 from dprelease.formats.templates import text_of, with_parts
@@ -53,18 +53,11 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    at: float
-    label: str
-    anchor: str = "middle"
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
+class CurvePlot:
     dots: tuple[Dot, ...]
     lines: tuple[tuple[Dot, Dot], ...]
-    across: tuple[Rule, ...]
-    up: tuple[Rule, ...]
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
     height: int = HEIGHT
     top: int = TOP
     base: int = BASE
@@ -184,7 +177,7 @@ def _title(statistic: PlannedStatistic, words: PublicWords) -> str:
     return f"{title} in {statistic.table}"
 
 
-def _picture(place: int, curve: Curve) -> Picture | None:
+def _picture(place: int, curve: Curve) -> CurvePlot | None:
     """Return a statistic's curve; None with fewer than two numbers above 0 to draw."""
     found = [
         (i, float(p.epsilon), error, p.words[place])
@@ -215,12 +208,12 @@ def _picture(place: int, curve: Curve) -> Picture | None:
     )
     last = len(curve.points) - 1
     epsilons = tuple(
-        Rule(
+        Tick(
             x(float(p.epsilon)),
             short(p.epsilon),
             "start" if i == 0 else "end" if i == last else "middle",
         )
         for i, p in enumerate(curve.points)
     )
-    errors_up = tuple(Rule(down.at(log), f"{number:,.6g}") for log, number in log_ticks(low, high))
-    return Picture(dots, tuple(pairwise(dots)), epsilons, errors_up)
+    errors_up = tuple(Tick(down.at(log), f"{number:,.6g}") for log, number in log_ticks(low, high))
+    return CurvePlot(dots, tuple(pairwise(dots)), epsilons, errors_up)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dprelease.formats.chart import Band, Point, Scale, Window, slots, ticks, window
+from dprelease.formats.chart import Band, Point, Scale, Tick, Window, slots, ticks, window
 from dprelease.formats.numbers import reading_text
 
 ROW = 26
@@ -22,13 +22,6 @@ AXIS = 26
 STRIP = 40
 BAR_TOP = 8
 BAR_HEIGHT = 84
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    label: str
-    anchor: str = "middle"
 
 
 @dataclass(frozen=True, slots=True)

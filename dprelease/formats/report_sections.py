@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
-from dprelease.formats.chart import Point
+from dprelease.formats.chart import Point, point
 from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
 from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import PublicWords
@@ -60,18 +60,12 @@ class Released:
     consistent: float
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The interval, or the value alone where there is none."""
-        none = self.lower is None or self.upper is None
-        return (self.value, self.value) if none else (self.lower or 0.0, self.upper or 0.0)
-
-    @property
     def weak(self) -> bool:
         return self.status in WEAK
 
     @property
     def point(self) -> Point:
-        return Point(self.value, *self.ends, self.weak)
+        return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
 Columns = Mapping[tuple[tuple[str, ...], str], Released]
@@ -108,7 +102,8 @@ def section(
 ) -> dict[str, Any]:
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
-    spread = [(r.ends[1] - r.ends[0]) / 4 for r in flat if not r.weak and block.has_interval]
+    drawn = [r.point for r in flat]
+    spread = [(p.upper - p.lower) / 4 for p in drawn if not p.weak and block.has_interval]
     # The plan's error is at a public guess of the group size; small groups are often worse.
     errors = [median(spread)] if spread else []
     if statistic.planned_error is not None and loss == "absolute":
@@ -221,9 +216,9 @@ def _histograms(
     """Return (group, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
     for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
-        top = max((max(r.value, r.ends[1]) for r in row if not r.weak), default=0.0)
-        largest = max(range(len(row)), key=lambda i: row[i].value)
         points = [r.point for r in row]
+        top = max((max(p.value, p.upper) for p in points if not p.weak), default=0.0)
+        largest = max(range(len(row)), key=lambda i: row[i].value)
         pictures.append((texts["name"], bars(points, top), texts["cells"][largest].value))
     return tuple(pictures)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dprelease.errors import ArgumentError
-from dprelease.formats.chart import Point
+from dprelease.formats.chart import Point, point
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.picture import Picture, below, dots
 from dprelease.given import given_path
@@ -118,12 +118,8 @@ class Derived:
 
 
 def _point(row: dict[str, Any]) -> Point:
-    value, lower, upper = row["value"], row["lower"], row["upper"]
-    bounded = value is not None and math.isfinite(lower) and math.isfinite(upper)
-    if not bounded or row["status"] in WEAK:
-        shown = math.inf if value is None else value  # what has no value has no dot
-        return Point(shown, shown, shown, weak=True)
-    return Point(value, lower, upper, weak=False)
+    found = point(row["value"], row["lower"], row["upper"], weak=row["status"] in WEAK)
+    return replace(found, lower=found.value, upper=found.value) if found.weak else found
 
 
 def _csv(derived: Derived) -> bytes:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Template
 from markupsafe import Markup
 
-from dprelease.formats.chart import Point
+from dprelease.formats.chart import point
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.plots import DotPlot, dot_plot
 from dprelease.formats.templates import text_of, with_parts
@@ -124,21 +124,15 @@ def _text(value: float | None, decimals: int) -> str:
 
 
 def _plot(rows: list[dict[str, Any]], names: Sequence[str]) -> DotPlot | None:
-    points = [_point(row) for row in rows[:_SHOWN]]
+    points = [
+        point(row["value"], row["lower"], row["upper"], weak=row["status"] in WEAK)
+        for row in rows[:_SHOWN]
+    ]
     ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
     if not ends or min(ends) == max(ends):
         return None
     room = (max(ends) - min(ends)) / 20
     return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""), names)
-
-
-def _point(row: dict[str, Any]) -> Point:
-    """Return what is drawn of a row: no dot where there is no value, no bar that does not end."""
-    value = math.inf if row["value"] is None else row["value"]
-    bounded = math.isfinite(row["upper"] - row["lower"])
-    weak = row["value"] is None or not bounded or row["status"] in WEAK
-    ends = (row["lower"], row["upper"]) if bounded else (value, value)
-    return Point(value, *ends, weak)
 
 
 @cache

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.formats.chart import Point
-from dprelease.formats.report_sections import WEAK
+from dprelease.formats.chart import Point, point
 from dprelease.formats.text_columns import one_array
+from dprelease.noised import WEAK
 
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]
@@ -40,9 +40,7 @@ class Value(NamedTuple):
 
     @property
     def point(self) -> Point:
-        if self.lower is None or self.upper is None:
-            return Point(self.value, self.value, self.value, self.weak)
-        return Point(self.value, self.lower, self.upper, self.weak)
+        return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from dprelease.series.collect import Period, Series, Track
 from dprelease.series.index_json import newest_entry, summary
 from dprelease.series.lines import Key, Value
 from dprelease.series.over_time import series_loss
-from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
+from dprelease.series.plots import HEIGHT, WIDTH, LinePlot, picture
 
 FILE = "index.html"
 OPEN = 24
@@ -66,7 +66,7 @@ class Group:
     """One group's picture and numbers."""
 
     name: str
-    picture: Picture
+    picture: LinePlot
     summary: str
     newest: str
     rows: tuple[Row, ...]

@@ -22,7 +22,7 @@ HEIGHT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class LinePlot:
     """SVG path data and labels.
 
     Attributes:
@@ -48,7 +48,7 @@ def picture(
     gone: Sequence[bool],
     hull: tuple[float, float],
     gaps: Sequence[tuple[float, float]],
-) -> Picture:
+) -> LinePlot:
     """Return the picture of one group; `points` and `gone` in the order of the periods."""
     pairs = list(zip(points, gone, strict=True))
     current = [p for p, away in pairs if p is not None and not away]
@@ -68,7 +68,7 @@ def picture(
             if not p.weak or low <= p.value <= high:  # clear values are inside, up to rounding
                 paths["weak" if p.weak else "dots"].append(f"M{x} {y(p.value):g}h0")
     steps = len(labels) - 1
-    return Picture(
+    return LinePlot(
         ticks=labels,
         grid="".join(f"M0 {HEIGHT * i / steps:g}H{WIDTH}" for i in range(steps + 1)),
         bands=tuple((band.at, band.width) for band in scale.bands(gaps) if band.width > 0),
