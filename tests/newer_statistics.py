@@ -30,7 +30,7 @@ ASKED: list[Any] = [
     {"statistic": "variance(income)", "winsorize": 0.02, "as": "between_limits"},
     {"statistic": "quantile(income, 0.5)", "interval": True, "as": "middle"},
     *(f"quantile(age, {p})" for p in (0.25, 0.5, 0.75)),
-    *(f"quantile(income, {p})" for p in (0.3, 0.7)),
+    *(f"quantile(income, {p / 100})" for p in range(10, 91, 2) if p != 50),
     {"statistic": f"histogram(age, {list(range(0, 101, 4))})", "accurate_for": "ranges"},
     "cdf(income, [-10, 0, 20, 50])",
     "variance(age)",

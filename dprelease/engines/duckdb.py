@@ -130,7 +130,7 @@ class DuckDBEngine:
         check_query(query)
         self.statements = []
         bound = True
-        for exact in (True, False) if source.kind in ("parquet", "tables") else (False,):
+        for exact in (True, False) if _reads_parquet(source) else (False,):
             with taking_turns(source), self._connection() as connection:
                 try:
                     self._statement(

@@ -228,7 +228,8 @@ class Tables:
         if rows:
             self._run(f"DROP VIEW {name}")
             self.connection.register(name, other)
-        return Opened({**there, **other.stored}, opened.repeated)
+        unread = {n: ("", physical) for n, (_, physical) in there.items()}
+        return Opened({**unread, **other.stored}, opened.repeated)
 
     def _open_objects(
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str

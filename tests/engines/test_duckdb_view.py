@@ -254,6 +254,9 @@ def test_an_accepted_view_runs_behind_the_lock(tmp_path: Path) -> None:
         source = sources(table, tmp_path, kind)
         DuckDBEngine().preflight(source, task)
         assert sums(DuckDBEngine(), source, task).tolist()[0] == [2, 2, 2, 13, 2, 30]
+    slow = DuckDBEngine()._answer(sources(table, tmp_path, "parquet"), task, b"", None, exact=True)
+    assert slow is not None
+    assert slow.sums[0].tolist() == [2, 2, 2, 13, 2, 30]
     with pytest.raises(SourceError) as caught:
         ReferenceEngine().preflight(source, task)
     assert caught.value.code == "DPR511"
