@@ -26,6 +26,8 @@ _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.B
 _MOSTLY_COMMA = ";"
 """The delimiter of files whose numbers have a decimal comma, mostly."""
 _NO_DELIMITER = ""
+_NUMBERS = (Kind.number, Kind.integer)
+"""Whole numbers too: one beside an empty cell is written 12,0 by pandas, and twelve thousand as 12.000."""
 
 
 class Dialect(NamedTuple):
@@ -80,8 +82,9 @@ def require_decimal(
         SourceError: its delimiter is `;`, or it is not `,` and a column of numbers is read; and no decimal
             sign is stated (DPR526).
     """
-    numbers = any(c.kind is Kind.number and c.name in header.names for c in columns)
     between = header.delimiter
+    kinds = (Kind.number,) if between == _NO_DELIMITER else _NUMBERS
+    numbers = any(c.kind in kinds and c.name in header.names for c in columns)
     open_ = (columns and between == _MOSTLY_COMMA) or (numbers and between != ",")
     if open_ and said.decimal is None:
         alone = between == _NO_DELIMITER

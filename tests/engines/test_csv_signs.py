@@ -191,6 +191,23 @@ def test_another_sign_between_cells_says_nothing_of_numbers(
     dp.release({"csv": {"path": path, **stated}}, of_counts)  # no number is read
 
 
+def test_whole_numbers_have_signs_too(tmp_path: Path) -> None:
+    """Beside an empty cell pandas writes 12 as 12,0, and offices write 12.000 for twelve thousand."""
+    path = str(tmp_path / "f.csv")
+    schema = {
+        **SCHEMA,
+        "columns": {**SCHEMA["columns"], "x": {"kind": "integer", "range": [0, 20000]}},
+    }
+    for sign in "\t|":
+        Path(path).write_text(f"k{sign}x\na{sign}12,0\na{sign}12.000\n")
+        with pytest.raises(SourceError) as caught:
+            dp.release(path, schema)
+        assert caught.value.code == "DPR526"
+        for decimal, right in ((",", 12012), (".", 12)):
+            table = dp.release({"csv": {"path": path, "decimal": decimal}}, schema).to_pandas()
+            assert abs(table["sum_x"][0] - right) < 500
+
+
 COLUMNS = {"x": Column("x", Kind.number), "k": Column("k", Kind.identifier)}
 X = Fixed("x", Domain(-10_000_000, 10_000_000).on_grid(Fraction(1, 1000)), Fraction(1, 1000))
 
