@@ -302,7 +302,7 @@ def over_budget(
         f" asked {float(asked.delta):.3g}, left {float(left):.3g}",
         where=str(path),
         why=why,
-        fix=fix,
+        fix=f"ask for less, or raise both on the record: `{raising(path, dataset)} --delta D`",
         code="DPR302",
     )
 

@@ -208,8 +208,13 @@ def test_delta_over_budget_has_its_own_code(tmp_path):
     ledger = new_ledger(tmp_path, epsilon=1, delta="1e-6")
     ledger.charge(entry("2030-01", delta=Fraction(1, 10**6)))
     asked = entry("2030-02", delta=Fraction(1, 10**9))
-    assert code_of(BudgetError, ledger.charge, asked) == "DPR302"
+    with pytest.raises(BudgetError) as caught:
+        ledger.charge(asked)
+    assert caught.value.code == "DPR302"
+    assert "--epsilon E --delta D`" in str(caught.value.fix)  # epsilon alone raises no delta
     assert ledger.budget("clinic").left_delta == 0
+    ledger.add_budget("clinic", "0.1", delta="1e-9")
+    assert ledger.charge(asked)
 
 
 def test_another_unit_or_adjacency_is_not_added_up(tmp_path):
