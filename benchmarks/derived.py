@@ -28,7 +28,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.noised import Noised, assemble
 from dprelease.reading.derive import finished
 from dprelease.reading.evaluation import Evaluation, Periods
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.grammar import parse
 from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity
@@ -271,7 +271,7 @@ def slopes(quantity: Quantity) -> dict | None:
     form = quantity.form
     if isinstance(form, Linear):
         return {s: float(w) for s, w in form.terms.items()}
-    if isinstance(form, Ratio):
+    if isinstance(form, RatioForm):
         top, bottom = float(form.top.observed), float(form.bottom.observed)
         if bottom == 0:
             return None

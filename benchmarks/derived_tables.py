@@ -26,7 +26,7 @@ import dprelease as dp
 from dprelease.entropy import ReplayBits
 from dprelease.reading.estimated import expanded
 from dprelease.reading.evaluation import Evaluation, Periods
-from dprelease.reading.forms import Linear, Ratio, Source
+from dprelease.reading.forms import Linear, NoisyInteger, RatioForm
 from dprelease.reading.grammar import parse
 from dprelease.reading.projection import part_ends
 from dprelease.reading.quantity import Quantity
@@ -143,7 +143,7 @@ def measured(drawn: Draws, name: str, town: str, *, shrink: float = 1.0) -> Resu
     table, text = CASES[name]
     quantity = drawn.quantity(table, text.replace("{t}", town))
     form = quantity.form
-    assert isinstance(form, Linear | Ratio)
+    assert isinstance(form, Linear | RatioForm)
     parts = [form] if isinstance(form, Linear) else [form.top, form.bottom]
     parts = [expanded(part) for part in parts]
     raws = [drawn.of(part, drawn.raw) for part in parts]
@@ -153,7 +153,7 @@ def measured(drawn: Draws, name: str, town: str, *, shrink: float = 1.0) -> Resu
     missed, lengths, beside, widths = 0, [], 0, []
     for i in range(drawn.draws):
         made = [drawn.at(p, raw[i]) for p, raw in zip(parts, raws, strict=True)]
-        whole = made[0] if len(made) == 1 else Ratio(*made)
+        whole = made[0] if len(made) == 1 else RatioForm(*made)
         low, high = part_ends(replace(quantity, form=whole), 0.95)
         if shrink != 1:
             middle, half = (low + high) / 2, (high - low) / 2 * shrink
@@ -183,7 +183,7 @@ def _sum(form: Linear) -> Fraction:
 def _apart(quantity: Quantity) -> list[dict[object, tuple[float, float]]]:
     """Return per part the (weight, variance) of each published cell, as if they were independent."""
     form = quantity.form
-    assert isinstance(form, Linear | Ratio)
+    assert isinstance(form, Linear | RatioForm)
     out = []
     for part in [form] if isinstance(form, Linear) else [form.top, form.bottom]:
         found: dict[object, tuple[float, float]] = {}
@@ -195,7 +195,7 @@ def _apart(quantity: Quantity) -> list[dict[object, tuple[float, float]]]:
     return out
 
 
-def _variance(source: Source) -> float:
+def _variance(source: NoisyInteger) -> float:
     return float(source.noise.variance())
 
 

@@ -36,7 +36,7 @@ from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.levels import Kind, choose
 from dprelease.fitting.nearest import nearest
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
-from dprelease.fitting.structure import Axis, Structure, crossed, nested
+from dprelease.fitting.structure import Dimension, Structure, crossed, nested
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "tables.md"
@@ -79,7 +79,7 @@ def census(n: int, districts: int, regions: int, rng: np.random.Generator) -> St
 
 def flights() -> Structure:
     month = np.arange(12)
-    axes = [Axis((np.arange(16),)), Axis((np.arange(3),)), Axis((month // 3, month))]
+    axes = [Dimension((np.arange(16),)), Dimension((np.arange(3),)), Dimension((month // 3, month))]
     return crossed(
         axes,
         {

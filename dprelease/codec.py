@@ -16,8 +16,8 @@ default, so that a new field with a default changes no stored file:
     A | B             dataclasses with a `tag`, which is written under the key `kind`
     Any, object       JSON data, passed on as it is
 
-What a type cannot say is said beside it: `count: Annotated[int, AtLeast(1)]`; see `Key`, `AtLeast`,
-`Always`, `AsText`, `Inline`, `Unstored`, `Tagged`, and `As` for a type with JSON of its own. A dataclass that
+What a type cannot say is said beside it: `count: Annotated[int, AtLeast(1)]`; see `StoredAs`, `AtLeast`,
+`Always`, `AsText`, `Inline`, `Unstored`, `Tagged`, and `WrittenAs` for a type with JSON of its own. A dataclass that
 is `Stored` may hold `constants` that stand beside its fields, and complete what was read (`completed`).
 
 `encode` trusts its argument. `decode` trusts nothing: whatever JSON value it is given, it returns an
@@ -50,14 +50,14 @@ from typing import (
 
 from dprelease.codec_notes import (
     Always,
-    As,
     AsText,
     AtLeast,
     Digits,
     Inline,
-    Key,
+    StoredAs,
     Tagged,
     Unstored,
+    WrittenAs,
 )
 from dprelease.codec_values import PLAIN, Coder, Fault, expected, guarded, one_of, same, text
 from dprelease.errors import ConfigError
@@ -160,12 +160,12 @@ def _coder(kind: Any) -> Coder:
     own = kind.__dict__ if isinstance(kind, type) else {}
     if "__init__" in own and getattr(own.get("__dataclass_params__"), "init", False):
         return _record(kind, {})
-    raise TypeError(f"no JSON form for {kind!r}: say it with `As`")
+    raise TypeError(f"no JSON form for {kind!r}: say it with `WrittenAs`")
 
 
 def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
     for note in said:
-        if isinstance(note, As):
+        if isinstance(note, WrittenAs):
             return _through(note)
         if isinstance(note, Tagged):
             return _union(get_args(base), note.key)
@@ -182,7 +182,7 @@ def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
     return coder
 
 
-def _through(note: As) -> Coder:
+def _through(note: WrittenAs) -> Coder:
     inner, back = _coder(note.of), guarded(note.decode)
     return Coder(lambda v: inner.encode(note.encode(v)), lambda v: back(inner.decode(v)))
 
@@ -277,7 +277,7 @@ def _stored_fields(cls: Any) -> tuple[_Field, ...]:
         if any(isinstance(note, Always) for note in notes):
             default = MISSING
         inline = any(isinstance(note, Inline) for note in notes)
-        key = next((note.name for note in notes if isinstance(note, Key)), field.name)
+        key = next((note.name for note in notes if isinstance(note, StoredAs)), field.name)
         keys = _keys(get_args(kind)[0]) if inline else (key,)
         out.append(_Field(field.name, keys, default, _coder(kind), inline))
     for name in cls.derived if issubclass(cls, Stored) else ():

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class StoredAs:
     """A field that is stored under another name than its own."""
 
     name: str
@@ -52,7 +52,7 @@ class Tagged:
 
 
 @dataclass(frozen=True, slots=True)
-class As:
+class WrittenAs:
     """A type that is written as another one: `decode(encode(value)) == value`.
 
     Attributes:

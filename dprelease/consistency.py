@@ -49,7 +49,7 @@ from dprelease.schema.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class StatisticValues:
     """One statistic with its values so far, `(groups, columns)`."""
 
     statistic: PlannedStatistic
@@ -118,7 +118,7 @@ def consistent(
     by_name = {b.name: b for b in blocks}
     now = {s.name: v for s, v in zip(statistics, values, strict=True)}
     for rule in rules_of(statistics):
-        released = [Released(s, by_name[s.block], now[s.name]) for s in statistics]
+        released = [StatisticValues(s, by_name[s.block], now[s.name]) for s in statistics]
         for name, fitted in rule(released).items():
             statistic = next(s for s in statistics if s.name == name)
             moved = fitted != now[name]

@@ -32,7 +32,7 @@ from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.interval import ends, holding
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.nearest import Between, Fit, nearest
+from dprelease.fitting.nearest import Fit, SumBounds, nearest
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
@@ -52,7 +52,7 @@ STANDARD_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PublishedColumn:
     """One published column of one table, every array `(cells,)`."""
 
     value: Floats
@@ -91,8 +91,8 @@ def noised_of(
 
 
 def _mixed(
-    plan: ReleasePlan, columns: Mapping[tuple[str, str], Column], rows: Sequence[DetailRow]
-) -> dict[tuple[str, str], Column]:
+    plan: ReleasePlan, columns: Mapping[tuple[str, str], PublishedColumn], rows: Sequence[DetailRow]
+) -> dict[tuple[str, str], PublishedColumn]:
     """Return the columns of a table whose rows stand at several levels: each row is its own table's."""
     assert plan.tables is not None
     assert plan.tables.detail is not None
@@ -111,21 +111,25 @@ def _mixed(
 
 
 def _gathered(
-    here: Mapping[str, Column], places: Mapping[str, list[int]], cells: Mapping[str, list[int]]
-) -> Column:
+    here: Mapping[str, PublishedColumn],
+    places: Mapping[str, list[int]],
+    cells: Mapping[str, list[int]],
+) -> PublishedColumn:
     """Return one column of rows of several levels: which `cells` of each level stand at which `places`."""
     made = {}
-    for field in fields(Column):
+    for field in fields(PublishedColumn):
         parts = {level: getattr(column, field.name) for level, column in here.items()}
         kind = np.result_type(*(part.dtype for part in parts.values()))
         whole = np.empty(sum(map(len, places.values())), dtype=kind)
         for level, part in parts.items():
             whole[places[level]] = part[cells[level]]
         made[field.name] = whole
-    return Column(**made)
+    return PublishedColumn(**made)
 
 
-def _table(plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], Column]) -> pa.Table:
+def _table(
+    plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], PublishedColumn]
+) -> pa.Table:
     """Return the tidy table of one table of several: the fitted value is the consistent one."""
     parts: dict[str, list[Any]] = {}
     for statistic in plan.statistics:
@@ -217,10 +221,12 @@ def _shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
     )
 
 
-def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, str], Column]:
+def columns_of(
+    plan: ReleasePlan, cells: Cells, fits: Fits
+) -> dict[tuple[str, str], PublishedColumn]:
     """Return every fitted column, by table and published name."""
     assert plan.tables is not None
-    out: dict[tuple[str, str], Column] = {}
+    out: dict[tuple[str, str], PublishedColumn] = {}
     ones = {fit.name: OneFit(plan, fit, cells) for fit in plan.tables.fits}
     for name, each in ones.items():
         for part in each.fit.tables:
@@ -236,7 +242,7 @@ def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, s
             top.sums(ratio.table, fits[ratio.top]["values"]),
             bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
         )
-        out[ratio.table, statistic.columns[0]] = Column(**parts)
+        out[ratio.table, statistic.columns[0]] = PublishedColumn(**parts)
     return out
 
 
@@ -286,11 +292,11 @@ class OneFit:
     def variances(self) -> dict[str, Floats]:
         return {t.table: self.estimator.variance(t.table) for t in self.fit.tables}
 
-    def between(self, fits: Mapping[str, Any]) -> Between | None:
+    def between(self, fits: Mapping[str, Any]) -> SumBounds | None:
         """Return the counts that a sum keeps within, and what a row adds at least and at most."""
         if self.fit.counts is None:
             return None
-        return Between(fits[self.fit.counts]["values"], self.fit.low, self.fit.high)
+        return SumBounds(fits[self.fit.counts]["values"], self.fit.low, self.fit.high)
 
     def nearest(self, fits: Mapping[str, Any]) -> Fit:
         """Return the values, beside those of the counts that they keep within."""
@@ -328,7 +334,7 @@ class OneFit:
         """Return what a quotient takes of this fit."""
         return Sums(values[table], self.estimates.values[table], self.estimates.slack)
 
-    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> Column:
+    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> PublishedColumn:
         part = self.fit.at(table)
         statistic = self.statistics[table, part.statistic]
         runs = self.domains[table]
@@ -342,7 +348,7 @@ class OneFit:
         estimate = np.array([e / ONE for e in exact], dtype=float)
         status = self._status(table, value, lows, highs, hull)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
-        return Column(
+        return PublishedColumn(
             self._scaled(value),
             self._scaled(np.array(lows, dtype=object)),
             self._scaled(np.array(highs, dtype=object)),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dprelease.engines.source import Source
-    from dprelease.inspection import Finding
+    from dprelease.inspection import RawCount
     from dprelease.release_plan.plan import ReleasePlan
 
 
@@ -63,7 +63,7 @@ def show(plan: ReleasePlan, source: Source, out: Console) -> None:
     out.print(Text(f"PRIVATE: clear {what}", style="bold red"))
 
 
-def _table(found: tuple[Finding, ...]) -> object:
+def _table(found: tuple[RawCount, ...]) -> object:
     from rich.table import Table
     from rich.text import Text
 

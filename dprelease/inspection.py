@@ -32,7 +32,7 @@ from dprelease.engines.bounding_sql import INTERVAL
 from dprelease.engines.clean_sql import spelt
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.duckdb import LOCK, DuckDBEngine
-from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
+from dprelease.engines.duckdb_tables import ROWS, DuckDBTables, Opened
 from dprelease.engines.duckdb_view import open_rows
 from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
@@ -54,7 +54,7 @@ _PASSES = "passes"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RawCount:
     """One exact number, not to leave the terminal.
 
     Attributes:
@@ -75,7 +75,7 @@ class Finding:
         raise TypeError(msg)
 
 
-def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
+def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
     """Return the findings on the columns that a release by `plan` would read.
 
     Args:
@@ -101,13 +101,13 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
         tree = tree.from_("seen").with_("seen", as_=seen.tree)
         found = _run(connection, tree, dict(seen.parameters), dict(seen.tables))
     total, passing, unknown, *found = found
-    out = [Finding("", "rows looked at", total, 0)]
+    out = [RawCount("", "rows looked at", total, 0)]
     if query.where is not None:
-        out.append(Finding("", f"pass the filter {query.where.canonical}", passing, total))
-        out.append(Finding("", "left out because the filter is null for them", unknown, total))
+        out.append(RawCount("", f"pass the filter {query.where.canonical}", passing, total))
+        out.append(RawCount("", "left out because the filter is null for them", unknown, total))
     pairs = zip(asked, found[::2], found[1::2], strict=True)
     for (name, what, _), rows, kept in pairs:
-        out.append(Finding(name, what, rows, total, None if query.where is None else kept))
+        out.append(RawCount(name, what, rows, total, None if query.where is None else kept))
     return (*out, *_contributions(query, source))
 
 
@@ -118,7 +118,9 @@ def _rows(
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        tables = Tables(lambda: connection, engine.statements, exact=True, missing=query.missing)
+        tables = DuckDBTables(
+            lambda: connection, engine.statements, exact=True, missing=query.missing
+        )
         opened, view = open_rows(tables, source, query)
         yield connection, opened, view
 
@@ -183,7 +185,7 @@ def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, exp.Expre
         yield name, f"undeclared value, {goes}", unknown
 
 
-def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
+def _contributions(query: BoundedQuery, source: Source) -> Iterator[RawCount]:
     """Yield what contribution bounding meets: units, and the rows that it is sure to leave out.
 
     Of the rows that count (period, filter, unit, declared key). Which groups a unit keeps is the
@@ -233,12 +235,12 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
     bounds = f"{counted(query.max_groups, 'group')} of {counted(most, 'row')}"
     if query.max_rows_total is not None:
         bounds += f", {counted(query.max_rows_total, 'row')} in all"
-    yield Finding(
+    yield RawCount(
         query.user, "rows that count: in the period, past the filter, with unit and key", used, 0
     )
-    yield Finding(query.user, "different units among them", different, 0)
-    yield Finding(query.user, f"units with more than {bounds}", above, different)
-    yield Finding(query.user, "their rows beyond that, at least these are left out", dropped, used)
+    yield RawCount(query.user, "different units among them", different, 0)
+    yield RawCount(query.user, f"units with more than {bounds}", above, different)
+    yield RawCount(query.user, "their rows beyond that, at least these are left out", dropped, used)
 
 
 def _double(value: float) -> exp.Expression:

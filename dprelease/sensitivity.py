@@ -57,7 +57,7 @@ from dataclasses import dataclass, field, replace
 from dprelease.aggregates.clipped import limit_spreads
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
-from dprelease.query.derived import Derived, derived_columns
+from dprelease.query.derived import DerivedColumn, derived_columns
 from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
@@ -281,7 +281,7 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
     )
 
 
-def _derived(query: Query, codes: Sequence[Code]) -> tuple[Derived, ...]:
+def _derived(query: Query, codes: Sequence[Code]) -> tuple[DerivedColumn, ...]:
     """Return the derived columns that the query reads, each after those it is made from."""
     names = [c.name for c in query.groups.columns]
     for code in codes:
@@ -311,7 +311,7 @@ def _number(code: Code | None, codes: dict[Code, int]) -> int | None:
     return None if code is None else codes.setdefault(code, len(codes))
 
 
-class Places:
+class PrimitivePlaces:
     """Where each measure's primitive is in a task; made once for all measurements of a plan."""
 
     def __init__(self, task: BoundedQuery) -> None:
@@ -326,4 +326,4 @@ class Places:
 
 def cell_rows(measurement: Measurement, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
     """Return the indices of one measurement's measures among the query's primitives."""
-    return Places(query).of(measurement, max_rows)
+    return PrimitivePlaces(query).of(measurement, max_rows)

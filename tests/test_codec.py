@@ -16,7 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.codec import Stored, decode, encode
-from dprelease.codec_notes import Always, As, AtLeast, Digits, Inline, Key, Tagged, Unstored
+from dprelease.codec_notes import (
+    Always,
+    AtLeast,
+    Digits,
+    Inline,
+    StoredAs,
+    Tagged,
+    Unstored,
+    WrittenAs,
+)
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import MOST_DIGITS
 from dprelease.strict_json import read_json
@@ -45,7 +54,7 @@ class Square:
 
 
 Shape = Annotated[Circle | Square, Tagged("shape")]
-Set = Annotated[frozenset[int], As(sorted, lambda v: frozenset(map(int, v)))]
+Set = Annotated[frozenset[int], WrittenAs(sorted, lambda v: frozenset(map(int, v)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Sample:
     when: datetime | None = None
     day: date | None = None
     runs: tuple[tuple[int, int], ...] = ()
-    shapes: Annotated[tuple[Circle, ...], Key("all shapes")] = ()
+    shapes: Annotated[tuple[Circle, ...], StoredAs("all shapes")] = ()
     extra: Mapping[str, Fraction] = field(default_factory=dict)
     anything: Any = None
     numbers: Set = frozenset()
@@ -209,7 +218,9 @@ def test_a_missing_an_unknown_and_a_repeated_key_are_refused():
             decode(Sample, {k: v for k, v in stored.items() if k != name})
     with pytest.raises(ConfigError, match="unknown key, `secret`"):
         decode(Sample, {**stored, "secret": "x"})
-    with pytest.raises(ConfigError, match="unknown key, `shapes`"):  # stored under its `Key` alone
+    with pytest.raises(
+        ConfigError, match="unknown key, `shapes`"
+    ):  # stored under its `StoredAs` alone
         decode(Sample, {**stored, "shapes": []})
 
 
@@ -280,7 +291,7 @@ class OwnInit:
         (Circle | Kinded, Kinded("x")),
         (Annotated[str, AtLeast(1)], "x"),
         (make_dataclass("A", [("a", Annotated[int, Unstored()])]), None),
-        (make_dataclass("A", [("a", int), ("b", Annotated[int, Key("a")])]), None),
+        (make_dataclass("A", [("a", int), ("b", Annotated[int, StoredAs("a")])]), None),
     ],
     ids=range(8),
 )
@@ -301,7 +312,7 @@ class Place:
     number: Annotated[Digits, AtLeast(1)]
 
 
-Few = Annotated[frozenset[int], As(sorted, frozenset, tuple[Digits, ...])]
+Few = Annotated[frozenset[int], WrittenAs(sorted, frozenset, tuple[Digits, ...])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dprelease.aggregates.covariance import within_variances
 from dprelease.aggregates.eigenvalues import falling
 from dprelease.aggregates.graph import below_degrees, rising
 from dprelease.aggregates.histogram import fit_parts
-from dprelease.consistency import Released, consistent, to_domain
+from dprelease.consistency import StatisticValues, consistent, to_domain
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
@@ -200,7 +200,9 @@ class TestMoments:
         assert 9 - step <= got <= 9
 
 
-def made(function: str, name: str, columns: int, domain: Domain, step: str = "1/10") -> Released:
+def made(
+    function: str, name: str, columns: int, domain: Domain, step: str = "1/10"
+) -> StatisticValues:
     """Return a released statistic without a plan, for rules about values alone."""
     statistic = PlannedStatistic(
         name=name, text=function, function=function.partition("(")[0], block=name,
@@ -208,10 +210,10 @@ def made(function: str, name: str, columns: int, domain: Domain, step: str = "1/
         measure="", mechanism="", chosen=(), planned_error=None, error_text="", sensitivity="",
     )  # fmt: skip
     block = releases.block(name, measurement={"data": {"complete": True}})
-    return Released(statistic, block, np.zeros((1, columns)))
+    return StatisticValues(statistic, block, np.zeros((1, columns)))
 
 
-def valued(one: Released, *values: float) -> Released:
+def valued(one: StatisticValues, *values: float) -> StatisticValues:
     return replace(one, values=np.array([values]))
 
 

@@ -25,11 +25,11 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
     from dprelease.fitting.noise import ZeroSum
 
 Floats = npt.NDArray[np.float64]
-Rule = Callable[[Sequence["Released"]], Mapping[str, Floats]]
+Rule = Callable[[Sequence["StatisticValues"]], Mapping[str, Floats]]
 """Released statistics -> new values by statistic name; a fixed function of released values."""
 
 

@@ -29,7 +29,7 @@ from dprelease.query.arguments import NumberColumns, Statistic, Syntax
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 
 def _unit(measurement: Measurement) -> float:
@@ -38,7 +38,7 @@ def _unit(measurement: Measurement) -> float:
     return float(a.width * b.width)
 
 
-def within_variances(released: Sequence[Released]) -> dict[str, Floats]:
+def within_variances(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Move covariances to what two released variances of the same rows allow."""
     out: dict[str, Floats] = {}
     spreads = {

@@ -39,12 +39,12 @@ from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 MOST_COLUMNS = 64
 
 
-def falling(released: Sequence[Released]) -> dict[str, Floats]:
+def falling(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Put eigenvalues in their order; a set of values is as well known sorted as unsorted."""
     return {
         one.statistic.name: -np.sort(-one.values, axis=1)

@@ -28,11 +28,11 @@ from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES, graph_sensit
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
-from dprelease.query.graph import SPARSE, Edges, Graph, Node
+from dprelease.query.graph import SPARSE, DeclaredNode, Edges, Graph
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 _MOST_POINTS = 2**15
 _FINEST = 1000
@@ -89,7 +89,7 @@ _PREPARED = (
 )
 
 
-def rising(released: Sequence[Released]) -> dict[str, Floats]:
+def rising(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Put a Laplacian's eigenvalues in their order, smallest first."""
     return {
         one.statistic.name: np.sort(one.values, axis=1)
@@ -98,7 +98,7 @@ def rising(released: Sequence[Released]) -> dict[str, Floats]:
     }
 
 
-def below_degrees(released: Sequence[Released]) -> dict[str, Floats]:
+def below_degrees(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Move lambda_2 to at most the least released degree, unless it says the graph is complete.
 
     lambda_2 <= min degree for every graph but the complete one, where lambda_2 = n
@@ -195,7 +195,7 @@ class Degree(OfGraph):
     """The degree of one node."""
 
     name = "degree"
-    syntax = Syntax(1, 1, "degree(node)", Node())
+    syntax = Syntax(1, 1, "degree(node)", DeclaredNode())
     heading = "Degree of node {}"
     whole = True
     spectral = False

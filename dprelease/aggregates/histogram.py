@@ -27,7 +27,7 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 
 def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
@@ -58,7 +58,7 @@ def bin_labels(context: Context) -> tuple[str, ...]:
     return tuple(f"[{edges[i]},{edges[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 
 
-def adding_up(released: Sequence[Released]) -> dict[str, Floats]:
+def adding_up(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Make bins that hold every row add up to the count of the same rows."""
     out: dict[str, Floats] = {}
     for total in (r for r in released if r.function == "count" and _counts(r)):
@@ -80,7 +80,7 @@ def adding_up(released: Sequence[Released]) -> dict[str, Floats]:
     return out
 
 
-def _counts(one: Released) -> bool:
+def _counts(one: StatisticValues) -> bool:
     return one.plain and one.statistic.step == 1 and math.isfinite(one.statistic.domain.hull[1])
 
 

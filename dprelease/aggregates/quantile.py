@@ -41,7 +41,7 @@ from dprelease.query.arguments import NumberColumn, Syntax, Written, unquoted
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 
 def read_probability(text: str, origin: str) -> Fraction:
@@ -60,9 +60,9 @@ def read_probability(text: str, origin: str) -> Fraction:
     return p
 
 
-def rising(released: Sequence[Released]) -> dict[str, Floats]:
+def rising(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Make quantiles of one column rise with p."""
-    groups: dict[object, list[tuple[Fraction, Released]]] = {}
+    groups: dict[object, list[tuple[Fraction, StatisticValues]]] = {}
     for one in released:
         kind = aggregate_named(one.function)
         share = kind.share(one.arguments) if isinstance(kind, Quantile) else None

@@ -40,13 +40,13 @@ from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import Released
+    from dprelease.consistency import StatisticValues
 
 
-def moments(released: Sequence[Released]) -> dict[str, Floats]:
+def moments(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Move variances and standard deviations to what the released mean allows."""
     out: dict[str, Floats] = {}
-    spreads: dict[tuple[str, ...], list[Released]] = {}
+    spreads: dict[tuple[str, ...], list[StatisticValues]] = {}
     for one in released:
         if one.function in ("variance", "std") and one.plain:
             spreads.setdefault(one.arguments[:1], []).append(one)
@@ -70,7 +70,7 @@ def moments(released: Sequence[Released]) -> dict[str, Floats]:
     return out
 
 
-def _inside(one: Released, low: Floats, high: Floats) -> Floats:
+def _inside(one: StatisticValues, low: Floats, high: Floats) -> Floats:
     """Return the values moved into [low, high], rounded to the step towards the inside."""
     values, step = one.values[:, 0], float(one.statistic.step)
     down = np.floor(high / step) * step
@@ -79,7 +79,7 @@ def _inside(one: Released, low: Floats, high: Floats) -> Floats:
     return moved[:, None]
 
 
-def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
+def _hull(mean: StatisticValues) -> tuple[Fraction, Fraction] | None:
     """Return the column's hull [l, u], as the mean's measurement knows it."""
     measurement = mean.measurement
     if mean.statistic.view is not None:

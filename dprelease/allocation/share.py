@@ -101,7 +101,7 @@ class Pricer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class BlockCost:
     """What a block's record says: its own epsilon, its rho if that is its proof, what is proved."""
 
     epsilon: Fraction
@@ -109,15 +109,17 @@ class Cost:
     epsilon_upper: Fraction
 
 
-def cost(priced: Priced, delta: Fraction) -> Cost:
+def cost(priced: Priced, delta: Fraction) -> BlockCost:
     """Return what the block is recorded with: a Gaussian one with its own epsilon at `delta`."""
     found = priced.proof
     if found.rho is not None:
         alone = zcdp_epsilon(found.rho, delta)
-        return Cost(alone, found.rho, alone)
+        return BlockCost(alone, found.rho, alone)
     proved = sum(found.pure, Fraction(0))
     plain = priced.share.rho is None and not priced.share.split
-    return Cost(priced.share.epsilon if plain else Fraction(nano_up(proved), NANO), None, proved)
+    return BlockCost(
+        priced.share.epsilon if plain else Fraction(nano_up(proved), NANO), None, proved
+    )
 
 
 def ways(

@@ -32,7 +32,7 @@ from dprelease.errors import PlanError, VerificationError
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
-from dprelease.release_plan.block import Composition, Evidence
+from dprelease.release_plan.block import Composition, JointEvidence
 
 _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
@@ -122,7 +122,7 @@ def _record(
     proofs = [p.proof for p in way.priced]
     return Composition(
         method=way.method,
-        evidence=Evidence(
+        evidence=JointEvidence(
             epsilon_upper=compose(way.method, proofs, delta),
             rho=Fraction(nano_up(total_rho(proofs)), NANO),
         ),

@@ -49,7 +49,7 @@ _FLOAT_ROOM = Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LawRows:
     """P(y | q) for some answers.
 
     Attributes:
@@ -75,7 +75,7 @@ class Worst:
         ratio: a rational upper bound of it, exact for rational laws; None where `loss` is.
         loss: its logarithm, where that is rational.
         pairs: pairs of answers compared; complete: all of them.
-        sound: as in `Rows`.
+        sound: as in `LawRows`.
     """
 
     ratio: Fraction | None
@@ -109,7 +109,7 @@ def capped_sensitivity(law: GridLaw) -> int:
     return max(1, min(law.sensitivity, law.allowed.hull_steps))
 
 
-def law_rows(law: GridLaw, answers: Sequence[int] | None = None) -> Rows | Fraction:
+def law_rows(law: GridLaw, answers: Sequence[int] | None = None) -> LawRows | Fraction:
     """Return the law's rows for `answers` (default: the whole hull).
 
     A fraction is the rate of raw discrete Laplace noise, which says all there is.
@@ -137,7 +137,7 @@ def law_rows(law: GridLaw, answers: Sequence[int] | None = None) -> Rows | Fract
             return _stated(law, q)
 
 
-def _symmetric(table: SymmetricTable, q: IntArray) -> Rows:
+def _symmetric(table: SymmetricTable, q: IntArray) -> LawRows:
     outputs = table.allowed.points()
     weights, lowest = table.weights, table.allowed.lower
     totals = {int(a): int(weights[np.abs(outputs - a)].sum()) for a in q}
@@ -150,10 +150,10 @@ def _symmetric(table: SymmetricTable, q: IntArray) -> Rows:
         p = Fraction(int(weights[abs(int(outputs[j] - q[i]))]), totals[int(q[i])])
         return p, p
 
-    return Rows(q, outputs, logs, exact, sound and int(weights.min()) >= 1)
+    return LawRows(q, outputs, logs, exact, sound and int(weights.min()) >= 1)
 
 
-def _stored(law: RowLaw, q: IntArray) -> Rows:
+def _stored(law: RowLaw, q: IntArray) -> LawRows:
     place = [max(i for i, start in enumerate(law.starts) if start <= a) for a in q.tolist()]
     totals = [sum(row) for row in law.rows]
     logs = np.log(np.array([law.rows[i] for i in place], dtype=np.float64))
@@ -163,10 +163,10 @@ def _stored(law: RowLaw, q: IntArray) -> Rows:
         p = Fraction(law.rows[place[i]][j], totals[place[i]])
         return p, p
 
-    return Rows(q, np.array(law.outputs, dtype=np.int64), logs, exact)
+    return LawRows(q, np.array(law.outputs, dtype=np.int64), logs, exact)
 
 
-def _staircase(law: AdditiveLaw, q: IntArray) -> Rows:
+def _staircase(law: AdditiveLaw, q: IntArray) -> LawRows:
     noise = cast("StaircaseNoise", law.noise)
     margin = 2 * noise.width + noise.j
     outputs = np.arange(int(q.min()) - margin, int(q.max()) + margin + 1)
@@ -182,7 +182,7 @@ def _staircase(law: AdditiveLaw, q: IntArray) -> Rows:
         p = known.setdefault(n, step**n)
         return p, p
 
-    return Rows(q, outputs, level * log_of(step), exact)
+    return LawRows(q, outputs, level * log_of(step), exact)
 
 
 def staircase_worst(noise: StaircaseNoise, apart: int) -> Worst:
@@ -198,7 +198,7 @@ def staircase_worst(noise: StaircaseNoise, apart: int) -> Worst:
     return Worst((1 / Fraction(noise.p, 2**64)) ** most, None, len(ends))
 
 
-def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> Rows:
+def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> LawRows:
     """The images of y lie at y - q and -(y + 1) - q, every 2 (n + 1) steps; sums are geometric."""
     low, n = law.allowed.lower, law.allowed.hull_steps
     turn = 2 * (n + 1)
@@ -213,7 +213,7 @@ def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> Rows:
         at = [power[int(p[i, j])] for p in places]
         return sum((a for a, _ in at), Fraction(0)), sum((b for _, b in at), Fraction(0))
 
-    return Rows(q, low + x, logs, exact)
+    return LawRows(q, low + x, logs, exact)
 
 
 def _short(number: Fraction, *, up: bool = False) -> Fraction:
@@ -223,7 +223,7 @@ def _short(number: Fraction, *, up: bool = False) -> Fraction:
     return Fraction(-(-top // bottom) if up else top // bottom) / Fraction(2) ** shift
 
 
-def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> Rows:
+def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> LawRows:
     """P(y | q) = e^(-rate |y - q|^order) / Z(q) on the allowed points, without a table."""
     outputs = law.allowed.points()
     away = np.abs(outputs[None, :] - q[:, None]) ** order
@@ -248,10 +248,10 @@ def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> Rows:
 
     logs = -float(rate) * away
     logs = logs - np.logaddexp.reduce(logs, axis=1)[:, None]
-    return Rows(q, outputs, logs, exact)
+    return LawRows(q, outputs, logs, exact)
 
 
-def _stated(law: GridLaw, q: IntArray) -> Rows:
+def _stated(law: GridLaw, q: IntArray) -> LawRows:
     """A family that is not built in: what its own `pmf` states, floats with room."""
     stated: list[dict[int, Any]] = [law.pmf(int(a)) for a in q]
     outputs = np.array(sorted({y for row in stated for y in row}), dtype=np.int64)
@@ -265,7 +265,7 @@ def _stated(law: GridLaw, q: IntArray) -> Rows:
         return p * (1 - room), p * (1 + room)
 
     logs = np.array([[log_of(p) for p in row] for row in chances])
-    return Rows(q, outputs, logs, exact, same)
+    return LawRows(q, outputs, logs, exact, same)
 
 
 def worst_ratio(law: GridLaw, distance: int | None = None) -> Worst:
@@ -293,7 +293,7 @@ def worst_ratio(law: GridLaw, distance: int | None = None) -> Worst:
     return _largest(rows, lags, complete=complete)
 
 
-def worst_between(rows: Rows, one: int, other: int) -> Worst:
+def worst_between(rows: LawRows, one: int, other: int) -> Worst:
     """Return the largest ratio, either way, between two of the rows, over all outputs."""
     apart = np.abs(rows.logs[one] - rows.logs[other])
     ties = np.flatnonzero(apart >= apart.max() - _TIE)
@@ -305,7 +305,7 @@ def worst_between(rows: Rows, one: int, other: int) -> Worst:
     return Worst(worst, None, 1, chosen.size == ties.size, rows.sound)
 
 
-def _largest(rows: Rows, lags: Sequence[int], *, complete: bool) -> Worst:
+def _largest(rows: LawRows, lags: Sequence[int], *, complete: bool) -> Worst:
     """Return the largest ratio of rows whose answers are one of `lags` apart."""
     at = {int(a): i for i, a in enumerate(rows.answers)}
     found: list[tuple[float, IntArray, IntArray]] = []

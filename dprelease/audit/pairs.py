@@ -66,7 +66,7 @@ _WIDE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DifferingCell:
     """One cell that differs between the tables.
 
     Attributes:
@@ -84,7 +84,7 @@ class Part:
 class PairLoss:
     """What a pair of tables costs; `parts` are the cells that differ."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[DifferingCell, ...]
 
     @property
     def complete(self) -> bool:
@@ -120,14 +120,14 @@ class PairLoss:
 
 def pair_loss(plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Objects]) -> PairLoss:
     """Return the loss of `plan` between two answers, exact cells per block (`audit.answers`)."""
-    parts: list[Part] = []
+    parts: list[DifferingCell] = []
     curves = plan.delta > 0
     for block, here, there in zip(plan.blocks, first, second, strict=True):
         draw: Any = block.law
         differ = np.flatnonzero(np.asarray(here != there).any(axis=1))
         for group in differ.tolist():
             made = _block(draw, here[group].tolist(), there[group].tolist(), curves=curves)
-            parts += [Part(block.name, worst, losses) for worst, losses in made]
+            parts += [DifferingCell(block.name, worst, losses) for worst, losses in made]
     return PairLoss(tuple(parts))
 
 

@@ -158,7 +158,7 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApprovalRequest:
     """What a run asks to be charged for, where an approval may be needed.
 
     Attributes:
@@ -195,7 +195,7 @@ def signing_key(known: list[Approved]) -> str | None:
 
 
 def must_cover(
-    db: Connection, entry: Entry, asked: Asked | None, period: str, place: Place
+    db: Connection, entry: Entry, asked: ApprovalRequest | None, period: str, place: Place
 ) -> dict[str, object] | None:
     """Return what the debit's event says of its approval; None if it needs none.
 

@@ -40,7 +40,7 @@ from dprelease.budget import (
     steps,
 )
 from dprelease.budget.accountant import Cost
-from dprelease.budget.approval import Approval, Asked
+from dprelease.budget.approval import Approval, ApprovalRequest
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.named_place import named_place
@@ -205,7 +205,9 @@ class Ledger(ReadableLedger):
 
     # -- the protocol ----------------------------------------------------------------------
 
-    def charge(self, entry: Entry, *, again: bool = False, asked: Asked | None = None) -> Receipt:
+    def charge(
+        self, entry: Entry, *, again: bool = False, asked: ApprovalRequest | None = None
+    ) -> Receipt:
         """T1: debit `entry` durably, once per key.
 
         Args:

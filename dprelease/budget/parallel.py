@@ -44,7 +44,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeStretch:
     """A stretch of time in which every unit is read by the same entries, and what they cost it."""
 
     instants: Instants
@@ -89,7 +89,7 @@ def worst(
     return Fraction(max(found[first : end + 1]))
 
 
-def stretches(charges: Sequence[Charge]) -> list[Stretch]:
+def stretches(charges: Sequence[Charge]) -> list[TimeStretch]:
     """Return what units cost over time, in order: stretches that neighbour and differ."""
     ends = _ends([c.instants for c in charges])
     spans, last = _spans([c.instants for c in charges], ends)
@@ -103,7 +103,7 @@ def stretches(charges: Sequence[Charge]) -> list[Stretch]:
     out = []
     for i, (entries, nano, atto, rho) in enumerate(zip(*columns, strict=True)):
         instants = ends[i - 1] if i else None, ends[i] if i < len(ends) else None
-        out.append(Stretch(instants, entries, Cost(nano, atto), rho))
+        out.append(TimeStretch(instants, entries, Cost(nano, atto), rho))
     return out
 
 

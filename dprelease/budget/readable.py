@@ -16,10 +16,10 @@ from dprelease.budget import (
     rows,
     stored,
 )
-from dprelease.budget.approval import Approved, Asked, approvals, must_cover
+from dprelease.budget.approval import ApprovalRequest, Approved, approvals, must_cover
 from dprelease.budget.balance import balance, spent_by, spent_delta_by
 from dprelease.budget.connection import Connection, Place
-from dprelease.budget.parallel import Stretch, stretches
+from dprelease.budget.parallel import TimeStretch, stretches
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.errors import LedgerError
@@ -54,7 +54,7 @@ class ReadableLedger:
         with self._read() as db:
             return approvals(db, dataset)
 
-    def must_be_approved(self, entry: Entry, asked: Asked | None) -> None:
+    def must_be_approved(self, entry: Entry, asked: ApprovalRequest | None) -> None:
         """Refuse before the charge what the charge would refuse for want of an approval.
 
         Raises:
@@ -94,7 +94,7 @@ class ReadableLedger:
         with self._read() as db:
             return declarations.timeline_of(db, dataset)
 
-    def stretches(self, dataset: str) -> list[Stretch]:
+    def stretches(self, dataset: str) -> list[TimeStretch]:
         """Return what the dataset's debits cost the units of each stretch of time, in order."""
         with self._read() as db:
             return stretches(rows.charges(db, dataset))

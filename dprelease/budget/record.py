@@ -17,7 +17,7 @@ from typing import Annotated
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Instants, instant, timeline
 from dprelease.codec import Stored
-from dprelease.codec_notes import Always, As, Inline
+from dprelease.codec_notes import Always, Inline, WrittenAs
 from dprelease.errors import ArgumentError, ConfigError
 
 OPEN: tuple[str | None, str | None] = (None, None)
@@ -134,7 +134,7 @@ class Entry(Stored):
     adjacency: str
     unit: str
     mechanisms: Annotated[
-        Sequence[Mapping[str, object]], As(tuple, tuple, tuple[Mapping[str, object], ...])
+        Sequence[Mapping[str, object]], WrittenAs(tuple, tuple, tuple[Mapping[str, object], ...])
     ]
     epsilon: Fraction
     delta: Annotated[Fraction, Always()] = Fraction(0)

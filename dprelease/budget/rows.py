@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
-from dprelease.budget.approval import Asked
+from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.declarations import declared, timeline_of, total
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
@@ -71,7 +71,7 @@ def insert_entry(
     path: Place,
     *,
     origin: Anchor | None,
-    asked: Asked | None = None,
+    asked: ApprovalRequest | None = None,
     again: int | None = None,
 ) -> int:
     """Debit `entry` if it fits, is approved and speaks of the declared unit; return its seq.
@@ -109,7 +109,7 @@ def insert_entry(
 
 
 def insert_again(
-    db: Connection, entry: Entry, path: Place, seq: int, asked: Asked | None = None
+    db: Connection, entry: Entry, path: Place, seq: int, asked: ApprovalRequest | None = None
 ) -> None:
     """Debit `entry` a second time, because the run that debit `seq` paid for may have drawn.
 

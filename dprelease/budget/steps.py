@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dprelease.budget import chain, declarations, refusals, rows, stored
-from dprelease.budget.approval import Asked
+from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.balance import balance
 from dprelease.budget.connection import Connection, Place, closed_tables
 from dprelease.budget.person import window_of_texts
@@ -31,7 +31,7 @@ from dprelease.budget.record import Entry, Key, Receipt
 
 
 def charge(
-    db: Connection, place: Place, entry: Entry, *, again: bool, asked: Asked | None = None
+    db: Connection, place: Place, entry: Entry, *, again: bool, asked: ApprovalRequest | None = None
 ) -> Receipt:
     """T1: debit `entry` unless its key is debited already by the same plan."""
     key = entry.key

@@ -30,7 +30,7 @@ from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.quadrature import HALF_LOG_TWO_PI, log_mass, nodes, score
 from dprelease.diagnostics.support import (
     FloatArray,
-    Gaussian,
+    NormalNoise,
     Support,
     check_finite,
     join_coordinates,
@@ -42,7 +42,7 @@ from dprelease.errors import ArgumentError
 _BLOCK = 16_384
 
 
-def fisher_information_loss(mechanism: Gaussian, location: npt.ArrayLike) -> CuratorOnly:
+def fisher_information_loss(mechanism: NormalNoise, location: npt.ArrayLike) -> CuratorOnly:
     """Return eta per location. Curator only: it depends on the exact answer.
 
     Args:
@@ -60,7 +60,7 @@ def fisher_information_loss(mechanism: Gaussian, location: npt.ArrayLike) -> Cur
 
 
 def composed_fisher_information_loss(
-    mechanism: Gaussian, location: npt.ArrayLike, jacobian: npt.ArrayLike
+    mechanism: NormalNoise, location: npt.ArrayLike, jacobian: npt.ArrayLike
 ) -> CuratorOnly:
     """Return ||diag(eta) J||_2 of one release of all coordinates. Curator only.
 

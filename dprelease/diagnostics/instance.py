@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.renyi import renyi_divergence
-from dprelease.diagnostics.support import FloatArray, Gaussian, check_finite
+from dprelease.diagnostics.support import FloatArray, NormalNoise, check_finite
 from dprelease.errors import ArgumentError
 
 
 def per_instance_rdp(
-    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: NormalNoise, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return the per-instance RDP of order `alpha` per location. Curator only.
 
@@ -54,7 +54,7 @@ def per_instance_rdp(
 
 
 def composed_rdp(
-    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: NormalNoise, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return the per-instance RDP of one release of all coordinates (last axis). Curator only.
 
@@ -78,7 +78,7 @@ def composed_rdp(
 
 
 def _directions(
-    mechanism: Gaussian, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
+    mechanism: NormalNoise, location: npt.ArrayLike, sensitivity: npt.ArrayLike, alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return both directions' divergences, each the larger over both signs."""
     t, c = check_finite(location, "location"), check_finite(sensitivity, "sensitivity")

@@ -38,7 +38,7 @@ from dprelease.diagnostics.fisher import information
 from dprelease.diagnostics.quadrature import HALF_LOG_TWO_PI, legendre, log_mass, nodes, score
 from dprelease.diagnostics.support import (
     FloatArray,
-    Gaussian,
+    NormalNoise,
     Support,
     check_alpha,
     check_finite,
@@ -53,7 +53,7 @@ _PANELS = 64
 
 
 def renyi_divergence(
-    mechanism: Gaussian, location: npt.ArrayLike, other: npt.ArrayLike, alpha: float
+    mechanism: NormalNoise, location: npt.ArrayLike, other: npt.ArrayLike, alpha: float
 ) -> CuratorOnly:
     """Return D_alpha(law at `location` || law at `other`), broadcast. Curator only.
 

@@ -32,7 +32,7 @@ Pieces = tuple[tuple[float, float], ...]
 _KINDS = {"BoundedGaussian": "truncated", "RectifiedGaussian": "rectified"}
 
 
-class Gaussian(Protocol):
+class NormalNoise(Protocol):
     """A mechanism of normal noise, as a type checker tells it from one of other noise: it has a `gdp`."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprelease.engines import in_memory
-from dprelease.engines.duckdb_tables import Tables
+from dprelease.engines.duckdb_tables import DuckDBTables
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.errors import DpreleaseError, SourceError
@@ -25,7 +25,7 @@ def stored_columns(source: Source) -> dict[str, Physical | None]:
     columns = tuple(Column(name, Kind.category) for name in held)
     connection = duckdb.connect(":memory:")
     try:
-        opened = Tables(lambda: connection, []).open(source, columns, rows=False)
+        opened = DuckDBTables(lambda: connection, []).open(source, columns, rows=False)
     except DpreleaseError:
         raise
     except Exception as problem:  # noqa: BLE001 - of whatever library reads it

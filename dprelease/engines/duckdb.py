@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
-from dprelease.engines.duckdb_tables import ROWS, Tables
+from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
 from dprelease.engines.request import check_query, used_columns
@@ -257,7 +257,9 @@ class DuckDBEngine:
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        tables = Tables(lambda: connection, self.statements, exact=exact, missing=query.missing)
+        tables = DuckDBTables(
+            lambda: connection, self.statements, exact=exact, missing=query.missing
+        )
         opened, view = open_rows(tables, source, query, empty=empty)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         if empty:

@@ -41,7 +41,7 @@ class Opened:
     source: dict[str, Physical] = field(default_factory=dict)
 
 
-class Tables:
+class DuckDBTables:
     """Opens sources on a connection; `statements` gets the SQL that does it.
 
     Args:

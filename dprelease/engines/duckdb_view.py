@@ -16,13 +16,13 @@ from sqlglot import exp
 from dprelease.engines import in_memory
 from dprelease.engines.code_sql import column
 from dprelease.engines.csv_header import read_header
-from dprelease.engines.duckdb_tables import Opened, Tables
+from dprelease.engines.duckdb_tables import DuckDBTables, Opened
 from dprelease.engines.hive import kept_files
 from dprelease.engines.physical import of_duckdb
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.view_sql import (
-    Rows,
+    SqlRows,
     ViewStatement,
     build_view,
     repeated_key,
@@ -42,7 +42,7 @@ _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 def open_rows(
-    tables: Tables, source: Source, query: BoundedQuery, *, empty: bool = False
+    tables: DuckDBTables, source: Source, query: BoundedQuery, *, empty: bool = False
 ) -> tuple[Opened, ViewStatement | None]:
     """Make the rows of `query` readable.
 
@@ -65,7 +65,7 @@ def open_rows(
     return _open_proven(tables, named, view, query, empty=empty)
 
 
-def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, empty: bool) -> Opened:
+def _open_one(tables: DuckDBTables, source: Source, query: BoundedQuery, *, empty: bool) -> Opened:
     columns = used_columns(query)
     if source.kind in ("parquet", "objects"):
         fewer = kept_files(tables.connection, source, query)
@@ -204,7 +204,7 @@ def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:
 
 
 def _open_proven(
-    tables: Tables, named: dict[str, Source], view: View, query: BoundedQuery, *, empty: bool
+    tables: DuckDBTables, named: dict[str, Source], view: View, query: BoundedQuery, *, empty: bool
 ) -> tuple[Opened, ViewStatement]:
     assert view.private is not None
     sources = {view.private[1]: named[view.private[0]]}
@@ -227,7 +227,7 @@ def _open_proven(
             opened[alias] = tables.open(
                 s, wanted, rows=True, empty=empty and not public, name=f"view_table_{i}"
             )
-    parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
+    parts = {a: SqlRows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
     for join in view.joins:
         sql = repeated_key(join, parts[join.alias]).sql(dialect="duckdb")
         tables.statements.append(sql)
@@ -253,7 +253,7 @@ def check_names(alias: str, names: list[str], opened: Opened) -> None:
 
 
 def _open_wide(
-    tables: Tables, named: dict[str, Source], view: View, *, empty: bool
+    tables: DuckDBTables, named: dict[str, Source], view: View, *, empty: bool
 ) -> tuple[Opened, ViewStatement]:
     from dprelease.query.wide_view import names_in, wide_tree
 

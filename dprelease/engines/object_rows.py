@@ -22,7 +22,13 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import build_kept
 from dprelease.engines.hive import of_columns
 from dprelease.engines.object_store import StoredObject, opened_footers
-from dprelease.engines.parquet_rows import BATCH, ParquetRows, Stored, check_alike, plain_column
+from dprelease.engines.parquet_rows import (
+    BATCH,
+    ParquetRows,
+    StoredColumn,
+    check_alike,
+    plain_column,
+)
 from dprelease.engines.physical import Physical, of_arrow
 from dprelease.engines.source import Source
 from dprelease.query.bounded import BoundedQuery
@@ -66,7 +72,7 @@ def described(source: Source, columns: tuple[Column, ...], *, missing: bool) -> 
     """
     objects: tuple[StoredObject, ...] = source.payload  # type: ignore[assignment]
     opened_footers(objects, source.name)
-    found: dict[str, list[Stored]] = {}
+    found: dict[str, list[StoredColumn]] = {}
     repeated: set[str] = set()
     for one in objects:
         schema, times = _arrow_schema(one), _times_of_96_bits(one)
@@ -161,10 +167,10 @@ def _times_of_96_bits(one: StoredObject) -> frozenset[str]:
     return frozenset(c.path for c in found if c.physical_type == "INT96")
 
 
-def _stored(kind: pa.DataType, *, cut: bool) -> Stored:
+def _stored(kind: pa.DataType, *, cut: bool) -> StoredColumn:
     plain = plain_column(pa.array([], kind)).type
     if pa.types.is_null(kind):
-        return Stored('"NULL"')
+        return StoredColumn('"NULL"')
     physical = of_arrow(plain)
     same = physical in (Physical.whole, Physical.float)
-    return Stored(str(kind), cut=cut, alike=str(physical) if same else str(plain))
+    return StoredColumn(str(kind), cut=cut, alike=str(physical) if same else str(plain))

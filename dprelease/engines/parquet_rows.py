@@ -39,7 +39,7 @@ _NAMED = 5
 BATCH = 16_384
 
 
-class Stored(NamedTuple):
+class StoredColumn(NamedTuple):
     """A top-level column of one file.
 
     Attributes:
@@ -68,7 +68,7 @@ class Stored(NamedTuple):
         return str(physical) if alike else self.type
 
 
-def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stored]]:
+def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[StoredColumn]]:
     """Return the columns of all files by name, one entry per file that has it.
 
     Args:
@@ -79,7 +79,7 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
         "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type, file_name "  # noqa: S608 - quoted
         f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"
     ).fetchall()
-    out: dict[str, list[Stored]] = {}
+    out: dict[str, list[StoredColumn]] = {}
     places = iter(rows)
     for root in places:
         for _ in range(root[1] or 0):
@@ -100,18 +100,20 @@ def _stored(
     logical: str | None,
     found: str,
     file: str,
-) -> Stored:
+) -> StoredColumn:
     millis = converted == "TIMESTAMP_MILLIS" or (
         "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
     )
     wide = converted == "DECIMAL" and (precision or 0) > 38
-    return Stored(found, exact=not (millis or wide), cut=kind == "INT96", stops=millis, file=file)
+    return StoredColumn(
+        found, exact=not (millis or wide), cut=kind == "INT96", stops=millis, file=file
+    )
 
 
 def check_alike(
     source: Source,
     columns: tuple[Column, ...],
-    stored: Mapping[str, list[Stored]],
+    stored: Mapping[str, list[StoredColumn]],
     *,
     missing: bool,
 ) -> None:
@@ -171,7 +173,7 @@ def check_alike(
 
 
 def _lacking(
-    source: str, column: str, files: list[str], of: int, stored: Mapping[str, list[Stored]]
+    source: str, column: str, files: list[str], of: int, stored: Mapping[str, list[StoredColumn]]
 ) -> SourceError:
     """Return the refusal of files that lack a used column, with their names."""
     named = ", ".join(files[:_NAMED]) + (f" and {len(files) - _NAMED} more" * (len(files) > _NAMED))

@@ -22,7 +22,7 @@ _SIMPLE = 40
 """Nodes of an operand that is written again rather than named by a subquery of its own."""
 
 
-class Arithmetic:
+class DoubleArithmetic:
     """Sums, products and quotients of doubles that raise for none; null where not finite.
 
     Sums       half of each added tells whether the sum of two large ones is finite.

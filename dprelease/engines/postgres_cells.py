@@ -55,7 +55,7 @@ _FAR = r"[eE][+-]?0*[1-9][0-9]{3,}$"
 _ZERO = r"^[+-]?[0.]*([eE]|$)"
 
 
-class Cell:
+class SqlColumn:
     """How a column comes into the statement.
 
     Attributes:
@@ -77,7 +77,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'
 
 
-def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> Cell:
+def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> SqlColumn:
     """Return the column `name`, read as `kind`.
 
     Args:
@@ -85,28 +85,28 @@ def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> Cell:
     """
     raw = quoted(name)
     if stored.physical is Physical.whole:
-        return Cell(f"{raw}::int8", Physical.whole)
+        return SqlColumn(f"{raw}::int8", Physical.whole)
     if stored.physical is Physical.boolean:
-        return Cell(raw, Physical.boolean)
+        return SqlColumn(raw, Physical.boolean)
     if unit and kind not in _TEXTS:
         # of a truth value, the number that it may be: its words are read of the text
         typed = _typed(raw, stored, Kind.number if kind is Kind.boolean else kind)
-        return Cell(_text(raw, stored), Physical.text, None if typed is None else typed.sql)
+        return SqlColumn(_text(raw, stored), Physical.text, None if typed is None else typed.sql)
     if kind in _TEXTS:
-        return Cell(_text(raw, stored), Physical.text)
-    return _typed(raw, stored, kind) or Cell(_text(raw, stored), Physical.text)
+        return SqlColumn(_text(raw, stored), Physical.text)
+    return _typed(raw, stored, kind) or SqlColumn(_text(raw, stored), Physical.text)
 
 
-def _typed(raw: str, stored: PostgresType, kind: Kind) -> Cell | None:
+def _typed(raw: str, stored: PostgresType, kind: Kind) -> SqlColumn | None:
     """Return the value of the declared kind; None where a text is it."""
     if kind in _NUMBERS:
-        return Cell(_double(raw, stored), Physical.float)
+        return SqlColumn(_double(raw, stored), Physical.float)
     if kind is Kind.boolean:
-        return Cell(_boolean(raw, stored), Physical.boolean)
+        return SqlColumn(_boolean(raw, stored), Physical.boolean)
     if kind is Kind.date:
-        return Cell(_date(raw, stored), Physical.date)
+        return SqlColumn(_date(raw, stored), Physical.date)
     if kind is Kind.timestamp:
-        return Cell(_timestamp(raw, stored), Physical.timestamp)
+        return SqlColumn(_timestamp(raw, stored), Physical.timestamp)
     return None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column
-from dprelease.engines.duckdb_tables import Opened, Tables
+from dprelease.engines.duckdb_tables import DuckDBTables, Opened
 from dprelease.engines.duckdb_view import (
     every_column,
     read_again,
@@ -54,7 +54,7 @@ class PublicTables:
         self.opened: dict[str, Opened] = {}
         self._connection: Any = duckdb.connect(":memory:")
         # the way that takes every file: a text that is not UTF-8 is a null, and stops nothing
-        self._tables = Tables(lambda: self._connection, [], exact=True, missing=missing)
+        self._tables = DuckDBTables(lambda: self._connection, [], exact=True, missing=missing)
 
     def __enter__(self) -> Self:
         for setting in _SETTINGS:

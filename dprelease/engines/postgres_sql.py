@@ -30,7 +30,7 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import column
 from dprelease.engines.hash_sql import hashed_text
-from dprelease.engines.postgres_arithmetic import Arithmetic, double
+from dprelease.engines.postgres_arithmetic import DoubleArithmetic, double
 from dprelease.engines.postgres_stages import Projection, fence
 from dprelease.engines.typed_sql import case, data_type, number
 
@@ -105,7 +105,7 @@ class _Translator:
         self.tables = statement.tables
         self.constants = statement.parameters
         self.arrays: dict[str, object] = {}
-        self.arithmetic = Arithmetic(self._most)
+        self.arithmetic = DoubleArithmetic(self._most)
 
     def translated(self, tree: exp.Expression) -> exp.Expression:
         # bottom up, so that a rule meets children that are PostgreSQL's already

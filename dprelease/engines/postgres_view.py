@@ -37,7 +37,7 @@ from dprelease.engines.postgres_sql import postgres_statement
 from dprelease.engines.postgres_stages import Projection, fence_large
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
-from dprelease.engines.view_sql import Rows, build_view, check_stored, scope, view_expressions
+from dprelease.engines.view_sql import SqlRows, build_view, check_stored, scope, view_expressions
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import Expression
@@ -197,7 +197,8 @@ class _Builder:
             stored[alias][way] = (identifier, kinds[identifier])
         tables = self._public_tables(wanted)
         rows = {
-            a: Rows(_named(a, self.private, list(stored)), columns) for a, columns in stored.items()
+            a: SqlRows(_named(a, self.private, list(stored)), columns)
+            for a, columns in stored.items()
         }
         made = build_view(view, rows, self.scope)
         fence_large(made.tree, Projection(table, parts).sizes)

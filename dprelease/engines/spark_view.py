@@ -34,7 +34,7 @@ from dprelease.engines.source import Source
 from dprelease.engines.spark_sql import translated
 from dprelease.engines.spark_tables import check_files, frame_of, of_spark, projected, respelt
 from dprelease.engines.view_sql import (
-    Rows,
+    SqlRows,
     ViewStatement,
     build_view,
     repeated_key,
@@ -165,7 +165,7 @@ def _joined(
         )
         check_names(alias, needed[alias], opened[alias])
     stored = {a: {n: kind for n, (_, kind) in o.stored.items()} for a, o in opened.items()}
-    parts = {a: Rows(f"view_table_{i}", _read(o)) for i, (a, o) in enumerate(opened.items())}
+    parts = {a: SqlRows(f"view_table_{i}", _read(o)) for i, (a, o) in enumerate(opened.items())}
     keys = tuple(
         (join.table, tuple(key for key, _ in join.keys), repeated_key(join, parts[join.alias]))
         for join in view.joins

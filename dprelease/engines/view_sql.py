@@ -35,7 +35,7 @@ _STORED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SqlRows:
     """One table of the view: the identifier of its rows, and how its columns are stored."""
 
     name: str
@@ -100,7 +100,7 @@ def view_expressions(
 
 
 def build_view(
-    view: View, tables: Mapping[str, Rows], columns: Mapping[str, Column]
+    view: View, tables: Mapping[str, SqlRows], columns: Mapping[str, Column]
 ) -> ViewStatement:
     """Return the SELECT of a proven view.
 
@@ -156,7 +156,7 @@ def build_view(
     return ViewStatement(select, parameters, out)
 
 
-def repeated_key(join: ViewJoin, rows: Rows) -> exp.Select:
+def repeated_key(join: ViewJoin, rows: SqlRows) -> exp.Select:
     """Return a SELECT with one row if a key of the public table occurs twice, else none."""
     tables = {join.alias: rows}
     keys = [_typed(tables, (join.alias, key), Kind.identifier) for key, _ in join.keys]
@@ -167,17 +167,17 @@ def repeated_key(join: ViewJoin, rows: Rows) -> exp.Select:
     return select.group_by(*keys, copy=False).having(twice, copy=False).limit(1, copy=False)
 
 
-def _table(tables: Mapping[str, Rows], alias: str) -> exp.Expression:
+def _table(tables: Mapping[str, SqlRows], alias: str) -> exp.Expression:
     name = exp.TableAlias(this=exp.to_identifier(_own(tables, alias)))
     return exp.Table(this=exp.to_identifier(tables[alias].name, quoted=True), alias=name)
 
 
-def _own(tables: Mapping[str, Rows], alias: str) -> str:
+def _own(tables: Mapping[str, SqlRows], alias: str) -> str:
     """Return the alias that SQL gets: no name of the file's enters it."""
     return f"t{list(tables).index(alias)}"
 
 
-def _stored(tables: Mapping[str, Rows], place: Place) -> tuple[str, Physical]:
+def _stored(tables: Mapping[str, SqlRows], place: Place) -> tuple[str, Physical]:
     check_stored(place, tables[place[0]].stored)
     return tables[place[0]].stored[place[1]]
 
@@ -196,6 +196,6 @@ def check_stored(place: Place, stored: Mapping[str, object]) -> None:
         )
 
 
-def _typed(tables: Mapping[str, Rows], place: Place, kind: Kind) -> exp.Expression:
+def _typed(tables: Mapping[str, SqlRows], place: Place, kind: Kind) -> exp.Expression:
     identifier, physical = _stored(tables, place)
     return typed(kind, physical, lambda: column(identifier, _own(tables, place[0])))

@@ -44,7 +44,7 @@ from dprelease.fitting.estimate import (
 )
 from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
-from dprelease.fitting.structure import Axis, IntArray, Structure, Table, factor
+from dprelease.fitting.structure import Dimension, IntArray, Structure, Table, factor
 
 _Levels = tuple[int, ...]
 
@@ -249,7 +249,7 @@ class CrossEstimator:
 class _Even:
     """An axis and the even hierarchy that it is filled up to."""
 
-    def __init__(self, axis: Axis) -> None:
+    def __init__(self, axis: Dimension) -> None:
         self.axis = axis
         self.even = [1]
         for k in range(1, len(axis.sizes)):

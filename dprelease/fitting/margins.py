@@ -42,7 +42,7 @@ _TURNS, _FEW_TURNS, _MANY = 12, 4, 20_000
 
 
 @dataclass(frozen=True)
-class Side:
+class Margin:
     """A margin of one nested table.
 
     Attributes:
@@ -81,7 +81,7 @@ def sides_of(
     step: int,
     estimates: Estimates,
     variances: Mapping[str, npt.NDArray[np.float64]],
-) -> list[Side]:
+) -> list[Margin]:
     """Return the margins to be met by the nested table at `step`, coarse first."""
     table, parent = (structure.tables[structure.chain[k]] for k in (step, step - 1))
     own = variances[table.name]
@@ -94,7 +94,7 @@ def sides_of(
         aim = [(value + ratio // 2) // ratio for value in estimates.values[side.name]]
         common = _common(structure, side, parent)
         groups = factor(common, side.of), factor(common, parent.of)
-        out.append(Side(side.name, factor(side.of, table.of), aim, weight, *groups))
+        out.append(Margin(side.name, factor(side.of, table.of), aim, weight, *groups))
     return out
 
 
@@ -114,7 +114,7 @@ def pulled(
     sets: Sequence[Runs],
     parent: IntArray,
     totals: Sequence[int],
-    sides: Sequence[Side],
+    sides: Sequence[Margin],
 ) -> tuple[Shares, dict[str, Any]]:
     """Return the shares of all parents, near to the margins, and the margins' multipliers."""
     if not sides:
@@ -133,7 +133,7 @@ def pulled(
     )
 
 
-def _offsets(pulls: Sequence[IntArray], sides: Sequence[Side]) -> IntArray:
+def _offsets(pulls: Sequence[IntArray], sides: Sequence[Margin]) -> IntArray:
     out = np.zeros(sides[0].of.size, dtype=np.int64)
     for side, pull in zip(sides, pulls, strict=True):
         out += pull[side.of]
@@ -146,7 +146,7 @@ def _by_turns(
     sets: Sequence[Runs],
     parent: IntArray,
     totals: Sequence[int],
-    sides: Sequence[Side],
+    sides: Sequence[Margin],
 ) -> list[IntArray]:
     """Return multipliers of the margins, found by turns with those of the parents."""
     whole = [_whole(side, sets, totals) for side in sides]
@@ -177,7 +177,7 @@ def _centres(pull: IntArray, within: IntArray) -> IntArray:
     return np.asarray(sums // np.bincount(within))
 
 
-def _whole(side: Side, sets: Sequence[Runs], totals: Sequence[int]) -> list[int]:
+def _whole(side: Margin, sets: Sequence[Runs], totals: Sequence[int]) -> list[int]:
     """Return the integers nearest to a margin's estimates that add up to what is fixed."""
     fixed = [0] * (int(side.within.max()) + 1)
     for group, total in zip(side.above.tolist(), totals, strict=True):
@@ -199,7 +199,7 @@ def _joint(maps: Sequence[IntArray]) -> IntArray:
     return key
 
 
-def _sums(values: Sequence[int], side: Side) -> list[int]:
+def _sums(values: Sequence[int], side: Margin) -> list[int]:
     out = [0] * len(side.targets)
     for cell, value in zip(side.of.tolist(), values, strict=True):
         out[cell] += value
@@ -215,7 +215,7 @@ class _Pull:
         aim: Sequence[int],
         weights: Sequence[int],
         sets: Sequence[Runs],
-        side: Side,
+        side: Margin,
         key: IntArray,
     ) -> None:
         self.values, self.aim, self.weights, self.sets = values, aim, weights, sets

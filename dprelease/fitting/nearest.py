@@ -32,7 +32,7 @@ _HEAVIEST = 2**10
 
 
 @dataclass(frozen=True)
-class Between:
+class SumBounds:
     """Counts that stand beside sums: low * count <= sum <= high * count in every cell."""
 
     counts: Mapping[str, Sequence[int]]
@@ -74,7 +74,7 @@ def nearest(
     estimates: Estimates,
     variances: Mapping[str, npt.NDArray[np.float64]],
     *,
-    between: Between | None = None,
+    between: SumBounds | None = None,
 ) -> Fit:
     """Return the published point. Never raises on account of what was drawn."""
     values: dict[str, list[int]] = {}
@@ -101,7 +101,7 @@ def nearest(
     return Fit(values, proof, count)
 
 
-def _sets(feasible: Feasible, table: str, between: Between | None) -> list[Runs]:
+def _sets(feasible: Feasible, table: str, between: SumBounds | None) -> list[Runs]:
     if between is None:
         return feasible.sets[table]
     return [((between.low * count, between.high * count),) for count in between.counts[table]]

@@ -24,7 +24,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class Dimension:
     """One hierarchy, or one plain column.
 
     Attributes:
@@ -77,7 +77,7 @@ class Structure:
     tables: tuple[Table, ...]
     zeros: BoolArray
     chain: tuple[int, ...]
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[Dimension, ...] = ()
 
     @property
     def n(self) -> int:
@@ -116,7 +116,7 @@ class Structure:
 
 
 def crossed(
-    axes: Sequence[Axis],
+    axes: Sequence[Dimension],
     tables: Mapping[str, Sequence[int]],
     zeros: BoolArray | None = None,
 ) -> Structure:
@@ -187,7 +187,7 @@ def _refines(fine: Table, coarse: Table) -> bool:
     return bool(np.array_equal(out[fine.of], coarse.of))
 
 
-def _ordered(made: list[Table], zeros: BoolArray | None, axes: tuple[Axis, ...]) -> Structure:
+def _ordered(made: list[Table], zeros: BoolArray | None, axes: tuple[Dimension, ...]) -> Structure:
     """Sort the tables coarse first and find the chain."""
     made = sorted(made, key=lambda table: (table.cells, table.level, table.name))
     n = made[-1].of.size if made else 0

@@ -71,7 +71,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ErrorCurve:
     """One statistic's expected error at a few epsilons, evenly spaced as each doubles the last."""
 
     title: str
@@ -179,7 +179,7 @@ def price_list(
 
 def _curve(
     title: tuple[str, str], known: Sequence[tuple[Fraction, float | None]], own: Fraction
-) -> Curve:
+) -> ErrorCurve:
     top = max(error for _, error in known if error is not None)
     base = TOP + HEIGHT
     scale = Scale(0.0, top, base, TOP + 14, digits=2)
@@ -196,4 +196,4 @@ def _curve(
                 f"±{figure_text(error)}", epsilon == own,
             )
         )  # fmt: skip
-    return Curve(*title, tuple(steps), base + FOOT, base)
+    return ErrorCurve(*title, tuple(steps), base + FOOT, base)

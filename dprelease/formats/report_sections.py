@@ -28,7 +28,7 @@ from dprelease.release_plan.tables import STATED
 
 PLOT_LIMIT = 60
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
-"""Columns of the tidy table that are read beside the value, in the order of `Released`."""
+"""Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
 
@@ -48,7 +48,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReportRow:
     """One row of the tidy table."""
 
     value: float
@@ -68,7 +68,7 @@ class Released:
         return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
-Columns = Mapping[tuple[tuple[str, ...], str], Released]
+Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
 
 
 def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
@@ -84,7 +84,7 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]
     return {
-        (tuple(group), name): Released(value, *others)
+        (tuple(group), name): ReportRow(value, *others)
         for group, name, value, *others in zip(groups, *parts, strict=True)
     }
 
@@ -183,7 +183,7 @@ def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
     }
 
 
-def _counted(values: Sequence[Released]) -> dict[str, Any]:
+def _counted(values: Sequence[ReportRow]) -> dict[str, Any]:
     """Return how many of the released values are of which status."""
     return {
         "unbiased": any(r.unbiased is not None for r in values),
@@ -201,7 +201,7 @@ def _parts(function: str) -> bool:
 
 
 def _dots(
-    grid: Sequence[Sequence[Released]],
+    grid: Sequence[Sequence[ReportRow]],
     names: Sequence[str],
     statistic: PlannedStatistic,
     ends: tuple[str, str],
@@ -211,7 +211,7 @@ def _dots(
 
 
 def _histograms(
-    grid: Sequence[Sequence[Released]], rows: Sequence[Mapping[str, Any]]
+    grid: Sequence[Sequence[ReportRow]], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[str, Bars, str], ...]:
     """Return (group, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
@@ -223,7 +223,7 @@ def _histograms(
     return tuple(pictures)
 
 
-def _cell(row: Released, decimals: int) -> Cell:
+def _cell(row: ReportRow, decimals: int) -> Cell:
     status = WEAK.get(row.status, SAID.get(row.status, ""))
     value = reading_text(row.value, decimals)
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
-from dprelease.codec_notes import Always, Digits, Key
+from dprelease.codec_notes import Always, Digits, StoredAs
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
@@ -43,7 +43,7 @@ class BalancedDraw(CellDraw):
 
     tag: ClassVar[str] = "balanced_cells"
 
-    noise: Annotated[BalancedNoise, Key("law")]
+    noise: Annotated[BalancedNoise, StoredAs("law")]
     rows: Annotated[Digits | None, Always()] = None
 
     @property

@@ -20,7 +20,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.codec_notes import Always, AtLeast, Digits, Key
+from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Hull, MeasurementFamily, Moved, Normal
 from dprelease.measurements.candidate import Candidate, Option, Pricing
@@ -50,7 +50,7 @@ class CellDraw(Draw):
 
     tag: ClassVar[str] = "cells"
 
-    noise: Annotated[CellNoise, Key("law")]
+    noise: Annotated[CellNoise, StoredAs("law")]
     count: Annotated[int, AtLeast(1)]
     upper: Annotated[Digits | None, Always()] = None
     mechanism: Annotated[str, Always()] = (

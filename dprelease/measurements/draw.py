@@ -34,7 +34,7 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
 from dprelease.codec import Stored
-from dprelease.codec_notes import As
+from dprelease.codec_notes import WrittenAs
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.measurements.members import Loss, Member
@@ -238,5 +238,5 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
     return cast("type[Draw]", registry.load("draws", value["draw"])).from_json(value)
 
 
-WrittenDraw = Annotated[Draw, As(methodcaller("to_json"), draw_from_json)]
+WrittenDraw = Annotated[Draw, WrittenAs(methodcaller("to_json"), draw_from_json)]
 """A draw in a stored dataclass: its tag names the class that reads it."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
-from dprelease.codec_notes import Always, AtLeast, Digits, Key
+from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import Normal, cell_hull, family_of
@@ -58,7 +58,7 @@ class GaussianDraw(Draw):
     tag: ClassVar[str] = "gaussian"
     gaussian: ClassVar[bool] = True
 
-    noise: Annotated[GaussianCells, Key("law")]
+    noise: Annotated[GaussianCells, StoredAs("law")]
     count: Annotated[int, AtLeast(1)]
     lower: Digits
     upper: Digits | None

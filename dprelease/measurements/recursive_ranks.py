@@ -50,7 +50,7 @@ from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join, nats
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import ExponentialDraw, Ranks, exponential_notes, moved_text
 from dprelease.measurements.ranks_price import exponential_error
-from dprelease.measurements.several_ranks import Shape, bridge, part_of_rho, shape_of
+from dprelease.measurements.several_ranks import RankShape, bridge, part_of_rho, shape_of
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.numeric import counted
@@ -98,7 +98,7 @@ class RecursiveDraw(OrderedDraw):
         return tuple((a, self.b, 0) for a in self.targets)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> RankShape:
         return shape_of(self.targets, self.b)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:

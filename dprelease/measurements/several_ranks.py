@@ -15,7 +15,7 @@ from dprelease.choice_tree import Node, halves
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RankShape:
     """What follows of the targets alone.
 
     Attributes:
@@ -31,7 +31,7 @@ class Shape:
 
 
 @lru_cache(maxsize=16)
-def shape_of(targets: tuple[int, ...], b: int) -> Shape:
+def shape_of(targets: tuple[int, ...], b: int) -> RankShape:
     """Return what follows of rising targets over `b`; ValueError for others."""
     nodes = halves(targets, b)
     units = steps(nodes)
@@ -43,7 +43,7 @@ def shape_of(targets: tuple[int, ...], b: int) -> Shape:
                 own[other] = own.get(other, Fraction(0)) + share * part
         mixed[node.target] = own
     each = {n.target: (UNITS / u) ** 2 for n, u in zip(nodes, units, strict=True)}
-    return Shape(
+    return RankShape(
         nodes,
         units,
         max(sum(parts.values(), Fraction(0)) for parts in mixed),

@@ -39,7 +39,7 @@ from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats, underc
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.spread import spreads
 from dprelease.measurements.winsorised_price import (
-    Limits,
+    LimitLaw,
     cells_at,
     cells_error,
     power_of,
@@ -351,12 +351,12 @@ class WinsorisedCells(MeasurementFamily):
         return None if view is None else False
 
 
-def _limits(draw: WinsorisedDraw, measurement: Measurement) -> Limits:
+def _limits(draw: WinsorisedDraw, measurement: Measurement) -> LimitLaw:
     """Return the law of the limits as shares of their candidates' range."""
     a, b, _ = measurement.weights[0]
     codes, whole = draw.codes, max(1, draw.allowed.hull_steps)
     zero = min(max(-draw.allowed.lower / whole, 0.0), 1.0)
-    return Limits(codes / whole, zero, draw.choice.rate * b, a / b)
+    return LimitLaw(codes / whole, zero, draw.choice.rate * b, a / b)
 
 
 def _with_limits(members: Sequence[Member]) -> Iterator[tuple[Member, object]]:

@@ -32,7 +32,7 @@ def stretches_of(member: Member) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitLaw:
     """The law of two limits, as far as a price knows it.
 
     Attributes:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from dprelease.codec import Stored
-from dprelease.codec_notes import As
+from dprelease.codec_notes import WrittenAs
 from dprelease.numeric import exp_lower
 
 
@@ -42,7 +42,7 @@ class Certificate(Stored):
     epsilon_upper: Fraction
     ratio: Fraction | None
     method: str
-    ingredients: Annotated[tuple[tuple[str, str], ...], As(dict, _pairs, Mapping[str, str])]
+    ingredients: Annotated[tuple[tuple[str, str], ...], WrittenAs(dict, _pairs, Mapping[str, str])]
 
 
 def log_upper(ratio: Fraction) -> Fraction:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease import registry
-from dprelease.codec_notes import As
+from dprelease.codec_notes import WrittenAs
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms.certificate import Certificate
@@ -242,7 +242,7 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         ) from None
 
 
-WrittenLaw = Annotated[GridLaw, As(methodcaller("to_json"), law_from_json)]
+WrittenLaw = Annotated[GridLaw, WrittenAs(methodcaller("to_json"), law_from_json)]
 """A law in a stored dataclass: its family knows how it is written."""
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dprelease import execute
 from dprelease.budget import refusals
-from dprelease.budget.approval import Asked
+from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
@@ -225,11 +225,11 @@ def debited_hash(plan: ReleasePlan, request: Request) -> str:
     return plan.hash
 
 
-def _asked(plan: ReleasePlan, request: Request) -> Asked | None:
+def _asked(plan: ReleasePlan, request: Request) -> ApprovalRequest | None:
     if plan.asked is None:
         return None
     query = plan.asked
-    return Asked(lambda: request_for_all_periods(query), request.approved, request.clock)
+    return ApprovalRequest(lambda: request_for_all_periods(query), request.approved, request.clock)
 
 
 def unledgered(plan: ReleasePlan) -> Receipt:

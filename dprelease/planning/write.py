@@ -39,7 +39,7 @@ from dprelease.release_plan.promise import time_notes
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
-from dprelease.sensitivity import Places, bound
+from dprelease.sensitivity import PrimitivePlaces, bound
 
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
@@ -72,7 +72,7 @@ def written(
     """
     priced = spending.priced
     task = bound(query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
-    places = Places(task)
+    places = PrimitivePlaces(task)
     schema, window = query.schema, query.window
     return ReleasePlan(
         schema=schema.name,
@@ -129,7 +129,7 @@ def _said(query: Query) -> list[str]:
 # --- a block ----------------------------------------------------------------------------------
 
 
-def _block(maker: Maker, priced: Priced, places: Places) -> PlannedMeasurement:
+def _block(maker: Maker, priced: Priced, places: PrimitivePlaces) -> PlannedMeasurement:
     best = priced.best
     s = priced.sensitivity
     spent = cost(priced, maker.query.spec.delta)

@@ -30,8 +30,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.codec_notes import Always, As, AtLeast, Digits, Key
-from dprelease.query.derived import Derived
+from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs, WrittenAs
+from dprelease.query.derived import DerivedColumn
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals
 from dprelease.query.view import View
@@ -48,7 +48,7 @@ class Fixed:
     """
 
     column: str
-    grid: Annotated[LongRuns, Key("runs")]
+    grid: Annotated[LongRuns, StoredAs("runs")]
     step: Fraction
     default: Annotated[Digits | None, Always()] = None
 
@@ -98,7 +98,7 @@ class Near:
 
 
 _Near = Annotated[
-    Near, As(astuple, lambda four: Near(*four), tuple[Digits, Digits, Digits, Digits])
+    Near, WrittenAs(astuple, lambda four: Near(*four), tuple[Digits, Digits, Digits, Digits])
 ]
 
 
@@ -175,7 +175,7 @@ class BoundedQuery:
     max_groups: int = 1
     max_rows: int = 1
     max_rows_total: int | None = None
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedColumn, ...] = ()
     view: View | None = None
     per: Intervals | None = None
     missing: bool = False

@@ -15,7 +15,7 @@ from typing import Annotated
 from zoneinfo import TZPATH
 
 from dprelease.codec import Stored
-from dprelease.codec_notes import Always, As, Key
+from dprelease.codec_notes import Always, StoredAs, WrittenAs
 from dprelease.periods import row_window
 from dprelease.schema.column import Kind
 from dprelease.schema.table import TableSchema
@@ -61,8 +61,8 @@ class Calendar(Stored):
     every: str
     timezone: str
     name: str
-    zones: Annotated[str, Key("zone_tables")]
-    delay: Annotated[timedelta, As(delay_text, _delay, str), Always()] = timedelta(0)
+    zones: Annotated[str, StoredAs("zone_tables")]
+    delay: Annotated[timedelta, WrittenAs(delay_text, _delay, str), Always()] = timedelta(0)
 
 
 @cache

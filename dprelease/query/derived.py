@@ -35,21 +35,23 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedColumn:
     """A derived column's name and its expression over other columns' cleaned values."""
 
     column: str
     expression: Expression
 
 
-def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tuple[Derived, ...]:
+def derived_columns(
+    names: Iterable[str], columns: Mapping[str, Column]
+) -> tuple[DerivedColumn, ...]:
     """Return the derived columns among `names` and behind them, each after those it is made from.
 
     Raises:
         ConfigError: a faulty expression (DPR12x), a column made from itself (DPR139), or more than
             `MOST_LEVELS` one upon the other (DPR121).
     """
-    found: dict[str, Derived] = {}
+    found: dict[str, DerivedColumn] = {}
     levels: dict[str, int] = {}
 
     def visit(name: str, path: tuple[str, ...]) -> None:
@@ -75,7 +77,7 @@ def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tupl
                 fix="write some of their expressions as one",
                 code="DPR121",
             )
-        found[name] = Derived(name, made)
+        found[name] = DerivedColumn(name, made)
 
     for name in dict.fromkeys(names):
         visit(name, ())

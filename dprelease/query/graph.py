@@ -80,7 +80,7 @@ class Edges(Arguments):
         return None
 
 
-class Node(Edges):
+class DeclaredNode(Edges):
     """One declared node."""
 
     def node(self, spec: StatisticSpec, unit: EdgeUnit) -> int:

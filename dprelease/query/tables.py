@@ -26,7 +26,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Axis:
+class TableAxis:
     """One column and its levels.
 
     Attributes:
@@ -82,7 +82,7 @@ class Tables:
         axes: in the order of the engine's group columns; groups: the engine's, zeros left out.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[TableAxis, ...]
     tables: tuple[TableGroups, ...]
     groups: GroupKeys = field(repr=False)
 
@@ -148,7 +148,7 @@ def table_groups(schema: TableSchema, spec: ReleaseSpec, most: int) -> Tables:
     return Tables(axes, named, GroupKeys(columns, keys))
 
 
-def _axes(schema: TableSchema, tables: Sequence[TableSpec]) -> tuple[Axis, ...]:
+def _axes(schema: TableSchema, tables: Sequence[TableSpec]) -> tuple[TableAxis, ...]:
     """Return an axis per column that some table groups by, the widest table's first."""
     bottom = {level: h.column for h in schema.hierarchies.values() for level in h.levels}
     names: dict[str, None] = {}
@@ -157,11 +157,11 @@ def _axes(schema: TableSchema, tables: Sequence[TableSpec]) -> tuple[Axis, ...]:
     return tuple(_axis(schema, name) for name in names)
 
 
-def _axis(schema: TableSchema, name: str) -> Axis:
+def _axis(schema: TableSchema, name: str) -> TableAxis:
     keys = schema.columns[name].keys
     found = next((h for h in schema.hierarchies.values() if h.column == name), None)
     if found is None:
-        return Axis((name,), (keys,), (np.arange(len(keys)),))
+        return TableAxis((name,), (keys,), (np.arange(len(keys)),))
     rows = {row[-1]: row for row in found.keys}
     labels: list[tuple[str, ...]] = []
     cells: list[Places] = []
@@ -170,10 +170,10 @@ def _axis(schema: TableSchema, name: str) -> Axis:
         places = {label: i for i, label in enumerate(dict.fromkeys(each))}
         labels.append(tuple(places))
         cells.append(np.array([places[label] for label in each], dtype=np.int64))
-    return Axis(found.levels, tuple(labels), tuple(cells))
+    return TableAxis(found.levels, tuple(labels), tuple(cells))
 
 
-def _table(axes: Sequence[Axis], spec: TableSpec) -> TableGroups:
+def _table(axes: Sequence[TableAxis], spec: TableSpec) -> TableGroups:
     """Return a table's level per axis and its keys; its map is made by the caller."""
     level = tuple(
         max((axis.levels.index(n) for n in spec.by if n in axis.levels), default=-1)
@@ -200,7 +200,7 @@ def _merged(parts: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {name: label for part in parts for name, label in part.items()}
 
 
-def _cells(axes: Sequence[Axis], level: Sequence[int], finest: Places) -> Places:
+def _cells(axes: Sequence[TableAxis], level: Sequence[int], finest: Places) -> Places:
     """Return the table's cell of every finest group, `(groups,)`."""
     out = np.zeros(finest.shape[1], dtype=np.int64)
     for axis, at, places in zip(axes, level, finest, strict=True):
@@ -222,7 +222,7 @@ def _zeros(table: TableGroups) -> list[int]:
     return [places[key] for key in table.spec.zeros]
 
 
-def _check_different(axes: Sequence[Axis], tables: Sequence[TableGroups]) -> None:
+def _check_different(axes: Sequence[TableAxis], tables: Sequence[TableGroups]) -> None:
     seen: dict[tuple[int, ...], str] = {}
     for table in tables:
         # a level of one cell divides nothing

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from dprelease.codec import decode, encode
-from dprelease.codec_notes import As, AtLeast, Key
+from dprelease.codec_notes import AtLeast, StoredAs, WrittenAs
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,
@@ -80,7 +80,7 @@ class _Derived:
     """A derived column and its expression's text."""
 
     column: str
-    text: Annotated[str, Key("from")]
+    text: Annotated[str, StoredAs("from")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _View:
 class _Task:
     """A bounded query as it is written; what most queries lack is left out."""
 
-    codes: tuple[Annotated[_Code, As(encode, _code, Mapping[str, Any])], ...]
+    codes: tuple[Annotated[_Code, WrittenAs(encode, _code, Mapping[str, Any])], ...]
     primitives: tuple[Primitive, ...]
     groups: tuple[_Group, ...]
     where: str | None
@@ -189,5 +189,5 @@ def for_keys(query: BoundedQuery, keys: Sequence[Sequence[str]]) -> BoundedQuery
     return replace(query, groups=replace(query.groups, keys=tuple(tuple(k) for k in keys)))
 
 
-WrittenTask = Annotated[BoundedQuery, As(_written, _query, _Task)]
+WrittenTask = Annotated[BoundedQuery, WrittenAs(_written, _query, _Task)]
 """A bounded query in a stored dataclass."""

@@ -21,7 +21,7 @@ from dprelease.fitted import OneFit
 from dprelease.fitting.estimate import Behind
 from dprelease.measurements.draw import AddedNoise
 from dprelease.noised import Noised
-from dprelease.reading.forms import Linear, Ratio, Source, Variable
+from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.noise_sums import Noise
 
 TRACE = Fraction(1, 2**36)
@@ -37,9 +37,9 @@ class Drawn(NamedTuple):
     noise: Noise
     moved: Fraction
 
-    def source(self, release: str, group: int, raw: int) -> Source:
+    def source(self, release: str, group: int, raw: int) -> NoisyInteger:
         """Return one of its noisy integers."""
-        return Source(release, self.block, group, self.cell, raw, self.noise, self.moved)
+        return NoisyInteger(release, self.block, group, self.cell, raw, self.noise, self.moved)
 
 
 class FitForms:
@@ -177,7 +177,7 @@ class Estimate:
         return self.of.form({self: Fraction(1)}).observed
 
 
-def ratio_domain(ratio: Ratio, *, positive: bool) -> tuple[float, float] | None:
+def ratio_domain(ratio: RatioForm, *, positive: bool) -> tuple[float, float] | None:
     """Return what a ratio of sums of cells can be whatever the rows are; None if that is not known.
 
     A sum over the count of its rows is a mean of one row's values; a part of a whole, both of them

@@ -4,7 +4,7 @@ A *source* is one noisy integer of one release: an exact cell plus noise of a ce
 `Linear` is c + S(w_i x_i) over exact cells x_i with public weights; at the noisy integers it misses
 its true value by S(w_i D_i), whatever the data. Weights are exact rationals, so that what cancels,
 cancels. An estimated cell of tables that add up is such a form by itself (`reading.estimated`) and
-stands for it as one variable. A `Ratio` is one linear form over another; nothing else has a pivot.
+stands for it as one variable. A `RatioForm` is one linear form over another; nothing else has a pivot.
 
 Units: of the statistic; weights in that unit per grid step.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NoisyInteger:
     """One noisy integer.
 
     Attributes:
@@ -40,7 +40,7 @@ class Source:
     moved: Fraction = field(compare=False, default=Fraction(0))
 
 
-Variable = Union[Source, "Estimate"]
+Variable = Union[NoisyInteger, "Estimate"]
 """What a form is made of: exact cells, or estimates that stand for a form in them."""
 
 
@@ -63,10 +63,14 @@ class Linear:
         return sum((abs(w) * s.moved for s, w in self.cells), self.slack)
 
     @property
-    def cells(self) -> list[tuple[Source, Fraction]]:
+    def cells(self) -> list[tuple[NoisyInteger, Fraction]]:
         """The terms of a form over exact cells alone (`reading.estimated.expanded`)."""
-        assert all(isinstance(variable, Source) for variable in self.terms)
-        return [(variable, w) for variable, w in self.terms.items() if isinstance(variable, Source)]
+        assert all(isinstance(variable, NoisyInteger) for variable in self.terms)
+        return [
+            (variable, w)
+            for variable, w in self.terms.items()
+            if isinstance(variable, NoisyInteger)
+        ]
 
     def plus(self, other: Linear, times: Fraction = Fraction(1)) -> Linear:
         terms = dict(self.terms)
@@ -81,7 +85,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class RatioForm:
     """`top / bottom`; undefined where the exact bottom is 0.
 
     `cut`: the quantity is the nearest value of its domain, which may leave the exact quotient out.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import LEVELS, linear_chance
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity
@@ -18,7 +18,7 @@ def interval(quantity: Quantity, level: float) -> tuple[float, float, Method]:
 
     exact: by inversion of the convolved law. conservative: a joint region, projected.
     """
-    if isinstance(quantity.form, Linear | Ratio):
+    if isinstance(quantity.form, Linear | RatioForm):
         return *part_ends(quantity, level), "exact"
     return *projected(quantity, level), "conservative"
 
@@ -28,7 +28,7 @@ def chance_of_zero(quantity: Quantity) -> float:
     form = quantity.form
     if isinstance(form, Linear):
         return linear_chance(form)
-    if isinstance(form, Ratio) and not form.cut:
+    if isinstance(form, RatioForm) and not form.cut:
         return ratio_chance(form, 0.0)
     first, last = 0, len(LEVELS)  # the first level at which 0 is inside
     while first < last:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.fitting.estimate import Behind, whole_numbers
 from dprelease.reading.estimated import SURELY, TRACE, Drawn, Estimate, FitForms, expanded
-from dprelease.reading.forms import Linear, Source
+from dprelease.reading.forms import Linear, NoisyInteger
 from dprelease.reading.noise_sums import Noise, Term
 
 Weights = tuple[Fraction, ...]
@@ -57,7 +57,7 @@ def joint(*forms: Linear) -> Joint:
         if isinstance(variable, Estimate)
     }
     sources = dict.fromkeys(
-        variable for form in forms for variable in form.terms if isinstance(variable, Source)
+        variable for form in forms for variable in form.terms if isinstance(variable, NoisyInteger)
     )
     if any(_shared(source, fits) for source in sources):
         forms = tuple(expanded(form) for form in forms)
@@ -72,7 +72,7 @@ def joint(*forms: Linear) -> Joint:
     return Joint(tuple(made.observed), tuple(made.moved), made.draws)
 
 
-def _shared(source: Source, fits: Mapping[tuple[str, str], FitForms]) -> bool:
+def _shared(source: NoisyInteger, fits: Mapping[tuple[str, str], FitForms]) -> bool:
     """Whether a cell that a form names is one that a fit is made of, too."""
     return any(
         source.release == fit.release and fit.measures(source.block) for fit in fits.values()

@@ -15,7 +15,7 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
-from dprelease.reading.forms import Linear, Ratio, Source, Variable
+from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.per_row import PerRow, of_cells
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -36,7 +36,9 @@ class ReleasedMeasurement:
         self._ends = lru_cache(maxsize=256)(self._ends_of)
         self._boxes = lru_cache(maxsize=64)(self._draw_box)
 
-    def form(self, statistic: PlannedStatistic, column: int, group: int) -> Linear | Ratio | None:
+    def form(
+        self, statistic: PlannedStatistic, column: int, group: int
+    ) -> Linear | RatioForm | None:
         """Return one published value's form over the exact cells; None if it has none.
 
         A sum of cells that the domain cuts afterwards has none: what is published is no sum of them.
@@ -47,7 +49,7 @@ class ReleasedMeasurement:
         form, cut = forms[column], self._cut(statistic)
         if form.bottom is not None:
             ends = self._linear(form.top, group), self._linear(form.bottom, group)
-            return Ratio(*ends, cut=cut)
+            return RatioForm(*ends, cut=cut)
         return None if cut else self._linear(form.top, group)
 
     def per_row(
@@ -89,7 +91,9 @@ class ReleasedMeasurement:
             if added.noise is None:
                 constant += weight * added.step_size * raw
             elif weight:
-                source = Source(self.release, self.name, group, cell, raw, added.noise, added.moved)
+                source = NoisyInteger(
+                    self.release, self.name, group, cell, raw, added.noise, added.moved
+                )
                 terms[source] = weight * added.step_size
         return Linear(constant, terms)
 

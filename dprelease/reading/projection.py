@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import beside, linear_ends
 from dprelease.reading.quantity import Function, Measured, Quantity, span
 from dprelease.reading.ratio_interval import ratio_ends
@@ -56,7 +56,7 @@ def part_ends(part: Quantity, level: float) -> tuple[float, float]:
     form, (low, high) = part.form, part.domain
     if isinstance(form, Linear):
         ends = beside(form, linear_ends(form, level), part.domain)
-    elif isinstance(form, Ratio):
+    elif isinstance(form, RatioForm):
         ends = ratio_ends(form, level, part.domain)
     else:
         ends = cast("Measured", form).ends(level)
@@ -76,7 +76,7 @@ def _key(part: Quantity) -> Hashable:
     form = part.form
     if isinstance(form, Linear):
         return ("linear", part.domain, form.constant, frozenset(form.terms.items()))
-    if isinstance(form, Ratio):
+    if isinstance(form, RatioForm):
         both = (form.top, form.bottom)
         return ("ratio", part.domain, *((f.constant, frozenset(f.terms.items())) for f in both))
     return cast("Measured", form).key
@@ -87,7 +87,7 @@ def _measurement(part: Quantity) -> Hashable | None:
     form = part.form
     if isinstance(form, Linear):
         sources = list(form.terms)
-    elif isinstance(form, Ratio):
+    elif isinstance(form, RatioForm):
         sources = [*form.top.terms, *form.bottom.terms]
     else:
         return cast("Measured", form).measurement
@@ -104,7 +104,9 @@ def _joint(parts: dict[Hashable, Quantity]) -> dict[Hashable, list[Hashable]]:
             found.setdefault(measurement, []).append(key)
 
     def boxed(keys: list[Hashable]) -> bool:
-        measured = [parts[k].form for k in keys if not isinstance(parts[k].form, Linear | Ratio)]
+        measured = [
+            parts[k].form for k in keys if not isinstance(parts[k].form, Linear | RatioForm)
+        ]
         return bool(measured) and all(
             cast("Measured", m).cell_box(0.5) is not None for m in measured
         )
@@ -119,7 +121,7 @@ def _alone(part: Quantity, level: float) -> Range:
 
 def _boxes(parts: list[Quantity], level: float, room: int) -> Range:
     """Return the pieces of the box of cells of one measurement, `(boxes, cells)` each."""
-    measured = next(p.form for p in parts if not isinstance(p.form, Linear | Ratio))
+    measured = next(p.form for p in parts if not isinstance(p.form, Linear | RatioForm))
     box = cast("Measured", measured).cell_box(level)
     assert box is not None
     low, high = box
@@ -139,7 +141,7 @@ def _over(part: Quantity, low: Floats, high: Floats) -> Range:
     form = part.form
     if isinstance(form, Linear):
         found = _linear_over(form, low, high)
-    elif isinstance(form, Ratio):
+    elif isinstance(form, RatioForm):
         top, bottom = _linear_over(form.top, low, high), _linear_over(form.bottom, low, high)
         found = _ratio_over(form, low, high) if (bottom[0] > 0).all() else span("/", top, bottom)
     else:
@@ -161,7 +163,7 @@ def _linear_over(form: Linear, low: Floats, high: Floats) -> Range:
     return low @ up + high @ down + constant, high @ up + low @ down + constant
 
 
-def _ratio_over(form: Ratio, low: Floats, high: Floats) -> Range:
+def _ratio_over(form: RatioForm, low: Floats, high: Floats) -> Range:
     """Return the range of a linear-fractional function: it has its extremes at corners."""
     top, bottom = (_weights(f, low.shape[1]) for f in (form.top, form.bottom))
     found = []

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dprelease.errors import ArgumentError
 
 
-class Columns(Protocol):
+class ArrowTable(Protocol):
     """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -25,7 +25,7 @@ class Columns(Protocol):
     def shape(self) -> tuple[int, int]: ...  # a column's, a Series', is (int,)
 
 
-PublicLike = Columns | str | Path
+PublicLike = ArrowTable | str | Path
 """What a public table may be given as."""
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.reading.estimated import ratio_domain
-from dprelease.reading.forms import Linear, Ratio, total
+from dprelease.reading.forms import Linear, RatioForm, total
 from dprelease.reading.per_row import PerRow, quotient_range
 
 Floats = npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ class Quantity:
         per_row: of a sum over rows, what one of them adds.
     """
 
-    form: Linear | Ratio | Measured | Function
+    form: Linear | RatioForm | Measured | Function
     value: float | None
     domain: Ends
     weak: bool = False
@@ -88,7 +88,7 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
     low, high = span(op, _pair(left.domain), _pair(right.domain), outwards=False)
     form = _form(op, left.form, right.form) or Function(op, left, right)
     domain = float(low), float(high)
-    if op == "/" and isinstance(form, Ratio) and not form.cut:
+    if op == "/" and isinstance(form, RatioForm) and not form.cut:
         known = ratio_domain(form, positive=left.domain[0] >= 0 and right.domain[0] >= 0)
         domain = known or domain
     if op == "/":
@@ -152,25 +152,25 @@ def _value(op: Op, a: float | None, b: float | None) -> float | None:
     return found if math.isfinite(found) else None
 
 
-_OTHERS = (Linear, Ratio, Function)
-Form = Linear | Ratio | Measured | Function
+_OTHERS = (Linear, RatioForm, Function)
+Form = Linear | RatioForm | Measured | Function
 
 
-def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | Measured | None:
+def _form(op: Op, a: Form, b: Form) -> Linear | RatioForm | Measured | None:
     """Return the form, if it is linear, a ratio or a sum of one draw whose law is known."""
     if not isinstance(a, _OTHERS) and not isinstance(b, _OTHERS):
         return a.plus(b) if op == "+" else None
     if isinstance(a, Linear) and isinstance(b, Linear):
         return _linear(op, a, b)
-    if isinstance(a, Ratio) and isinstance(b, Ratio) and a.bottom == b.bottom:
+    if isinstance(a, RatioForm) and isinstance(b, RatioForm) and a.bottom == b.bottom:
         if a.cut or b.cut:  # values of two domains: no form of what they are made of
             return None
         if op in "+-":
             return _ratio(a.top.plus(b.top, Fraction(1 if op == "+" else -1)), a.bottom)
         return _ratio(a.top, b.top) if op == "/" else None
-    if isinstance(a, Ratio) and isinstance(b, Linear) and not b.terms:
+    if isinstance(a, RatioForm) and isinstance(b, Linear) and not b.terms:
         return _with_number(op, a, b.constant)
-    if isinstance(b, Ratio) and isinstance(a, Linear) and not a.terms:
+    if isinstance(b, RatioForm) and isinstance(a, Linear) and not a.terms:
         c = a.constant
         if op == "/":
             return None if b.cut else _ratio(b.bottom.times(c), b.top)
@@ -178,11 +178,11 @@ def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | Measured | None:
     return None
 
 
-def _negative(ratio: Ratio) -> Ratio:
+def _negative(ratio: RatioForm) -> RatioForm:
     return replace(ratio, top=ratio.top.times(Fraction(-1)))
 
 
-def _linear(op: Op, a: Linear, b: Linear) -> Linear | Ratio | None:
+def _linear(op: Op, a: Linear, b: Linear) -> Linear | RatioForm | None:
     if op in "+-":
         return a.plus(b, Fraction(1 if op == "+" else -1))
     if op == "*":
@@ -194,19 +194,19 @@ def _linear(op: Op, a: Linear, b: Linear) -> Linear | Ratio | None:
     return _ratio(a, b)
 
 
-def _ratio(top: Linear, bottom: Linear) -> Linear | Ratio:
+def _ratio(top: Linear, bottom: Linear) -> Linear | RatioForm:
     """Return their ratio: a number, if one is a multiple of the other."""
     if len(top.terms) != len(bottom.terms) and top.terms:
-        return Ratio(top, bottom)
+        return RatioForm(top, bottom)
     for source, weight in bottom.terms.items():
         factor = top.terms.get(source, Fraction(0)) / weight
         if top == bottom.times(factor):
             return Linear(factor)
         break
-    return Ratio(top, bottom)
+    return RatioForm(top, bottom)
 
 
-def _with_number(op: Op, ratio: Ratio, c: Fraction) -> Ratio | None:
+def _with_number(op: Op, ratio: RatioForm, c: Fraction) -> RatioForm | None:
     if op in "+-":
         return replace(ratio, top=ratio.top.plus(ratio.bottom, c if op == "+" else -c))
     if op == "*":

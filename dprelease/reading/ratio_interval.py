@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import check_level
-from dprelease.reading.forms import Ratio
+from dprelease.reading.forms import RatioForm
 from dprelease.reading.joint import Joint, joint
 from dprelease.reading.linear_interval import beside, linear_chance, linear_ends
 from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
@@ -46,7 +46,7 @@ _FEW = 6
 Floats = npt.NDArray[np.float64]
 
 
-def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple[float, float]:
+def ratio_ends(ratio: RatioForm, level: float, domain: tuple[float, float]) -> tuple[float, float]:
     """Return the ends of the interval at `level`, inside `domain`; infinite where nothing bounds it.
 
     Of a ratio that is cut to its domain all quotients are looked at first: what is accepted in the domain
@@ -118,7 +118,7 @@ def _hull(
     return _ratio_at(min(ends), pivot.unit, domain), _ratio_at(max(ends), pivot.unit, domain)
 
 
-def ratio_chance(ratio: Ratio, value: float) -> float:
+def ratio_chance(ratio: RatioForm, value: float) -> float:
     """Return an upper bound of the chance of noise as large as seen if the ratio were `value`."""
     return linear_chance(ratio.top.plus(ratio.bottom, -Fraction(value)))
 

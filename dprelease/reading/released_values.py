@@ -10,7 +10,7 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
-from dprelease.reading.forms import Linear, Ratio, total
+from dprelease.reading.forms import Linear, RatioForm, total
 from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
@@ -159,10 +159,10 @@ class ReleasedValues:
             value = None if None in values else sum(v for v in values if v is not None)
             each = None if whole.constant else self._per_row(column, groups)
             return Quantity(whole, value, (low * len(found), high * len(found)), weak, each)
-        if all(isinstance(form, Ratio) for form in forms):
-            ratios = [form for form in forms if isinstance(form, Ratio)]
+        if all(isinstance(form, RatioForm) for form in forms):
+            ratios = [form for form in forms if isinstance(form, RatioForm)]
             tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])
-            ratio = Ratio(tops, bottoms, cut=any(r.cut for r in ratios))
+            ratio = RatioForm(tops, bottoms, cut=any(r.cut for r in ratios))
             above, below = (float(x) for x in joint(ratio.top, ratio.bottom).observed)
             mean = None if below <= 0 else above / below
             inside = None if mean is None else min(max(mean, low), high)

@@ -14,7 +14,7 @@ from dprelease.errors import ArgumentError
 from dprelease.measurements.base import family_of
 from dprelease.noised import WEAK, Noised
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import beside, linear_ends
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Measured, Quantity
@@ -148,7 +148,7 @@ class TableValues(ReleasedValues):
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
         value, status = self.published[column, group]
-        form: Linear | Ratio | CutEstimate = self._form(column, group)
+        form: Linear | RatioForm | CutEstimate = self._form(column, group)
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         each = self._per_row(column, [group]) if isinstance(form, Linear) else None
@@ -179,7 +179,7 @@ class TableValues(ReleasedValues):
                 self._cut[column] = not (domain.lower <= low and high <= domain.upper)
         return self._cut[column]
 
-    def _form(self, column: str, group: int) -> Linear | Ratio:
+    def _form(self, column: str, group: int) -> Linear | RatioForm:
         """Return a fitted cell as a form, or a quotient of two, as the plan computes it."""
         ratio = self._ratio_of.get(column)
         if ratio is None:
@@ -187,11 +187,11 @@ class TableValues(ReleasedValues):
         assert self.whole.plan.tables is not None
         top = self._estimate(self.whole.plan.tables.fit(ratio.top), group)
         bottom = self._estimate(self.whole.plan.tables.fit(ratio.bottom), group)
-        known = ratio_domain(Ratio(top, bottom), positive=False)
+        known = ratio_domain(RatioForm(top, bottom), positive=False)
         low, high = (end - float(ratio.offset) for end in self.columns[column][0].domain.hull)
         room = _ROOM * (high - low)
         cut = known is None or not low - room <= known[0] <= known[1] <= high + room
-        return Ratio(top.plus(bottom, ratio.offset), bottom, cut)
+        return RatioForm(top.plus(bottom, ratio.offset), bottom, cut)
 
     def _estimate(self, fit: PlannedFit, group: int) -> Linear:
         if fit.name not in self._forms:

@@ -71,7 +71,7 @@ class PlannedMeasurement(Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class JointEvidence:
     """What is certified of all blocks of a release together.
 
     Attributes:
@@ -96,7 +96,7 @@ class Composition(Stored):
     """
 
     method: str
-    evidence: Evidence
+    evidence: JointEvidence
     compared: Annotated[tuple[tuple[str, float], ...], Unstored()] = field(
         default=(), compare=False
     )

@@ -25,7 +25,7 @@ FACTORS = tuple(Fraction(f) for f in ("1/4", "1/2", "3/4", "1", "3/2", "2", "4")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One epsilon and its plan, or why there is none.
 
     Attributes:
@@ -58,7 +58,7 @@ class Point:
 class Curve:
     """The points in order of epsilon; `own` is the index of the plan's own, `note` what differs."""
 
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     own: int
     note: str = ""
 
@@ -76,9 +76,9 @@ def trace(
     points = []
     for epsilon in at:
         try:
-            points.append(Point(epsilon, make(epsilon)))
+            points.append(CurvePoint(epsilon, make(epsilon)))
         except (PlanError, ArgumentError) as refusal:
-            points.append(Point(epsilon, refused=refusal.what))
+            points.append(CurvePoint(epsilon, refused=refusal.what))
     return Curve(tuple(points), at.index(own))
 
 

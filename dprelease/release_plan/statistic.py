@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 from dprelease.codec import Stored
-from dprelease.codec_notes import Always, As, Key
+from dprelease.codec_notes import Always, StoredAs, WrittenAs
 from dprelease.measurements.candidate import Option
 from dprelease.numeric import counted, plain
 from dprelease.schema.domain import WrittenDomain
@@ -69,7 +69,9 @@ class Uninformative(Stored):
 
 _Spikes = Annotated[
     bool,
-    As(lambda v: "allow" if v else "forbid", lambda v: v == "allow", Literal["allow", "forbid"]),
+    WrittenAs(
+        lambda v: "allow" if v else "forbid", lambda v: v == "allow", Literal["allow", "forbid"]
+    ),
 ]
 
 
@@ -98,7 +100,7 @@ class PlannedStatistic(Stored):
     """
 
     name: str
-    text: Annotated[str, Key("statistic")]
+    text: Annotated[str, StoredAs("statistic")]
     function: str
     block: str
     columns: tuple[str, ...]
@@ -106,7 +108,7 @@ class PlannedStatistic(Stored):
     step: Fraction
     measure: str
     mechanism: str
-    chosen: Annotated[tuple[Option, ...], Key("options")]
+    chosen: Annotated[tuple[Option, ...], StoredAs("options")]
     planned_error: float | None
     error_text: str
     sensitivity: str

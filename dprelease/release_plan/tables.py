@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.codec import Stored
 from dprelease.codec_notes import Always, AtLeast, Digits
-from dprelease.fitting.structure import Axis, Structure, crossed, nested
+from dprelease.fitting.structure import Dimension, Structure, crossed, nested
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -170,7 +170,7 @@ class PlannedTables(Stored):
         return crossed(axes, levels, zeros)
 
 
-def _axis(levels: Sequence[Sequence[int]], finest: int) -> Axis:
+def _axis(levels: Sequence[Sequence[int]], finest: int) -> Dimension:
     """Return an axis whose finest cells are those of level `finest`."""
     fine = np.array(levels[finest], dtype=np.int64)
     maps = []
@@ -178,4 +178,4 @@ def _axis(levels: Sequence[Sequence[int]], finest: int) -> Axis:
         out = np.zeros(int(fine.max()) + 1, dtype=np.int64)
         out[fine] = np.array(level, dtype=np.int64)
         maps.append(out)
-    return Axis(tuple(maps))
+    return Dimension(tuple(maps))

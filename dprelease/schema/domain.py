@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec_notes import As, Digits
+from dprelease.codec_notes import Digits, WrittenAs
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, Number, exact, plain
 
@@ -332,13 +332,15 @@ def _gridset(runs: tuple[tuple[int, int], ...]) -> GridSet:
     return GridSet.from_runs(runs)
 
 
-WrittenDomain = Annotated[Domain, As(Domain.to_json, Domain.from_json, of=Mapping[str, Any])]
+WrittenDomain = Annotated[Domain, WrittenAs(Domain.to_json, Domain.from_json, of=Mapping[str, Any])]
 """A domain in a stored dataclass: its range and its gaps, as schemas say it."""
 
-Runs = Annotated[GridSet, As(lambda g: g.runs, _gridset, of=tuple[tuple[int, int], ...])]
+Runs = Annotated[GridSet, WrittenAs(lambda g: g.runs, _gridset, of=tuple[tuple[int, int], ...])]
 """A grid set in a stored dataclass: its runs, `[[low, high], ...]`."""
 
-LongRuns = Annotated[GridSet, As(lambda g: g.runs, _gridset, of=tuple[tuple[Digits, Digits], ...])]
+LongRuns = Annotated[
+    GridSet, WrittenAs(lambda g: g.runs, _gridset, of=tuple[tuple[Digits, Digits], ...])
+]
 """The same, where steps may pass 2**53: as text."""
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from dprelease.codec import decode, encode
-from dprelease.codec_notes import As, AtLeast, Key
+from dprelease.codec_notes import AtLeast, StoredAs, WrittenAs
 from dprelease.periods import Every
 
 
@@ -38,7 +38,7 @@ class UserUnit:
     rows of one day, week, month, quarter or year of the table's `time`, and the caps are per interval.
     """
 
-    column: Annotated[str, Key("user")]
+    column: Annotated[str, StoredAs("user")]
     max_groups: Annotated[int, AtLeast(1)]
     max_rows_per_group: Annotated[int, AtLeast(1)]
     max_rows: Annotated[int | None, AtLeast(1)] = None
@@ -112,5 +112,5 @@ def unit_from_json(value: object) -> Unit:
     return decode(EdgeUnit, edge, "unit")
 
 
-WrittenUnit = Annotated[Unit, As(unit_to_json, unit_from_json)]
+WrittenUnit = Annotated[Unit, WrittenAs(unit_to_json, unit_from_json)]
 """A unit in a stored dataclass: as schemas say it."""

@@ -19,7 +19,7 @@ from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
 from dprelease.release_plan.weak import weak_sentence
 from dprelease.schema.about import About
-from dprelease.series.collect import Period, Series
+from dprelease.series.collect import Period, PublishedSeries
 from dprelease.series.page import FILE as PAGE
 from dprelease.strict_json import json_text
 
@@ -45,7 +45,7 @@ _IANA = "https://www.iana.org/assignments/media-types/"
 _BY = {key: {"@id": "#publisher"} for key in ("dct:publisher", "schema:publisher")}
 
 
-def write(series: Series) -> bytes:
+def write(series: PublishedSeries) -> bytes:
     """Return the document, UTF-8."""
     newest = series.periods[-1] if series.periods else None
     words = PublicWords(series.pipeline) if newest is None else newest.words

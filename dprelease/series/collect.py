@@ -42,7 +42,7 @@ from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.series.foreign import Place, Shape, Stated, stated
-from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
+from dprelease.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
 from dprelease.strict_json import read_json
 
 _FAULTS = (
@@ -81,7 +81,7 @@ class Period(Stated):
 
 _ReceiptOf = Callable[[Mapping[str, Any], ReleasePlan], Receipt]
 
-Columns = Mapping[Place, Released]
+Columns = Mapping[Place, PeriodColumn]
 """Released values of one period, by published column."""
 
 
@@ -108,7 +108,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PublishedSeries:
     """Everything that is published of one pipeline; periods in order, oldest first."""
 
     pipeline: str
@@ -119,7 +119,7 @@ class Series:
     unreadable: tuple[str, ...]
 
 
-def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
+def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> PublishedSeries:
     """Return the series of the pipeline folder `folder`.
 
     Args:
@@ -146,7 +146,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
             found.append(_read(folder / name, name, stands.get(name)))
         except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
             unreadable.append(printable(name))  # a folder's name may not be text at all
-    return Series(
+    return PublishedSeries(
         pipeline=folder.name,
         by=found[-1][0].by if found else (),
         periods=tuple(period for period, _ in found),
@@ -191,7 +191,7 @@ def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period,
     return period, values
 
 
-def _numbers(column: Released) -> bool:
+def _numbers(column: PeriodColumn) -> bool:
     """Return whether values are numbers, and ends of intervals numbers or missing."""
     ends = (column.table["lower"], column.table["upper"])
     known = column.table["value"].null_count == 0 and column.table["status"].null_count == 0
@@ -221,7 +221,7 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: State
     return _of_one(released(noised_of(manifest).table, keys))
 
 
-def _of_one(columns: Mapping[str, Released]) -> Columns:
+def _of_one(columns: Mapping[str, PeriodColumn]) -> Columns:
     """Return the columns of a release of one table."""
     return {(None, column): values for column, values in columns.items()}
 

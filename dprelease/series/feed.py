@@ -17,7 +17,7 @@ from dprelease.formats.over_time import loss_words
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
 from dprelease.release_plan.weak import weak_sentence
-from dprelease.series.collect import Period, Series
+from dprelease.series.collect import Period, PublishedSeries
 
 FILE = "feed.xml"
 LIMIT = 100
@@ -25,7 +25,7 @@ NAMESPACE = "http://www.w3.org/2005/Atom"
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def write(series: Series) -> bytes:
+def write(series: PublishedSeries) -> bytes:
     """Return the feed, UTF-8."""
     ET.register_namespace("", NAMESPACE)
     feed = ET.Element(f"{{{NAMESPACE}}}feed")
@@ -62,7 +62,7 @@ def _author(feed: ET.Element, words: PublicWords) -> None:
         _put(author, "email", contact)
 
 
-def _entry(feed: ET.Element, series: Series, period: Period) -> None:
+def _entry(feed: ET.Element, series: PublishedSeries, period: Period) -> None:
     entry = _put(feed, "entry")
     when = period_words(period.name) or period.name
     title = f"{period.words.title}, {when}"

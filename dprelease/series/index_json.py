@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from dprelease.budget.person import PersonLoss
 from dprelease.codec import encode
 from dprelease.formats.text_columns import joined, lines, one_array, shortest
-from dprelease.series.collect import Period, Series, Track
+from dprelease.series.collect import Period, PublishedSeries, Track
 from dprelease.series.lines import NUMBERS, Key
 from dprelease.series.over_time import series_loss
 from dprelease.strict_json import json_text
@@ -33,7 +33,7 @@ FILE = "index.json"
 VERSION = "index/1"
 
 
-def write(series: Series) -> bytes:
+def write(series: PublishedSeries) -> bytes:
     """Return the file: strict JSON, a line per period and per group.
 
     Raises:
@@ -53,7 +53,7 @@ def write(series: Series) -> bytes:
     return b"{\n%b\n}\n" % b",\n".join(parts)
 
 
-def summary(series: Series) -> dict[str, Any]:
+def summary(series: PublishedSeries) -> dict[str, Any]:
     """Return the file's content without its periods and tracks."""
     newest, total = newest_entry(series), series_loss(series.periods)
     line = newest.line if newest else None
@@ -75,7 +75,7 @@ def summary(series: Series) -> dict[str, Any]:
     }
 
 
-def newest_entry(series: Series) -> Period | None:
+def newest_entry(series: PublishedSeries) -> Period | None:
     """Return the period with the newest ledger entry."""
     return max(series.periods, key=_sequence, default=None)
 

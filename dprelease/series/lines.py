@@ -44,7 +44,7 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Released:
+class PeriodColumn:
     """One published column of one period; `table` has the columns `COLUMNS`, `(groups,)`."""
 
     keys: list[Key]
@@ -56,7 +56,7 @@ class Released:
         return {key: row for row, key in enumerate(self.keys)}
 
 
-def released(table: pa.Table, keys: int) -> dict[str, Released]:
+def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     """Return a tidy table's values by published column; of a repeated group the last row counts.
 
     Raises:
@@ -67,7 +67,7 @@ def released(table: pa.Table, keys: int) -> dict[str, Released]:
     values = pa.table({name: table.column(at[name]).cast(kind) for name, kind in COLUMNS.items()})
     names = table.column(at["statistic"])
     labels = [table.column(i) for i in range(keys)]
-    out: dict[str, Released] = {}
+    out: dict[str, PeriodColumn] = {}
     seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None
     if names.null_count:
         raise ValueError("a row of no statistic")
@@ -84,7 +84,7 @@ def released(table: pa.Table, keys: int) -> dict[str, Released]:
         if seen is None or not _same(mine, seen[0]):
             seen = (mine, *_keys(mine, len(rows)))
         _, found, last = seen
-        out[name] = Released(found, values.take(rows if last is None else rows.take(last)))
+        out[name] = PeriodColumn(found, values.take(rows if last is None else rows.take(last)))
     return out
 
 
@@ -105,7 +105,7 @@ def _keys(labels: Sequence[pa.ChunkedArray], rows: int) -> tuple[list[Key], pa.A
 class Lines(Mapping[Key, tuple[Value | None, ...]]):
     """One line per group, in order: its value in every period, None where there is none."""
 
-    def __init__(self, periods: Sequence[Released | None]) -> None:
+    def __init__(self, periods: Sequence[PeriodColumn | None]) -> None:
         """Take the column's values period by period; the groups of the newest one come first."""
         known = [p.keys for p in reversed(periods) if p is not None]
         if all(keys is known[0] or keys == known[0] for keys in known):
@@ -153,7 +153,7 @@ class Lines(Mapping[Key, tuple[Value | None, ...]]):
         return dict(zip(keys, lines, strict=True))
 
     @staticmethod
-    def _rows(period: Released | None, keys: Sequence[Key]) -> pa.Table:
+    def _rows(period: PeriodColumn | None, keys: Sequence[Key]) -> pa.Table:
         """Return a period's rows of `keys`, null where it has none."""
         if period is None:
             return pa.table({name: pa.nulls(len(keys), kind) for name, kind in COLUMNS.items()})

@@ -35,7 +35,7 @@ from dprelease.numeric import counted, fraction_from_json
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.schema.about import About
-from dprelease.series.collect import Period, Series, Track
+from dprelease.series.collect import Period, PublishedSeries, Track
 from dprelease.series.index_json import newest_entry, summary
 from dprelease.series.lines import Key, Value
 from dprelease.series.over_time import series_loss
@@ -72,7 +72,7 @@ class Group:
     rows: tuple[Row, ...]
 
 
-def write(series: Series) -> bytes:
+def write(series: PublishedSeries) -> bytes:
     """Return the page, UTF-8."""
     return _template().render(page=_page(series)).encode("utf-8")
 
@@ -88,7 +88,7 @@ def _template() -> Template:
     return environment.from_string(own.joinpath("index.html.j2").read_text(encoding="utf-8"))
 
 
-def _page(series: Series) -> dict[str, Any]:
+def _page(series: PublishedSeries) -> dict[str, Any]:
     periods = series.periods
     said = summary(series)
     loss, newest = series_loss(periods), newest_entry(series)
@@ -258,7 +258,7 @@ def _row(period: Period) -> dict[str, Any]:
     }
 
 
-def _protected(period: Period, series: Series) -> str:
+def _protected(period: Period, series: PublishedSeries) -> str:
     """Return the protected unit in plain words, with the groups that the newest period has."""
     return period.words.protected(series.by, series.periods[-1].groups)
 

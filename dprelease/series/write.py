@@ -12,10 +12,10 @@ from pathlib import Path
 from dprelease.errors import DpreleaseError, InternalError
 from dprelease.publish import update_beside
 from dprelease.series import catalog, feed, index_json, page
-from dprelease.series.collect import Series, collect
+from dprelease.series.collect import PublishedSeries, collect
 
 
-def files_of(series: Series) -> dict[str, bytes]:
+def files_of(series: PublishedSeries) -> dict[str, bytes]:
     """Return the files of a series, by name."""
     return {
         catalog.FILE: catalog.write(series),

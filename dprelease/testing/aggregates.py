@@ -50,7 +50,7 @@ Ints = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Setting:
     """A statistic in one setting: its query, its measurement, the engine's task."""
 
     query: Query
@@ -112,7 +112,7 @@ def check_aggregate(
     return count
 
 
-def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) -> Iterator[Case]:
+def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) -> Iterator[Setting]:
     """Yield every setting of a statistic of one numeric column x, declared as `columns` say."""
     adjacencies = ("add_remove", "substitution")
     for column, unit, adjacency in itertools.product(columns, _UNITS, adjacencies):
@@ -137,7 +137,7 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
         values = (float(low), float(high), 1.0, high + 9.0, None)
         for block in layout(query):
             for measurement in block.options:
-                yield Case(
+                yield Setting(
                     query,
                     measurement,
                     block.members[0].context,
@@ -146,7 +146,7 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
                 )
 
 
-def enumerated_sensitivity(case: Case) -> tuple[int, int]:
+def enumerated_sensitivity(case: Setting) -> tuple[int, int]:
     """Return the largest L1 distance of one group's cells, and of all groups' together."""
     contributions = _contributions(case)
     if case.query.schema.adjacency is Adjacency.add_remove:
@@ -157,7 +157,7 @@ def enumerated_sensitivity(case: Case) -> tuple[int, int]:
     return per_group, max(int(s.sum()) for s in steps)
 
 
-def _contributions(case: Case) -> list[Ints]:
+def _contributions(case: Setting) -> list[Ints]:
     """Return what one unit can add to the cells, shape `(groups, cells)` each, nothing included.
 
     Cells are linear in the rows, so what a unit adds does not depend on the others' rows. A

@@ -42,7 +42,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DialectFinding:
     """What came of one question.
 
     Attributes:
@@ -226,7 +226,7 @@ QUESTIONS: tuple[Question, ...] = (
 
 def check_dialect(
     ask: Callable[[str], Sequence[Sequence[Any]]], dialect: str, *, stop: bool = False
-) -> tuple[Finding, ...]:
+) -> tuple[DialectFinding, ...]:
     """Ask every question and return what came of it.
 
     Args:
@@ -249,9 +249,9 @@ def check_dialect(
             verdict: Literal["holds", "differs"] = (
                 "holds" if rows == question.expected else "differs"
             )
-            found = Finding(question, sql, verdict, rows)
+            found = DialectFinding(question, sql, verdict, rows)
         except Exception:  # noqa: BLE001 - whatever a driver raises
-            found = Finding(question, sql, "fails")
+            found = DialectFinding(question, sql, "fails")
         assert not stop or found.verdict == "holds", str(found)
         out.append(found)
     return tuple(out)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dprelease.codec import Stored
-from dprelease.codec_notes import AtLeast, Key
+from dprelease.codec_notes import AtLeast, StoredAs
 from dprelease.numeric import counted
 
 
@@ -25,7 +25,7 @@ class RuleResult:
         checked: values (or groups) looked at; failed: how many of them broke the rule.
     """
 
-    name: Annotated[str, Key("rule")]
+    name: Annotated[str, StoredAs("rule")]
     statistic: str
     checked: Annotated[int, AtLeast(0)]
     failed: Annotated[int, AtLeast(0)]

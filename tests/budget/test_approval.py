@@ -13,7 +13,7 @@ from fractions import Fraction
 import pytest
 
 from dprelease.budget import approval, approving, rows
-from dprelease.budget.approval import Approval, Asked
+from dprelease.budget.approval import Approval, ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import load_signer
@@ -31,8 +31,8 @@ def approved(**changes) -> Approval:
     return Approval("clinic", "weekly", given.pop("request", REQUEST), **given)
 
 
-def asked(request=REQUEST, *, required=True, now=NOON) -> Asked:
-    return Asked(lambda: request, required, lambda: now)
+def asked(request=REQUEST, *, required=True, now=NOON) -> ApprovalRequest:
+    return ApprovalRequest(lambda: request, required, lambda: now)
 
 
 def code_of(call, *arguments, kind=BudgetError, **named) -> str:
@@ -139,9 +139,11 @@ def test_the_clock_is_asked_while_the_ledger_is_locked(ledger):
             db.close()
         return NOON
 
-    ledger.charge(entry(), asked=Asked(lambda: REQUEST, True, clock))
+    ledger.charge(entry(), asked=ApprovalRequest(lambda: REQUEST, True, clock))
     assert locked == [True]
-    ledger.must_be_approved(entry("2030-02"), Asked(lambda: REQUEST, True, clock))  # control
+    ledger.must_be_approved(
+        entry("2030-02"), ApprovalRequest(lambda: REQUEST, True, clock)
+    )  # control
     assert locked == [True, False]
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.fitting.noise import Gaussian, Laplace
-from dprelease.fitting.structure import Axis, crossed, nested
+from dprelease.fitting.structure import Dimension, crossed, nested
 
 REGION = np.array([0] * 5 + [1] * 3 + [2] * 4)
 UNEVEN = {"nation": np.zeros(12, dtype=int), "region": REGION, "leaf": np.arange(12)}
@@ -16,12 +16,12 @@ NOISES = {"nation": Laplace(Fraction(1, 3)), "region": Gaussian(9), "leaf": Lapl
 
 
 def plain(size):
-    return Axis((np.arange(size),))
+    return Dimension((np.arange(size),))
 
 
 def even(*fans):
     size = int(np.prod(fans))
-    return Axis(
+    return Dimension(
         tuple(np.arange(size) // (size // int(np.prod(fans[: k + 1]))) for k in range(len(fans)))
     )
 

@@ -12,7 +12,7 @@ from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Laplace
-from dprelease.fitting.structure import Axis, crossed
+from dprelease.fitting.structure import Dimension, crossed
 from tests.fitting.small import cube, even, least_squares, matrix, noisy_of, plain, tree
 from tests.fitting.test_tree import by_draws, by_terms
 
@@ -24,7 +24,7 @@ NOISES = {
     "all": Laplace(Fraction(1, 4)),
 }
 UNEVEN = crossed(
-    [plain(2), Axis((np.array([0, 0, 0, 1, 1, 2]), np.arange(6)))],
+    [plain(2), Dimension((np.array([0, 0, 0, 1, 1, 2]), np.arange(6)))],
     {"a": (1, 0), "b": (0, 1), "ab": (1, 1), "y": (0, 2), "all": (1, 2)},
 )
 

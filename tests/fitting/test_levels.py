@@ -116,8 +116,8 @@ def test_shares_that_do_not_add_up_are_refused(given):
 def test_an_uneven_cross_has_no_bound():
     uneven = crossed([plain(2), even(1, 3)], {"a": (1, 0), "b": (0, 2), "ab": (1, 2)})
     assert choose(uneven, ones(uneven), budget=Fraction(1, 10**6), kind="zcdp").bound is not None
-    from dprelease.fitting.structure import Axis
+    from dprelease.fitting.structure import Dimension
 
-    axis = Axis((np.array([0, 0, 1]), np.arange(3)))
+    axis = Dimension((np.array([0, 0, 1]), np.arange(3)))
     odd = crossed([plain(2), axis], {"a": (1, 0), "b": (0, 1), "ab": (1, 2)})
     assert choose(odd, ones(odd), budget=Fraction(1, 10**6), kind="zcdp").bound is None

@@ -12,7 +12,7 @@ from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.feasible import check_pair, feasible
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.nearest import Between, nearest
+from dprelease.fitting.nearest import SumBounds, nearest
 from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import nested
 from tests.fitting.small import NOISES, cube, noisy_of, tree
@@ -139,7 +139,7 @@ def test_sums_fit_their_counts():
             count = counts.fit(noisy_of(structure, NOISES, rng)).values
             estimates = counts.estimator.estimates(noisy_of(structure, NOISES, rng), {})
             fit = nearest(
-                structure, sums, estimates, counts.variances, between=Between(count, low, high)
+                structure, sums, estimates, counts.variances, between=SumBounds(count, low, high)
             )
             found = violations(structure, {}, {}, fit.values, counts=count, between=(low, high))
             assert found == []

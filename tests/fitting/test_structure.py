@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprelease.errors import PlanError
-from dprelease.fitting.structure import Axis, crossed, nested
+from dprelease.fitting.structure import Dimension, crossed, nested
 from tests.fitting.small import UNEVEN, cube, even, plain, tree
 
 
@@ -44,8 +44,8 @@ def test_margins_alone_are_refused():
         lambda: nested({"gap": np.array([0, 2]), "x": np.arange(2)}),
         lambda: crossed([plain(2)], {"x": (2,)}),
         lambda: crossed([plain(2)], {"x": (1, 1)}),
-        lambda: Axis((np.array([0, 1, 0]), np.array([0, 0, 1]))),
-        lambda: Axis((np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), np.arange(4))),
+        lambda: Dimension((np.array([0, 1, 0]), np.array([0, 0, 1]))),
+        lambda: Dimension((np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), np.arange(4))),
         lambda: nested({"x": np.arange(2)}, zeros=np.zeros(3, dtype=bool)),
         lambda: tree().table("missing"),
         lambda: crossed([], {}),

@@ -12,7 +12,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.formats.plan_page import plan_page
-from dprelease.release_plan.curve import Point, trace
+from dprelease.release_plan.curve import CurvePoint, trace
 from dprelease.release_plan.why_split import why_this_split
 from tests.formats.test_html import HOSTILE, Page
 from tests.release_plan.test_curve import FEW, SCHEMA, make
@@ -55,7 +55,7 @@ def test_style_and_script_are_the_pinned_ones_and_nothing_is_loaded():
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_stay_text(text):
-    refused = (Point(Fraction(1, 2), refused=text), *CURVE.points[1:])
+    refused = (CurvePoint(Fraction(1, 2), refused=text), *CURVE.points[1:])
     shown = page(text, curve=type(CURVE)(refused, 1, text))
     assert text not in shown.partition("<body>")[2].replace("&amp;", "&") or "<" not in text
     assert len(re.findall("<script>", shown)) == 1
@@ -79,7 +79,7 @@ def test_what_is_expected_to_say_nothing_is_marked_and_explained():
 
 
 def test_every_picture_has_its_words_and_a_refused_point_none():
-    refused = (Point(Fraction(1, 2), refused="too little"), *CURVE.points[1:])
+    refused = (CurvePoint(Fraction(1, 2), refused="too little"), *CURVE.points[1:])
     text = page(curve=type(CURVE)(refused, 1))
     assert "there is no plan: too little" in text
     assert text.count('role="img"') == len(PLAN.statistics)

@@ -9,7 +9,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.clipped import limit_scores
 from dprelease.aggregates.joint_ranks import positions
 from dprelease.measurements.winsorised import WinsorisedDraw
-from dprelease.measurements.winsorised_price import Limits
+from dprelease.measurements.winsorised_price import LimitLaw
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import planned
 
@@ -77,7 +77,7 @@ def test_a_plan_says_what_is_seen_rare_limits_beyond_the_rows_too(size: int, rar
 
 def test_widths_are_those_of_all_pairs_of_candidates() -> None:
     places, spread, size = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.4, 1.0]), 0.03, 200
-    limits = Limits(places, 0.0, 0.2, 0.05)
+    limits = LimitLaw(places, 0.0, 0.2, 0.05)
     below = size * (1 - np.exp(-places / spread))
     below[below > size - 0.5] = size
     low, high = (np.exp(-0.2 * np.abs(below - t)) for t in (10, 190))
@@ -85,7 +85,7 @@ def test_widths_are_those_of_all_pairs_of_candidates() -> None:
     for power in (1, 2, 4):
         exact = (both * np.abs(places[:, None] - places[None, :]) ** power).sum() ** (1 / power)
         assert limits.width(spread, size, power) == pytest.approx(exact, rel=1e-9)
-    mirrored = Limits(1 - places[::-1], 1.0, 0.2, 0.05)
+    mirrored = LimitLaw(1 - places[::-1], 1.0, 0.2, 0.05)
     assert mirrored.width(spread, size) == pytest.approx(limits.width(spread, size))
 
 

@@ -17,7 +17,7 @@ from dprelease.errors import InternalError, PlanError
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.release_plan.block import Composition, Evidence
+from dprelease.release_plan.block import Composition, JointEvidence
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, drawn, planned, public
@@ -216,7 +216,7 @@ def test_twin_optimal_composition_forgets_groups() -> None:
 
 def test_an_unknown_composition_is_refused() -> None:
     plan = planned(MANY, delta=DELTA)
-    odd = Composition("advanced/1", Evidence(Fraction(1), Fraction(1)))
+    odd = Composition("advanced/1", JointEvidence(Fraction(1), Fraction(1)))
     with pytest.raises(Exception, match="no composition of that name"):
         execute.check(replace(plan, composition=odd))
 

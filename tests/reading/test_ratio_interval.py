@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.reading.forms import Linear, Ratio, Source
+from dprelease.reading.forms import Linear, NoisyInteger, RatioForm
 from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.quantity import Quantity, combined
 from dprelease.reading.ratio_interval import ratio_chance, ratio_ends
@@ -21,7 +21,7 @@ POSITIVE = (0.0, math.inf)
 
 def form(*parts, constant=0):
     """Linear in sources named by cell: (cell, raw, weight)."""
-    terms = {Source("r", "b", 0, cell, raw, NOISE): Fraction(w) for cell, raw, w in parts}
+    terms = {NoisyInteger("r", "b", 0, cell, raw, NOISE): Fraction(w) for cell, raw, w in parts}
     return Linear(Fraction(constant), terms)
 
 
@@ -38,7 +38,7 @@ def test_coverage_by_enumeration_of_every_draw(top, bottom):
         top = 0
     held = 0.0
     for (a, p), (b, q) in itertools.product(noises(), repeat=2):
-        ratio = Ratio(form((0, top + a, 1)), form((1, bottom + b, 1)))
+        ratio = RatioForm(form((0, top + a, 1)), form((1, bottom + b, 1)))
         low, high = ratio_ends(ratio, 0.95, POSITIVE)
         held += p * q * (low - 1e-12 <= true <= high + 1e-12)
     mass = sum(p for _, p in noises()) ** 2
@@ -51,21 +51,21 @@ def test_sources_in_both_forms_cancel():
     a = form((0, 12, 1))
     held = Quantity(a, 12.0, POSITIVE)
     assert combined("/", combined("+", held, held), held).form == Linear(Fraction(2))
-    low, high = ratio_ends(Ratio(a, a), 0.95, POSITIVE)
+    low, high = ratio_ends(RatioForm(a, a), 0.95, POSITIVE)
     assert 0.95 < low <= 1 <= high < 1.05  # and without that rule, within a cell of angles
-    low, high = ratio_ends(Ratio(a, form((0, 12, 1), (1, 30, 1))), 0.95, (0, 1))
+    low, high = ratio_ends(RatioForm(a, form((0, 12, 1), (1, 30, 1))), 0.95, (0, 1))
     assert 0 <= low < 12 / 42 < high < 1
 
 
 def test_a_denominator_within_its_noise_bounds_nothing_above():
-    low, high = ratio_ends(Ratio(form((0, 40, 1)), form((1, 1, 1))), 0.95, POSITIVE)
+    low, high = ratio_ends(RatioForm(form((0, 40, 1)), form((1, 1, 1))), 0.95, POSITIVE)
     assert high == math.inf
     assert low > 0
 
 
 def test_a_public_denominator_is_the_linear_interval():
     top = form((0, 40, 1))
-    ratio = ratio_ends(Ratio(top, Linear(Fraction(8))), 0.95, POSITIVE)
+    ratio = ratio_ends(RatioForm(top, Linear(Fraction(8))), 0.95, POSITIVE)
     linear = linear_ends(top.times(Fraction(1, 8)), 0.95)
     assert ratio[0] <= linear[0]
     assert ratio[1] >= linear[1]
@@ -73,7 +73,7 @@ def test_a_public_denominator_is_the_linear_interval():
 
 
 def test_the_interval_holds_the_observed_ratio_and_grows_with_the_level():
-    ratio = Ratio(form((0, 40, 1)), form((1, 90, 1)))
+    ratio = RatioForm(form((0, 40, 1)), form((1, 90, 1)))
     ends = [ratio_ends(ratio, level, POSITIVE) for level in (0.5, 0.9, 0.99)]
     assert all(low <= 40 / 90 <= high for low, high in ends)
     assert np.all(np.diff([low for low, _ in ends]) < 0)
@@ -81,6 +81,6 @@ def test_the_interval_holds_the_observed_ratio_and_grows_with_the_level():
 
 
 def test_a_p_value_of_one_ratio():
-    ratio = Ratio(form((0, 40, 1)), form((1, 90, 1)))
+    ratio = RatioForm(form((0, 40, 1)), form((1, 90, 1)))
     assert ratio_chance(ratio, 40 / 90) == pytest.approx(1, abs=0.01)
     assert ratio_chance(ratio, 0.9) < 1e-3

@@ -15,7 +15,7 @@ from dprelease.errors import ArgumentError
 from dprelease.fitting.estimate import ONE
 from dprelease.reading import forms, ratio_interval, ratio_of_many
 from dprelease.reading.estimated import expanded
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.joint import joint
 from dprelease.reading.ratio_interval import ratio_ends
 from dprelease.reading.table_values import values_of
@@ -283,7 +283,7 @@ def test_a_diff_with_one_table_fewer(release):
 def test_many_different_terms_are_bracketed_as_few_are_convolved(release, monkeypatch):
     values = values_of(release.noised, "districts")
     count, income = (values.quantity(name, 0).form for name in ("count", "sum_income"))
-    ratio = Ratio(income, count)
+    ratio = RatioForm(income, count)
     few = ratio_ends(ratio, 0.95, (-100, 200))
     monkeypatch.setattr("dprelease.reading.ratio_interval._FEW", 0)
     many = ratio_ends(ratio, 0.95, (-100, 200))

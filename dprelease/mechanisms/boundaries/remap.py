@@ -41,7 +41,7 @@ FloatArray = npt.NDArray[np.float64]
 TABLE_LIMIT = 2**16
 
 
-class Noise(Protocol):
+class SymmetricNoise(Protocol):
     """Symmetric integer noise, non-increasing in |d|, with P(d + period) = decay * P(d), d >= 0.
 
     Implementations are frozen and hashable.
@@ -80,13 +80,13 @@ class Noise(Protocol):
         """Return the law's integers."""
 
 
-def fits(noise: Noise, allowed: GridSet) -> bool:
+def fits(noise: SymmetricNoise, allowed: GridSet) -> bool:
     """Return whether a remap table is small enough to build."""
     return allowed.hull_steps < TABLE_LIMIT and noise.period <= TABLE_LIMIT
 
 
 def apply(
-    noise: Noise, allowed: GridSet, kind: Remap, raw: IntArray, prior: Prior | None = None
+    noise: SymmetricNoise, allowed: GridSet, kind: Remap, raw: IntArray, prior: Prior | None = None
 ) -> IntArray:
     """Map raw integers into `allowed`, shape kept. Total over |raw| <= 2**62."""
     if kind == "nearest":
@@ -99,7 +99,9 @@ def apply(
 
 
 @lru_cache(maxsize=32)
-def table(noise: Noise, allowed: GridSet, kind: Remap, prior: Prior | None = None) -> IntArray:
+def table(
+    noise: SymmetricNoise, allowed: GridSet, kind: Remap, prior: Prior | None = None
+) -> IntArray:
     """Return the remap of `lower - period .. upper + period`, read-only; prior None: uniform."""
     if prior is not None and kind != "nearest":
         return remap_prior.table(noise, allowed, kind, prior)
@@ -144,7 +146,7 @@ def _cheaper_edge(
 class _Posterior:
     """Cumulative posterior weights over hull answers, from prefix sums over distances."""
 
-    def __init__(self, noise: Noise, low: int, high: int) -> None:
+    def __init__(self, noise: SymmetricNoise, low: int, high: int) -> None:
         self.low, self.high = low, high
         p = noise.weights(high - low + noise.period + 1)
         zero = np.zeros(1)

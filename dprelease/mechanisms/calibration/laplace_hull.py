@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs, around, log_ratio
+from dprelease.mechanisms.calibration.laplace_pairs import AnswerPairs, Ends, around, log_ratio
 from dprelease.mechanisms.calibration.laplace_passes import Passes
 from dprelease.mechanisms.calibration.search import next_scale, smallest_scale, widen
 
@@ -25,11 +25,11 @@ _ZOOM, _ROUNDS = 65, 4  # four rounds of a thirty-second each: 1e-6 of a stretch
 _WORST_PAIRS = 12
 _JUDGED = 1 - 1e-13  # beyond the rounding of a loss; a search ends at least ten times as far below
 
-Judge = Callable[[Pairs], Callable[[FloatArray], FloatArray]]
+Judge = Callable[[AnswerPairs], Callable[[FloatArray], FloatArray]]
 """Pairs -> their losses as a function of scales."""
 
 
-def pair_losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
+def pair_losses(ends: Ends, pairs: AnswerPairs, scale: float | FloatArray) -> FloatArray:
     """Return the loss of every pair: shape `(pairs,)`, or `(scales, pairs)`."""
     b = np.asarray(scale, dtype=np.float64)[..., None]
     out: FloatArray = pairs.distance / b + np.abs(log_ratio(ends, pairs, scale))
@@ -37,8 +37,8 @@ def pair_losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArr
 
 
 def worst_pair(
-    ends: Ends, smooth: list[tuple[Pairs, float]], scale: float, judge: Judge | None = None
-) -> tuple[float, Pairs]:
+    ends: Ends, smooth: list[tuple[AnswerPairs, float]], scale: float, judge: Judge | None = None
+) -> tuple[float, AnswerPairs]:
     """Return the largest loss over hull pairs and its pair: nodes, then zooming in.
 
     Args:
@@ -47,10 +47,10 @@ def worst_pair(
     at = np.asarray(scale, dtype=np.float64)
     if judge is None:
 
-        def judge(pairs: Pairs) -> Callable[[FloatArray], FloatArray]:
+        def judge(pairs: AnswerPairs) -> Callable[[FloatArray], FloatArray]:
             return lambda b: pair_losses(ends, pairs, b)
 
-    everywhere = Pairs.of([nodes for nodes, _ in smooth])
+    everywhere = AnswerPairs.of([nodes for nodes, _ in smooth])
     values = judge(everywhere)(at).reshape(len(smooth), -1)  # as many nodes on every stretch
     tops = values.argmax(axis=1)
     best, pair = _better(0.0, everywhere.take(0), everywhere, values.ravel())
@@ -65,7 +65,7 @@ def worst_pair(
     rows = np.arange(centre.size)
     for _ in range(_ROUNDS):
         tried = low + (high - low) * share
-        pairs = Pairs(anchor, tried.ravel(), distance)
+        pairs = AnswerPairs(anchor, tried.ravel(), distance)
         found = judge(pairs)(at)
         best, pair = _better(best, pair, pairs, found)
         top = found.reshape(tried.shape).argmax(axis=0)
@@ -74,7 +74,9 @@ def worst_pair(
     return float(pair_losses(ends, pair, scale)[0]), pair
 
 
-def _better(best: float, pair: Pairs, pairs: Pairs, found: FloatArray) -> tuple[float, Pairs]:
+def _better(
+    best: float, pair: AnswerPairs, pairs: AnswerPairs, found: FloatArray
+) -> tuple[float, AnswerPairs]:
     top = int(np.argmax(found))
     return (float(found[top]), pairs.take(top)) if found[top] > best else (best, pair)
 
@@ -85,12 +87,12 @@ def hull_scale(ends: Ends, distance: Fraction, epsilon: float) -> float:
     smooth = ends.stretches(distance, 2 * least)
     passes = Passes.of(ends, float(distance), epsilon)
 
-    def judge(pairs: Pairs) -> Callable[[FloatArray], FloatArray]:
+    def judge(pairs: AnswerPairs) -> Callable[[FloatArray], FloatArray]:
         if passes is not None:
             return passes.losses(ends, pairs)
         return lambda b: pair_losses(ends, pairs, b)
 
-    few = Pairs.of([nodes.every(8) for nodes, _ in smooth])
+    few = AnswerPairs.of([nodes.every(8) for nodes, _ in smooth])
     scale, goal = least, epsilon * _JUDGED
     for attempt in range(_WORST_PAIRS):
         at = judge(few)
@@ -106,5 +108,5 @@ def hull_scale(ends: Ends, distance: Fraction, epsilon: float) -> float:
         loss, pair = worst_pair(ends, smooth, scale, judge)
         if loss <= goal:
             return scale
-        few = Pairs.of([few, pair])
+        few = AnswerPairs.of([few, pair])
     return widen(lambda b: worst_pair(ends, smooth, b)[0] <= goal, scale)

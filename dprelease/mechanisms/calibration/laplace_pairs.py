@@ -37,25 +37,25 @@ _FRACTIONS = np.unique(np.concatenate([_LINEAR, _NEAR_ENDS, 1 - _NEAR_ENDS]))
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class AnswerPairs:
     """Pairs (q, q + z): q = end number `anchor` + `offset`. All of shape `(pairs,)`."""
 
     anchor: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
     offset: FloatArray
     distance: FloatArray
 
-    def take(self, index: int) -> Pairs:
+    def take(self, index: int) -> AnswerPairs:
         """Return one pair as a set of pairs."""
         at = slice(index, index + 1)
-        return Pairs(self.anchor[at], self.offset[at], self.distance[at])
+        return AnswerPairs(self.anchor[at], self.offset[at], self.distance[at])
 
-    def every(self, count: int) -> Pairs:
+    def every(self, count: int) -> AnswerPairs:
         """Return every so-manieth pair, the first and the last included."""
         at = np.unique(np.append(np.arange(0, self.offset.size, count), self.offset.size - 1))
-        return Pairs(self.anchor[at], self.offset[at], self.distance[at])
+        return AnswerPairs(self.anchor[at], self.offset[at], self.distance[at])
 
     @classmethod
-    def of(cls, parts: list[Pairs]) -> Pairs:
+    def of(cls, parts: list[AnswerPairs]) -> AnswerPairs:
         """Join sets of pairs."""
         return cls(
             np.concatenate([part.anchor for part in parts]),
@@ -99,12 +99,12 @@ class Ends:
         """The lowest and the highest end, exact or infinite."""
         return self.pieces[0][0], self.pieces[-1][1]
 
-    def floats(self, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+    def floats(self, pairs: AnswerPairs) -> tuple[FloatArray, FloatArray]:
         """Return both locations of every pair as plain floats."""
         first = np.array([float(e) for e in self.values])[pairs.anchor] + pairs.offset
         return first, first + pairs.distance
 
-    def inside(self, distance: Fraction) -> Pairs:
+    def inside(self, distance: Fraction) -> AnswerPairs:
         """Return the finite list of worst pairs of answers inside the domain.
 
         From every left end to the farthest allowed answer above within `distance`, to every left end
@@ -138,7 +138,7 @@ class Ends:
         common = math.lcm(*(q.denominator for q, _, _ in kept))
         return sorted(kept, key=lambda mark: mark[0].numerator * (common // mark[0].denominator))
 
-    def stretches(self, distance: Fraction, scale: float) -> list[tuple[Pairs, float]]:
+    def stretches(self, distance: Fraction, scale: float) -> list[tuple[AnswerPairs, float]]:
         """Return nodes on every smooth stretch and its length: `_FRACTIONS` of the way.
 
         Beyond the last finite end of an infinite domain the ratio settles within 40 scales.
@@ -159,7 +159,7 @@ class Ends:
             half = _FRACTIONS < 0.5  # anchored at the nearer mark
             anchor = np.where(half, i, j).astype(np.int64)
             places = np.where(half, start + _FRACTIONS * length, end - (1 - _FRACTIONS) * length)
-            out.append((Pairs(anchor, places, np.full(places.size, float(distance))), length))
+            out.append((AnswerPairs(anchor, places, np.full(places.size, float(distance))), length))
         return out
 
 
@@ -172,12 +172,12 @@ def around(index: int, count: int) -> tuple[float, float]:
     return float(here - _FRACTIONS[before]), float(_FRACTIONS[after] - here)
 
 
-def _pairs(rows: list[tuple[int, float, float]]) -> Pairs:
+def _pairs(rows: list[tuple[int, float, float]]) -> AnswerPairs:
     anchor, offset, distance = zip(*rows, strict=True)
-    return Pairs(np.array(anchor, dtype=np.int64), np.array(offset), np.array(distance))
+    return AnswerPairs(np.array(anchor, dtype=np.int64), np.array(offset), np.array(distance))
 
 
-def log_ratio(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
+def log_ratio(ends: Ends, pairs: AnswerPairs, scale: float | FloatArray) -> FloatArray:
     """Return log C(q + z) - log C(q) per pair, shape `(pairs,)`; of scales, `(scales, pairs)`."""
     b = np.asarray(scale, dtype=np.float64)[..., None, None]
     z = pairs.distance / b

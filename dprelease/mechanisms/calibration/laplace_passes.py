@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs
+from dprelease.mechanisms.calibration.laplace_pairs import AnswerPairs, Ends
 
 _SMALL, _FAR, _REMOTE = 0.02, 300.0, 1e2
 
@@ -55,7 +55,7 @@ class Passes:
             return None
         return cls(padded, np.array(allowed), np.diff(ends))
 
-    def losses(self, found: Ends, pairs: Pairs) -> Callable[[FloatArray], FloatArray]:
+    def losses(self, found: Ends, pairs: AnswerPairs) -> Callable[[FloatArray], FloatArray]:
         """Return the losses of `pairs` as a function of scales: `(pairs,)` of one, `(scales, pairs)` of an array."""
         first, second = found.floats(pairs)
         both = np.concatenate([first, second])

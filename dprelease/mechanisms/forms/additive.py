@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.codec import Stored
-from dprelease.codec_notes import As
+from dprelease.codec_notes import WrittenAs
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps
@@ -46,7 +46,7 @@ _SATURATION = 2**62
 _PMF_LIMIT = 2**16
 
 
-class AdditiveNoise(remaps.Noise, Protocol):
+class AdditiveNoise(remaps.SymmetricNoise, Protocol):
     """A kernel whose loss is proved for the bare noise."""
 
     @property
@@ -72,7 +72,7 @@ class AdditiveLaw(ScalarLaw):
     family: str
     splits: bool
     remap: remaps.Remap
-    noise: Annotated[AdditiveNoise, As(methodcaller("to_json"), lambda noise: noise)]
+    noise: Annotated[AdditiveNoise, WrittenAs(methodcaller("to_json"), lambda noise: noise)]
     prior: remap_prior.Prior | None = None
 
     @classmethod

@@ -34,36 +34,36 @@ _TAIL = Fraction(1709, 100000)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Enclosure:
     """low <= value <= high."""
 
     low: Fraction
     high: Fraction
 
-    def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.low + other.low, self.high + other.high)
+    def __add__(self, other: Enclosure) -> Enclosure:
+        return Enclosure(self.low + other.low, self.high + other.high)
 
-    def __sub__(self, other: Bounds) -> Bounds:
-        return Bounds(self.low - other.high, self.high - other.low)
+    def __sub__(self, other: Enclosure) -> Enclosure:
+        return Enclosure(self.low - other.high, self.high - other.low)
 
-    def times(self, factor: Fraction) -> Bounds:
+    def times(self, factor: Fraction) -> Enclosure:
         ends = (self.low * factor, self.high * factor)
-        return Bounds(min(ends), max(ends))
+        return Enclosure(min(ends), max(ends))
 
-    def rounded(self) -> Bounds:
+    def rounded(self) -> Enclosure:
         """Return the bounds on multiples of 2**-`_WORK`, outward: keeps fractions short."""
         low = self.low.numerator << _WORK
         high = self.high.numerator << _WORK
         one = 1 << _WORK
-        return Bounds(
+        return Enclosure(
             Fraction(low // self.low.denominator, one),
             Fraction(-(-high // self.high.denominator), one),
         )
 
 
-def gaussian_sum(runs: tuple[tuple[int, int], ...], q: int, rate: Fraction) -> Bounds:
+def gaussian_sum(runs: tuple[tuple[int, int], ...], q: int, rate: Fraction) -> Enclosure:
     """Return bounds of the sum over all integers y in `runs`; `rate` in (0, 1)."""
-    total = Bounds(Fraction(0), Fraction(0))
+    total = Enclosure(Fraction(0), Fraction(0))
     for a, b in runs:
         if a == b:
             total += _power(rate, a - q)
@@ -74,7 +74,7 @@ def gaussian_sum(runs: tuple[tuple[int, int], ...], q: int, rate: Fraction) -> B
         part = _integral(rate, y) - _integral(rate, x)
         part += (at + to).times(Fraction(1, 2)) + slope.times(Fraction(1, 12))
         room = _remainder(rate, b - a)
-        total += Bounds(max(part.low - room, Fraction(0)), part.high + room).rounded()
+        total += Enclosure(max(part.low - room, Fraction(0)), part.high + room).rounded()
     return total
 
 
@@ -83,20 +83,20 @@ def _remainder(rate: Fraction, length: int) -> Fraction:
     return min(length * rate * rate / 60, _TAIL * 2 * rate * root)
 
 
-def _power(rate: Fraction, x: int) -> Bounds:
+def _power(rate: Fraction, x: int) -> Enclosure:
     """Return bounds of e^(-rate x^2)."""
     return _even_power(rate, abs(x))
 
 
 @lru_cache(maxsize=256)  # one certificate asks for few, several times each
-def _even_power(rate: Fraction, x: int) -> Bounds:
+def _even_power(rate: Fraction, x: int) -> Enclosure:
     z = rate * x * x
     if z > _NEGLIGIBLE:
-        return Bounds(Fraction(0), Fraction(1, 1 << 400))  # e^-300 < 2^-400
-    return Bounds(1 / exp_upper(z), 1 / exp_lower(z)).rounded()
+        return Enclosure(Fraction(0), Fraction(1, 1 << 400))  # e^-300 < 2^-400
+    return Enclosure(1 / exp_upper(z), 1 / exp_lower(z)).rounded()
 
 
-def _integral(rate: Fraction, x: int) -> Bounds:
+def _integral(rate: Fraction, x: int) -> Enclosure:
     """Return bounds of the integral of e^(-rate t^2) over t from 0 to x."""
     if x < 0:
         return _integral(rate, -x).times(Fraction(-1))
@@ -104,16 +104,16 @@ def _integral(rate: Fraction, x: int) -> Bounds:
     if z > _FAR:
         inner = math.isqrt(math.floor(_FAR / rate))
         known = _integral(rate, inner)
-        return Bounds(known.low, known.high + _power(rate, inner).high / (2 * rate * inner))
+        return Enclosure(known.low, known.high + _power(rate, inner).high / (2 * rate * inner))
     return _near_integral(rate, x)
 
 
 @lru_cache(maxsize=64)
-def _near_integral(rate: Fraction, x: int) -> Bounds:
+def _near_integral(rate: Fraction, x: int) -> Enclosure:
     """Return `_integral` of 0 <= x with rate x^2 at most `_FAR`; its series is the longest part."""
     low, high = _series(2 * rate * x * x)
     scale, one = _power(rate, x), 1 << _WORK
-    return Bounds(
+    return Enclosure(
         Fraction(x * low, one) * scale.low, Fraction(x * high, one) * scale.high
     ).rounded()
 

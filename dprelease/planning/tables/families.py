@@ -23,8 +23,8 @@ from dprelease.numeric import plain
 from dprelease.planning.layout import member_of
 from dprelease.planning.tables.quotients import (
     Key,
-    Part,
-    Quotient,
+    QuotientSum,
+    TableQuotient,
     parts_of,
     settled,
     size_of,
@@ -123,7 +123,7 @@ class _Found:
     counts: Key | None = None
 
 
-def families(query: Query) -> tuple[tuple[Family, ...], tuple[Quotient, ...]]:
+def families(query: Query) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...]]:
     """Return the families of a release of several tables, in order of first appearance, and their quotients.
 
     Raises:
@@ -156,7 +156,7 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[Quotient, ...]]:
 
 
 def _aimed(
-    query: Query, family: Family, every: Sequence[Family], quotients: Sequence[Quotient]
+    query: Query, family: Family, every: Sequence[Family], quotients: Sequence[TableQuotient]
 ) -> Family:
     """Return a family with what the goals of quotients ask of it: half of their variance of each sum.
 
@@ -184,7 +184,7 @@ def _quotient(
     statistic: Statistic,
     found: dict[Key, _Found],
     known: Collection[Key],
-) -> Quotient:
+) -> TableQuotient:
     """Return a statistic as a quotient, once its two sums are among those found."""
     parts = parts_of(query, table, statistic, known)
     if parts is None:
@@ -198,10 +198,10 @@ def _quotient(
     member, top, bottom = parts
     for part in (top, bottom):
         _joined(found.setdefault(part.key, _Found(part.text)), table.name, part)
-    return Quotient(table.name, member, found[top.key].name, found[bottom.key].name)
+    return TableQuotient(table.name, member, found[top.key].name, found[bottom.key].name)
 
 
-def _joined(family: _Found, table: str, part: Part) -> None:
+def _joined(family: _Found, table: str, part: QuotientSum) -> None:
     family.counts = family.counts or part.counts
     if table not in family.members:
         family.members[table] = part.member

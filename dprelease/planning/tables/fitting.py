@@ -61,7 +61,7 @@ class Fitting:
         return float(self.estimator.variance(table).mean()), alone_variance(self, table)
 
 
-class Recorded(Protocol):
+class RecordedFit(Protocol):
     def halves(
         self, table: str, statistic: str, found: tuple[Fraction, ...]
     ) -> tuple[Fraction, ...]:
@@ -73,7 +73,7 @@ def fitting_of(
     tables: PlannedTables,
     family: Family,
     by_name: Mapping[str, Priced],
-    recorded: Recorded | None,
+    recorded: RecordedFit | None,
 ) -> Fitting:
     """Return a family with what measures it, of what was priced by the names of blocks.
 

@@ -42,7 +42,7 @@ from dprelease.planning.tables.fitting import (
     fitting_of,
     paired,
 )
-from dprelease.planning.tables.quotients import Quotient
+from dprelease.planning.tables.quotients import TableQuotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
 from dprelease.planning.tables.shares import family_parts, goal_missed, missed, shares_of
 from dprelease.planning.write import statistic_notes, written
@@ -74,7 +74,7 @@ class Frame:
     query: Query
     maker: Maker
     families: tuple[Family, ...]
-    quotients: tuple[Quotient, ...]
+    quotients: tuple[TableQuotient, ...]
     tables: PlannedTables
     detail: Detail | None = None
 

@@ -38,7 +38,7 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QuotientSum:
     """One of a quotient's two sums.
 
     Attributes:
@@ -55,7 +55,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class TableQuotient:
     """A statistic of a table that is computed from two fitted numbers: the names of their families."""
 
     table: str
@@ -84,7 +84,7 @@ def size_of(query: Query, table: str) -> Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class QuotientSpan:
     """Where a quotient of two sums may lie, in steps of the top per step of the bottom.
 
     Attributes:
@@ -102,7 +102,7 @@ class Span:
     bend: int = 1
 
 
-def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
+def span_of(quotient: TableQuotient, top: Member, bottom: Member) -> QuotientSpan:
     """Return the range of a quotient, and the sizes that its errors are stated at.
 
     A mean's is that of one row, and its error that of a value anywhere in it. A ratio's is its domain, and its
@@ -111,12 +111,14 @@ def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
     step = top.options[0].step_size / bottom.options[0].step_size
     low, high, start = row_range(top)
     if not quotient.member.context.columns:
-        return Span(low, high, start, step, _mean_square(low, high), 1.0)
+        return QuotientSpan(low, high, start, step, _mean_square(low, high), 1.0)
     first, last = (Fraction(end) / step for end in quotient.member.domain.hull)
     each = sum(row_range(bottom)[:2]) / 2
     typical = min(max(float(first), (low + high) / 2 / each), float(last))
     bend = _BEND if first >= 0 else 1
-    return Span(math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each, bend)
+    return QuotientSpan(
+        math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each, bend
+    )
 
 
 def _mean_square(low: int, high: int) -> float:
@@ -132,7 +134,7 @@ def row_range(member: Member) -> tuple[int, int, Fraction]:
 
 def parts_of(
     query: Query, table: TableGroups, statistic: Statistic, asked: Collection[Key]
-) -> tuple[Member, Part, Part] | None:
+) -> tuple[Member, QuotientSum, QuotientSum] | None:
     """Return a statistic with the two sums that it is a quotient of; None: it is none.
 
     Args:
@@ -168,24 +170,24 @@ def _complete(query: Query, statistic: Statistic) -> bool:
     return statistic.column is not None and statistic.column.null_default is not None
 
 
-def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> Part:
+def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> QuotientSum:
     """Return the sum of one of a ratio's two columns."""
     column, function = member.context.columns[place], member.aggregate.sums[place]
     text, name = f"{function}({column.name})", f"sum of {column.name}"
     spec = _spec(member, text, function, (column.name,), name)
     statistic = Statistic(spec, function, column=column, code=member.context.codes[place])
-    return Part((function, (column.name,)), settled(member_of(query, statistic), table.name))
+    return QuotientSum((function, (column.name,)), settled(member_of(query, statistic), table.name))
 
 
-def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> Part:
+def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> QuotientSum:
     subject = member.context.subject
     if _complete(query, member.statistic):
         rows = member.aggregate.sums[1]
         count = Statistic(_spec(member, rows, rows, (), "number of rows"), rows)
-        return Part((rows, ()), settled(member_of(query, count), table.name))
+        return QuotientSum((rows, ()), settled(member_of(query, count), table.name))
     name = f"rows with {subject}"
     spec = _spec(member, name, member.aggregate.sums[1], (subject,), name)
-    return Part((name,), _own(member, spec, known, table.name))
+    return QuotientSum((name,), _own(member, spec, known, table.name))
 
 
 def _top(
@@ -195,19 +197,19 @@ def _top(
     centred: Measurement,
     asked: Collection[Key],
     counts: Key,
-) -> Part:
+) -> QuotientSum:
     subject, arguments = member.context.subject, member.statistic.spec.arguments
     function = member.aggregate.sums[0]
     key: Key = (function, arguments)
     if member.context.column is not None and key in asked:
         spec = _spec(member, f"{function}({subject})", function, arguments, f"sum of {subject}")
         own = replace(member.statistic, spec=spec, function=function)
-        return Part(key, settled(member_of(query, own), table.name), counts)
+        return QuotientSum(key, settled(member_of(query, own), table.name), counts)
     name = f"sum of {subject} around the middle"
     if member.context.condition is not None:
         name = f"rows where {subject}"
     spec = _spec(member, name, function, (subject,), name)
-    return Part((name,), _own(member, spec, centred, table.name), counts)
+    return QuotientSum((name,), _own(member, spec, centred, table.name), counts)
 
 
 def _spec(

@@ -20,7 +20,7 @@ from dprelease.measurements.steps import check_step, fine_step
 from dprelease.numeric import figure
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
-from dprelease.planning.tables.quotients import Quotient, Size, Span, size_of, span_of
+from dprelease.planning.tables.quotients import QuotientSpan, Size, TableQuotient, size_of, span_of
 from dprelease.planning.tables.shares import goal_missed, missed
 from dprelease.planning.write import statistic_notes
 from dprelease.query.spec import Query
@@ -33,7 +33,7 @@ _WAYS = ("from the fitted sum and rows", "every table measured alone")
 Critical = tuple[tuple[Fraction, ...], ...]
 
 
-class Recorded(Protocol):
+class RecordedRatio(Protocol):
     def errors(self, table: str, statistic: str, found: _Figures) -> _Figures: ...
 
     def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
@@ -41,10 +41,10 @@ class Recorded(Protocol):
 
 def planned_ratio(
     query: Query,
-    quotient: Quotient,
+    quotient: TableQuotient,
     top: Fitting,
     bottom: Fitting,
-    recorded: Recorded | None,
+    recorded: RecordedRatio | None,
 ) -> tuple[PlannedStatistic, PlannedRatio]:
     """Return a quotient as it stands in a plan.
 
@@ -110,7 +110,7 @@ def _way(top: Fitting, bottom: Fitting, table: str) -> str:
 
 
 def _errors(
-    query: Query, top: Fitting, bottom: Fitting, table: str, span: Span, size: Size
+    query: Query, top: Fitting, bottom: Fitting, table: str, span: QuotientSpan, size: Size
 ) -> _Figures:
     own, rows = top.variances(table), bottom.variances(table)
 

@@ -45,7 +45,7 @@ def kind_of(said: str) -> Kind | None:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class DeclaredEnds:
     """Declared ends and the keys that hold them: each end closed, open, or both."""
 
     rules: Keys
@@ -96,7 +96,7 @@ def drafted(
     *,
     unique: tuple[tuple[Keys, str], ...],
     listed: tuple[Keys, str],
-    bounds: Bounds,
+    bounds: DeclaredEnds,
     step: str | None = None,
     measure: str | None = None,
     required: tuple[Keys, str] | None = None,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dprelease.schema.column import Kind
-from dprelease.schema.importers.column import Bounds, drafted, kind_of
+from dprelease.schema.importers.column import DeclaredEnds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
 from dprelease.strict_json import json_text
@@ -98,7 +98,7 @@ def _field(field: Keys, unique: set[str | None], missing: object) -> DraftColumn
         name, said, field,
         unique=((rules, "unique"),), key=name in unique,
         listed=(field, "categories") if field.peek("categories") else (rules, "enum"),
-        bounds=Bounds(rules, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
+        bounds=DeclaredEnds(rules, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
         measure=written(field.take("unit")), required=(rules, "required"),
     )  # fmt: skip
 

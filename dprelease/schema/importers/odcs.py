@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.schema.column import Kind
-from dprelease.schema.importers.column import Bounds, drafted, kind_of
+from dprelease.schema.importers.column import DeclaredEnds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
 
@@ -44,7 +44,7 @@ def _property(found: Keys) -> DraftColumn:
     return drafted(
         written(found.take("name")) or "", said, found, unique=((found, "unique"), (found, "primaryKey")),
         listed=(found, "enum") if found.peek("enum") else (options, "enum"),
-        bounds=Bounds(options, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
+        bounds=DeclaredEnds(options, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
         step="multipleOf", required=(found, "required"),
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.schema.importers.column import Bounds, drafted
+from dprelease.schema.importers.column import DeclaredEnds, drafted
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, true, written
 
@@ -51,7 +51,7 @@ def _column(name: str, column: Keys) -> DraftColumn:
     checks = column.within("checks")
     return drafted(
         name, written(column.take("dtype")) or "", column, unique=((column, "unique"),),
-        listed=(checks, "isin"), bounds=Bounds(checks, *_ENDS),
+        listed=(checks, "isin"), bounds=DeclaredEnds(checks, *_ENDS),
         nullable=true(column.take("nullable")),
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ import pytest
 
 from dprelease.mechanisms import BoundedLaplace, bounded_laplace_scale
 from dprelease.mechanisms.calibration import laplace_loss
-from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs, log_ratio
+from dprelease.mechanisms.calibration.laplace_pairs import AnswerPairs, Ends, log_ratio
 from dprelease.schema.domain import Domain
 from tests.reference import laplace as reference
 from tests.sizes import some, whole
@@ -153,7 +153,7 @@ def test_the_difference_of_two_logarithms_would_have_cancelled() -> None:
     """The broken twin: at epsilon = 1e-9 it is wrong in the seventh digit, in both directions."""
     domain = Domain.from_pieces([(0.25, 1.0), (2.0, 2.5), (7.0, 8.5)])
     ends, sensitivity = Ends.of(domain), 0.01
-    pairs = Pairs(np.array([0, 1, 2]), np.array([0.1, 0.2, 0.0]), np.full(3, sensitivity))
+    pairs = AnswerPairs(np.array([0, 1, 2]), np.array([0.1, 0.2, 0.0]), np.full(3, sensitivity))
     b = 2e7
     ours, (q, r) = log_ratio(ends, pairs, b), ends.floats(pairs)
     view = laplace_loss.LossView(domain, "hull")
@@ -173,7 +173,9 @@ def test_the_ratio_far_beyond_the_range_of_floats() -> None:
     """A sensitivity of thousands of scales: the integrals underflow, their ratio does not."""
     domain = Domain.from_pieces([(0, 1), (9, 10), (30, 31)])
     ends = Ends.of(domain)
-    pairs = Pairs(np.array([0, 1, 2]), np.array([0.5, 2.0, -3.0]), np.array([14.0, 12.0, 20.0]))
+    pairs = AnswerPairs(
+        np.array([0, 1, 2]), np.array([0.5, 2.0, -3.0]), np.array([14.0, 12.0, 20.0])
+    )
     found = log_ratio(ends, pairs, np.array([0.01, 0.001]))
     q, _ = ends.floats(pairs)
     with mp.workdps(60):

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease.mechanisms.calibration import laplace_hull
 from dprelease.mechanisms.calibration.laplace_hull import hull_scale, pair_losses, worst_pair
-from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs
+from dprelease.mechanisms.calibration.laplace_pairs import AnswerPairs, Ends
 from dprelease.mechanisms.calibration.laplace_passes import Passes
 from dprelease.schema.domain import Domain
 
@@ -26,8 +26,8 @@ def union(pick: random.Random) -> Domain:
     return Domain(low, 10, forbidden=gaps)
 
 
-def everywhere(ends: Ends, distance: Fraction, scale: float) -> Pairs:
-    return Pairs.of([nodes for nodes, _ in ends.stretches(distance, scale)])
+def everywhere(ends: Ends, distance: Fraction, scale: float) -> AnswerPairs:
+    return AnswerPairs.of([nodes for nodes, _ in ends.stretches(distance, scale)])
 
 
 def test_passes_agree_with_every_interval_by_itself() -> None:
@@ -85,7 +85,7 @@ def test_what_passes_propose_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = hull_scale(ends, distance, epsilon)
     found: Any = Passes.losses
 
-    def less(self: Passes, at: Ends, pairs: Pairs) -> Callable[[Any], Any]:
+    def less(self: Passes, at: Ends, pairs: AnswerPairs) -> Callable[[Any], Any]:
         inner = found(self, at, pairs)
         return lambda scale: 0.9 * inner(scale)
 

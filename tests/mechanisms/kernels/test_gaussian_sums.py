@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms.kernels import gaussian_sums
-from dprelease.mechanisms.kernels.gaussian_sums import Bounds, gaussian_sum
+from dprelease.mechanisms.kernels.gaussian_sums import Enclosure, gaussian_sum
 from tests.sizes import some, whole
 
 
@@ -20,7 +20,7 @@ def defined(runs: Any, q: int, rate: Fraction) -> Any:
     return sum(mp.exp(-r * (y - q) ** 2) for a, b in runs for y in range(a, b + 1))
 
 
-def brackets(found: Bounds, value: Any, room: float) -> bool:
+def brackets(found: Enclosure, value: Any, room: float) -> bool:
     low = mp.mpf(found.low.numerator) / found.low.denominator
     high = mp.mpf(found.high.numerator) / found.high.denominator
     return bool(low <= value <= high and high - low <= room * value)
