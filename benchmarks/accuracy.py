@@ -24,15 +24,15 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dprelease import execute
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import file_source
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 
 STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
 TARGETS = {"mean_age": 0.0002, "mean_salary": 0.0005, "variance_salary": 0.01}

@@ -175,13 +175,13 @@ def dprelease(x: list[int], draws: int) -> Values:
 
     from dprelease.aggregates.base import aggregate_named
     from dprelease.audit.answers import answer_of, cells_of
-    from dprelease.consistency import to_domain
+    from dprelease.core.entropy import SystemBits
     from dprelease.engines.reference import ReferenceEngine
-    from dprelease.entropy import SystemBits
     from dprelease.planning.make import make_plan
     from dprelease.query.load import Schema
     from dprelease.query.merge import merge_release
     from dprelease.query.spec import resolve
+    from dprelease.results.consistency import to_domain
 
     texts = {
         "count": "count", "sum": "sum(x)", "mean": "mean(x)", "variance": "variance(x)",

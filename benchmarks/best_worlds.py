@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
-from dprelease.consistency import to_domain
+from dprelease.core.entropy import SystemBits
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import SystemBits
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.consistency import to_domain
 
 __all__ = [
     "STATISTICS",

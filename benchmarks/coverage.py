@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import assemble
 from dprelease.schema.domain import GridSet
 
 Floats = npt.NDArray[np.float64]

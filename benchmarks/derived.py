@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 import dprelease as dp
-from dprelease.entropy import ReplayBits
-from dprelease.noised import Noised, assemble
+from dprelease.core.entropy import ReplayBits
 from dprelease.reading.derive import finished
 from dprelease.reading.evaluation import Evaluation, Periods
 from dprelease.reading.forms import Linear, RatioForm
@@ -34,6 +33,7 @@ from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import ReleasedValues
+from dprelease.results.noised import Noised, assemble
 
 GROUPS = {"a": 2, "b": 20, "c": 400}
 PUBLIC = {"a": 5, "b": 31, "c": 700}

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 import dprelease as dp
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.reading.estimated import expanded
 from dprelease.reading.evaluation import Evaluation, Periods
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm

@@ -45,13 +45,13 @@ import numpy as np
 from field_corpus import Asked, Request, requests, table_of
 from field_laws import DRAWS, FEW_DRAWS, FIRST_DRAWS, Error, Rows, errors
 
-from dprelease import registry
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import Spending, spend
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core import registry
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.entropy import RandomBits
-from dprelease.errors import DpreleaseError
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker

@@ -23,8 +23,7 @@ from field_corpus import Array, Asked, Table
 
 from dprelease.audit.flips import flip_chances
 from dprelease.audit.sampler import chances_of
-from dprelease.consistency import to_domain
-from dprelease.entropy import RandomBits, SystemBits
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
@@ -34,6 +33,7 @@ from dprelease.measurements.steps import publish_step
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
+from dprelease.results.consistency import to_domain
 
 __all__ = ["DRAWS", "FEW_DRAWS", "FIRST_DRAWS", "Error", "Rows", "errors"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from field_corpus import Request, table_of
 from field_laws import BY_RANK, FEW_DRAWS, Rows
 
-from dprelease import execute
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 
 __all__ = ["chosen", "compared"]
 

@@ -26,16 +26,16 @@ import numpy as np
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.tree_shape import tree_of
 from dprelease.budget.exact_rho import rho_of_laplace, rho_of_pure
-from dprelease.entropy import SystemBits
-from dprelease.errors import DpreleaseError
+from dprelease.core.entropy import SystemBits
+from dprelease.core.errors import DpreleaseError
 from dprelease.mechanisms import BoundedGaussian, BoundedLaplace
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import assemble
 from dprelease.schema.domain import Box, Domain
 
 __all__ = ["Goal", "lines", "measured"]

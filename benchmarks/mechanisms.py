@@ -30,8 +30,8 @@ import numpy as np
 
 import dprelease as dp
 from dprelease import mechanisms as dpm
-from dprelease.entropy import SystemBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import SystemBits
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.schema.domain import Domain, GridSet
@@ -53,7 +53,7 @@ def law_of(
     family: str, points: int, *, sensitivity: int | None = None, epsilon: Fraction = ONE
 ) -> GridLaw:
     """Return one family's law on `points` grid points, sensitivity a hundredth of them."""
-    from dprelease import registry
+    from dprelease.core import registry
 
     allowed = GridSet.from_runs([(0, points - 1)])
     kind: Any = registry.load("mechanisms", family)

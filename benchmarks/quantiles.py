@@ -38,8 +38,8 @@ from field_corpus import COLUMNS
 from prototypes import recursive_quantiles
 
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core.entropy import SystemBits
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.entropy import SystemBits
 from dprelease.measurements import joint_ranks, recursive_ranks
 from dprelease.mechanisms.forms.joint_scores import work
 from dprelease.planning.make import make_plan

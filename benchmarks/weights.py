@@ -32,8 +32,8 @@ import pyarrow as pa
 from dprelease.aggregates import ratio_sums
 from dprelease.aggregates.base import Reading, aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core.entropy import SystemBits
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import SystemBits
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release

@@ -126,11 +126,12 @@ def run_watched(pipeline: Path) -> dict[str, float]:
 def _modules() -> tuple[Any, ...]:
     import great_expectations  # noqa: F401 - what it costs to import is not a stage's
 
-    from dprelease import execute, verification
     from dprelease.engines import duckdb
     from dprelease.pipeline import files as writing
     from dprelease.pipeline import flow, preflight, run, stages
-    from dprelease.validate import gx  # noqa: F401 - nor this
+    from dprelease.results.validate import gx  # noqa: F401 - nor this
+    from dprelease.verification import verify as verification
+    from dprelease.wall import execute
 
     return run, flow, preflight, stages, writing, execute, duckdb, verification
 
@@ -206,9 +207,9 @@ def one_grid(points: int, gap: float) -> list[dict[str, Any]]:
     Args:
         gap: its width as a share of the grid; 0 for none.
     """
-    from dprelease import registry
-    from dprelease.entropy import SystemBits
-    from dprelease.errors import ArgumentError
+    from dprelease.core import registry
+    from dprelease.core.entropy import SystemBits
+    from dprelease.core.errors import ArgumentError
     from dprelease.mechanisms.law import GridRequest, family_laws
     from dprelease.schema.domain import GridSet
 

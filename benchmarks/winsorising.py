@@ -17,8 +17,8 @@ import pyarrow as pa
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.joint_ranks import positions
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core.entropy import ReplayBits
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release

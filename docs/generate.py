@@ -17,7 +17,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import dprelease as dp
-from dprelease import registry
+from dprelease.core import registry
 from dprelease.query.arguments import syntaxes
 from dprelease.schema.json_schema import json_schema
 

@@ -10,7 +10,7 @@ import inspect
 from functools import cache
 from typing import Any
 
-from dprelease import registry
+from dprelease.core import registry
 from dprelease.errors import DpreleaseError
 from dprelease.planning.make import make_plan
 from dprelease.query.arguments import syntaxes

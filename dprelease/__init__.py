@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dprelease import errors
-from dprelease.errors import (
+from dprelease.core.errors import (
     ArgumentError,
     BudgetError,
     ConfigError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dprelease.release_plan.plan import ReleasePlan
     from dprelease.released import Release
     from dprelease.schema.domain import Box, Domain
-    from dprelease.verification import verify
+    from dprelease.verification.verify import verify
 
 __version__ = "0.3.0.dev0"
 
@@ -112,7 +112,7 @@ _LAZY = {
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",
     "sql": "dprelease.facade:sql",
-    "verify": "dprelease.verification:verify",
+    "verify": "dprelease.verification.verify:verify",
 }
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dprelease.core.numeric import Number
     from dprelease.facade import Statistics, Tables
-    from dprelease.numeric import Number
     from dprelease.query.load import SchemaLike
     from dprelease.release_plan.plan import ReleasePlan
     from dprelease.released import Release
@@ -200,7 +200,7 @@ class Accessor:
             ArgumentError: nobody watches: standard output is a file or a pipe (DPR616).
             DpreleaseError: as `plan`, or the frame does not fit the schema (DPR50x).
         """
-        from dprelease.inspecting import must_be_watched, show
+        from dprelease.inspection.screen import must_be_watched, show
 
         must_be_watched("`df.dp.inspect(schema)`")
         from rich.console import Console

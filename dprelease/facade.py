@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.budget.record import check_identifier
+from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
+from dprelease.core.given import plain_values
+from dprelease.core.numeric import Number
+from dprelease.core.strict_json import canonical_json
 from dprelease.engines.source import TableLike, as_source
-from dprelease.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
-from dprelease.given import plain_values
-from dprelease.numeric import Number
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
@@ -24,7 +25,6 @@ from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
-from dprelease.strict_json import canonical_json
 
 if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult

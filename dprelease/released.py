@@ -6,15 +6,15 @@ import html as escaping
 from pathlib import Path
 from typing import Any
 
-from dprelease.errors import ArgumentError
-from dprelease.given import given_path
-from dprelease.noised import Noised
-from dprelease.numeric import counted
+from dprelease.core.errors import ArgumentError
+from dprelease.core.given import given_path
+from dprelease.core.numeric import counted
 from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
 from dprelease.reading.released import DrawnTables
-from dprelease.validate.verdict import Verdict
+from dprelease.results.noised import Noised
+from dprelease.results.validate.verdict import Verdict
 
 __all__ = ["Release"]
 
@@ -34,7 +34,7 @@ class Release(DrawnTables):
     @property
     def manifest(self) -> dict[str, Any]:
         """The manifest as `release.json` will hold it, file hashes left out."""
-        from dprelease.formats.json_ import build_manifest
+        from dprelease.results.formats.json_ import build_manifest
 
         verdict = stages.validated(self._noised, great_expectations=False)
         return build_manifest(self._noised, verdict, {}, software=software(), formats=FORMATS)

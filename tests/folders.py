@@ -16,7 +16,6 @@ import pandas as pd
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
-from dprelease.formats.json_ import FILE, described, manifest_bytes
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.planning.make import make_plan
@@ -27,6 +26,7 @@ from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.formats.json_ import FILE, described, manifest_bytes
 from dprelease.schema.table import TableSchema
 
 __all__ = [
@@ -291,8 +291,8 @@ def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = writing.FORMA
     This is a forger who runs our own code on his own numbers: nothing in his folder disagrees with
     anything else in it.
     """
-    from dprelease import registry
-    from dprelease.series.collect import noised_of
+    from dprelease.core import registry
+    from dprelease.results.series.collect import noised_of
 
     manifest = {**manifest, "plan_hash": plan_hash(manifest["plan"])}
     noised = noised_of(manifest)

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dprelease.derivation import Derivation
-from dprelease.formats.json_ import FILE, manifest_bytes
-from dprelease.formats.parquet import ROWS_PER_GROUP
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.again import plan_again
+from dprelease.results.formats.json_ import FILE, manifest_bytes
+from dprelease.results.formats.parquet import ROWS_PER_GROUP
+from dprelease.verification.derivation import Derivation
 from tests.folders import Files, manifest_of, remade, sealed
 
 __all__ = ["FORGERIES", "ONLY_THE_LEDGER", "Forgery"]

@@ -15,7 +15,7 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from dprelease.noised import Noised
 from dprelease.pipeline import preflight, stages
-from dprelease.validate import gx_beside
-from dprelease.validate.rules import check
-from dprelease.validate.verdict import Verdict
+from dprelease.results.noised import Noised
+from dprelease.results.validate import gx_beside
+from dprelease.results.validate.rules import check
+from dprelease.results.validate.verdict import Verdict
 
 __all__ = ["built_in_rules_only", "leave_out_great_expectations", "rules_alone"]
 

@@ -12,7 +12,7 @@ import pytest
 import dprelease as dp
 from dprelease import facade
 from dprelease.accessor import Accessor
-from dprelease.errors import SourceError
+from dprelease.core.errors import SourceError
 from dprelease.release_plan.plan import ReleasePlan
 from tests.end_to_end.projects import ROOT
 

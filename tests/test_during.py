@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.errors import ArgumentError, BudgetError
+from dprelease.core.errors import ArgumentError, BudgetError
 
-pytestmark = pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dprelease.core.errors.UnledgeredWarning")
 
 
 def schema(**changes: Any) -> dict[str, Any]:

@@ -15,7 +15,13 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import ArgumentError, BudgetError, LedgerError, SourceError, UnledgeredWarning
+from dprelease.core.errors import (
+    ArgumentError,
+    BudgetError,
+    LedgerError,
+    SourceError,
+    UnledgeredWarning,
+)
 from tests.end_to_end.projects import ROOT, repeatable
 
 FAIR = ROOT / "examples" / "data" / "fair_1978.csv"
@@ -133,7 +139,7 @@ class TestUnledgered:
         assert caught.value.code == "DPR632"
 
     def test_as_an_error_it_stops_before_anything_is_drawn(self, frame, monkeypatch):
-        from dprelease import execute
+        from dprelease.wall import execute
 
         monkeypatch.setattr(execute, "draw", lambda *_a, **_k: pytest.fail("drew"))
         with warnings.catch_warnings():
@@ -248,11 +254,11 @@ def test_repr_is_one_line_and_validate_runs_great_expectations(frame):
 
 def test_intervals_cover_the_exact_statistic(frame, monkeypatch):
     """95 % of 60 releases times 5 statistics: 300 in all, 5 deviations below is 266."""
-    from dprelease import execute
+    from dprelease.core.entropy import ReplayBits
     from dprelease.engines.source import as_source
-    from dprelease.entropy import ReplayBits
-    from dprelease.noised import assemble
     from dprelease.pipeline import preflight
+    from dprelease.results.noised import assemble
+    from dprelease.wall import execute
 
     plan = dp.plan(SCHEMA)
     exact = preflight.engine_named("duckdb").compute(as_source(frame), plan.query, bytes(32))

@@ -20,7 +20,7 @@ import dprelease as dp
 from dprelease.budget import read_only
 from dprelease.budget.storage import failed
 from dprelease.cli import app
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.schema.naming import nearest
 
 FRAME = pd.DataFrame(

@@ -13,11 +13,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from dprelease.derivation import Derivation
-from dprelease.formats.json_ import FILE
+from dprelease.core.strict_json import read_json
 from dprelease.planning.make import make_plan
-from dprelease.strict_json import read_json
-from dprelease.verification import verify
+from dprelease.results.formats.json_ import FILE
+from dprelease.verification.derivation import Derivation
+from dprelease.verification.verify import verify
 
 
 def make(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """What an aggregate is, and the list of them.
 
-One aggregate is one file plus one line in `dprelease.registry`. It says how it is written, what its
+One aggregate is one file plus one line in `dprelease.core.registry`. It says how it is written, what its
 values are called and measured in, its induced output domain, how it is measured (`measurements`, best
 first), its post-processing, and what its values must fit. Sensitivity under the declared adjacency and
-unit follows from the measurement (`dprelease.sensitivity`); nothing else in dprelease knows a statistic by
+unit follows from the measurement (`dprelease.aggregates.sensitivity`); nothing else in dprelease knows a statistic by
 name.
 """
 
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import registry
 from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.core import registry
 from dprelease.query.arguments import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
     from dprelease.fitting.noise import ZeroSum
+    from dprelease.results.consistency import StatisticValues
 
 Floats = npt.NDArray[np.float64]
 Rule = Callable[[Sequence["StatisticValues"]], Mapping[str, Floats]]

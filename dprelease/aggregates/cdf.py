@@ -21,9 +21,9 @@ from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.ranges import noisy_of, prefix_weights, tree_measurements, tree_notes
 from dprelease.aggregates.tree_fit import fitted_prefixes, noise_of, share_ends
 from dprelease.aggregates.tree_shape import published
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import plain
 from dprelease.fitting.estimate import ONE
-from dprelease.numeric import plain
 from dprelease.query.arguments import Syntax
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain

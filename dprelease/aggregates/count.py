@@ -13,7 +13,7 @@ from fractions import Fraction
 from dprelease.aggregates.base import Aggregate
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.arguments import Arguments, Given, Statistic, Syntax
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dprelease.aggregates.base import Aggregate, Asked
 from dprelease.aggregates.measurement import Context, Measure, Measurement
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.cleaning import code_of

@@ -24,12 +24,12 @@ from dprelease.aggregates.pair_cells import pair_correlation, pair_covariance
 from dprelease.aggregates.pair_pivot import correlation_interval, covariance_interval
 from dprelease.aggregates.pairs import column_notes, cross, soft_table, tensor
 from dprelease.aggregates.variance import moments
-from dprelease.numeric import plain
+from dprelease.core.numeric import plain
 from dprelease.query.arguments import NumberColumns, Statistic, Syntax
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 
 def _unit(measurement: Measurement) -> float:

@@ -39,7 +39,7 @@ from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 MOST_COLUMNS = 64
 

@@ -29,7 +29,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import stretches
 from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
 from dprelease.aggregates.tree_shape import level_sums
-from dprelease.errors import WithheldError
+from dprelease.core.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
 
 

@@ -6,7 +6,7 @@ complete graph passes n - 2; every eigenvalue in [0, n]. Eigenvalues become inte
 grid of step size 1/d, fine against their sensitivity and always coarser than their numerical error; what
 both cost is in `graph_sensitivity`. lambda_1 = 0 in every graph and is not released.
 
-Values are published as drawn; `dprelease.consistency` sorts a spectrum and lowers lambda_2 to the
+Values are published as drawn; `dprelease.results.consistency` sorts a spectrum and lowers lambda_2 to the
 least released degree beside them.
 
 Units: eigenvalues and degrees are numbers of edges. Shapes: cells and values `(1, cells)`.
@@ -26,13 +26,13 @@ from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph_cells import SPARSE_STEPS
 from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES, graph_sensitivity
 from dprelease.aggregates.measurement import Context, Measure, Measurement
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.query.graph import SPARSE, DeclaredNode, Edges, Graph
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 _MOST_POINTS = 2**15
 _FINEST = 1000

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.certified_eigen import symmetric_eigenvalues
 from dprelease.aggregates.measurement import Measurement
-from dprelease.numeric import floor_half_up
+from dprelease.core.numeric import floor_half_up
 from dprelease.query.answer import Objects
 
 Floats = npt.NDArray[np.float64]

@@ -19,15 +19,15 @@ import numpy as np
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Rule
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
-from dprelease.errors import ArgumentError, ConfigError, PlanError
-from dprelease.numeric import exact, plain
+from dprelease.core.errors import ArgumentError, ConfigError, PlanError
+from dprelease.core.numeric import exact, plain
 from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 
 def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:

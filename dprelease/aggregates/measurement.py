@@ -44,8 +44,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, AtLeast, Digits, Unstored
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, AtLeast, Digits, Unstored
 from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.query.expression import Expression
 from dprelease.query.graph import Graph

@@ -31,7 +31,7 @@ from fractions import Fraction
 from itertools import product
 
 from dprelease.aggregates.measurement import Context, Measure, Measurement
-from dprelease.numeric import plain
+from dprelease.core.numeric import plain
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed
 

@@ -35,13 +35,13 @@ from dprelease.aggregates.base import Aggregate, Floats, aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.rank_interval import with_interval
 from dprelease.aggregates.ranks import allowed_values, ranks
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exact
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exact
 from dprelease.query.arguments import NumberColumn, Syntax, Written, unquoted
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 
 def read_probability(text: str, origin: str) -> Fraction:

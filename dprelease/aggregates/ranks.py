@@ -53,8 +53,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.measurement import Context, Measure, Measurement
-from dprelease.errors import ArgumentError, PlanError
-from dprelease.numeric import floor_half_up, plain
+from dprelease.core.errors import ArgumentError, PlanError
+from dprelease.core.numeric import floor_half_up, plain
 from dprelease.query.answer import Objects
 from dprelease.query.bounded import Fixed, Near
 from dprelease.schema.domain import Domain, GridSet

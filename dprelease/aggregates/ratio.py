@@ -19,7 +19,7 @@ from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.quotient import Quotient
 from dprelease.aggregates.ratio_sums import ratio_measurements
 from dprelease.aggregates.sum import aggregate as sum_of
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import (
     NUMERIC,
     Arguments,

@@ -23,7 +23,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.choice_tree import Node, halves
+from dprelease.core.choice_tree import Node, halves
 
 UNITS = 2**14
 """Score steps to a row in the choice of a level that moves by most."""

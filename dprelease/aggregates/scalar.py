@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Context, Measure, Measurement
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 
 
 def require_cap(context: Context) -> int:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.numeric import ranking
+from dprelease.core.numeric import ranking
 
 Objects = npt.NDArray[np.object_]
 

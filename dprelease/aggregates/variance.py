@@ -40,7 +40,7 @@ from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.consistency import StatisticValues
+    from dprelease.results.consistency import StatisticValues
 
 
 def moments(released: Sequence[StatisticValues]) -> dict[str, Floats]:

@@ -32,7 +32,7 @@ from dprelease.aggregates.weighted_sums import (
     two_sums,
     weighted_product,
 )
-from dprelease.numeric import shown
+from dprelease.core.numeric import shown
 from dprelease.query.arguments import Given, NumberColumn, RowCondition, Statistic, Syntax, quoted
 from dprelease.query.weight import WithWeight, weight_of
 from dprelease.schema.column import Column

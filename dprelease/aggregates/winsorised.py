@@ -30,8 +30,8 @@ from dprelease.aggregates.sum import aggregate as total
 from dprelease.aggregates.variance import aggregate as variance
 from dprelease.aggregates.variance import std
 from dprelease.aggregates.variance_pivot import quantiles
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exact, plain, shown
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exact, plain, shown
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column

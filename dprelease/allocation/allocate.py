@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from dprelease.allocation.goals import too_little
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import NANO, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
-from dprelease.numeric import NANO, plain
 
 
 def allocate(

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.errors import ArgumentError, PlanError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.errors import ArgumentError, PlanError
+from dprelease.core.numeric import ranking
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.gaussian import NAME as NORMAL
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
-from dprelease.numeric import ranking
 from dprelease.schema.table import StatisticSpec
-from dprelease.sensitivity import Sensitivity
 
 
 def option(candidate: Candidate, member: int) -> Option:

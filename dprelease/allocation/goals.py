@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import NANO, plain
 from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import NANO, plain
 
 Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 """Prices a block at a budget: one error per member, None where none is known."""

@@ -17,20 +17,20 @@ from fractions import Fraction
 from typing import Annotated, Protocol
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import pure_of_rho
-from dprelease.codec import Stored
-from dprelease.codec_notes import AtLeast
-from dprelease.errors import PlanError
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import AtLeast
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import NANO, nano_up, ranking
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import gaussian_candidates, narrow
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
-from dprelease.numeric import NANO, nano_up, ranking
-from dprelease.sensitivity import Sensitivity
 
 _NOISY = Fraction(1, 2)
 """Up to this rho Laplace noise is no better than `narrow` assumes; above, wide changes cost it less."""

@@ -28,10 +28,10 @@ from dprelease.allocation.goals import has_goal, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
-from dprelease.errors import PlanError, VerificationError
+from dprelease.core.errors import PlanError, VerificationError
+from dprelease.core.numeric import NANO, nano_up, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
-from dprelease.numeric import NANO, nano_up, plain
 from dprelease.release_plan.block import Composition, JointEvidence
 
 _WORTH = 0.99

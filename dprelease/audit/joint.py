@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.audit.sampler import fit
-from dprelease.entropy import RandomBits, SystemBits
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.mechanisms.forms.joint_scores import JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw

@@ -34,8 +34,9 @@ from dprelease.audit.pairs import PairLoss, pair_loss
 from dprelease.audit.recursive import recursive_fit
 from dprelease.audit.repeated import features_of, shown_of
 from dprelease.audit.sampler import balanced_fits, draws_fit, exponential_fit, noise_fit
+from dprelease.core.errors import InternalError
+from dprelease.core.numeric import shown
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.gaussian import GaussianDraw
@@ -48,7 +49,6 @@ from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw
-from dprelease.numeric import shown
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
 

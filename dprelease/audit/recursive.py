@@ -26,7 +26,7 @@ from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.recursive_ranks import UNITS
 from dprelease.audit.laws import Worst, log_of
 from dprelease.audit.sampler import fit
-from dprelease.entropy import RandomBits, SystemBits
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 
 _TRIED = 32

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import execute
 from dprelease.audit.answers import cells_of
-from dprelease.entropy import SystemBits
-from dprelease.noised import Cells, Noised, assemble
+from dprelease.core.entropy import SystemBits
+from dprelease.core.secret import Secret
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.secret import Secret
+from dprelease.results.noised import Cells, Noised, assemble
+from dprelease.wall import execute
 
 RELEASE = "#release"
 """The first key column of repeated releases: their number, from 0."""

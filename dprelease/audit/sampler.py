@@ -20,7 +20,7 @@ from scipy.special import gammaincc
 
 from dprelease.audit.flips import flip_chances
 from dprelease.audit.laws import law_rows
-from dprelease.entropy import RandomBits, SystemBits
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw

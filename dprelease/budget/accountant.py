@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import NANO, nano_up
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import NANO, nano_up
 
 BASIC = "basic/1"
 """The version a ledger entry names; its arithmetic never changes."""

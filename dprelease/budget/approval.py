@@ -32,10 +32,10 @@ from dprelease.budget.connection import Connection, Place
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, verifies_bytes
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
-from dprelease.numeric import fraction_from_json, plain
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.numeric import fraction_from_json, plain
 
 VERSION = 6
 """Schema version of a ledger that holds an approval."""

@@ -16,7 +16,7 @@ from typing import Any
 from dprelease.budget.approval import Approval, Approved, signing_key
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dprelease.budget.connection import Connection
 from dprelease.budget.parallel import worst, worst_cost, worst_rho
 from dprelease.budget.record import Budget, Entry
 from dprelease.budget.timeline import ALWAYS, Instants
-from dprelease.numeric import NANO
+from dprelease.core.numeric import NANO
 
 
 def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:

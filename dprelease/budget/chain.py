@@ -36,7 +36,7 @@ from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
 from dprelease.budget.timed_chain import Timed
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 
 _GENESIS = "0" * 64
 

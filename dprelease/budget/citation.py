@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.budget.record import OPEN, Anchor, Entry, Key, canonical
-from dprelease.errors import DpreleaseError, LedgerError
-from dprelease.numeric import fraction_from_json
-from dprelease.strict_json import MOST_BYTES, read_json
+from dprelease.core.errors import DpreleaseError, LedgerError
+from dprelease.core.numeric import fraction_from_json
+from dprelease.core.strict_json import MOST_BYTES, read_json
 
 MANIFEST = "release.json"
 

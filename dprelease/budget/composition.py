@@ -37,8 +37,8 @@ from functools import lru_cache
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.loss_lattice import CELLS, LossLattice
-from dprelease.errors import ArgumentError
-from dprelease.numeric import NANO, nano_up
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import NANO, nano_up
 
 _MANY = 6
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dprelease.numeric import NANO, exp_lower, exp_upper, nano_up
+from dprelease.core.numeric import NANO, exp_lower, exp_upper, nano_up
 
 _GRID = 2**32
 """Orders are multiples of 1 / `_GRID` above 1."""

@@ -22,7 +22,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.numeric import NANO, exp_lower, exp_upper
+from dprelease.core.numeric import NANO, exp_lower, exp_upper
 
 _DIGITS = 256
 _SHORT = 2**192

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 from dprelease.budget import location, signature
 from dprelease.budget.record import Anchor, canonical
-from dprelease.errors import LedgerError
-from dprelease.strict_json import read_json
+from dprelease.core.errors import LedgerError
+from dprelease.core.strict_json import read_json
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger

@@ -28,7 +28,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.budget import (
-    approving,
     backend,
     chain,
     cited,
@@ -60,7 +59,7 @@ from dprelease.budget.record import (
 )
 from dprelease.budget.signature import Signer
 from dprelease.budget.timeline import timeline
-from dprelease.numeric import positive
+from dprelease.core.numeric import positive
 
 __all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerReport", "Receipt"]
 
@@ -201,7 +200,7 @@ class Ledger(ReadableLedger):
         """
         with self._write() as db:
             declarations.declared(db, approval.dataset, self.path)
-            return approving.record(db, self.path, approval, signer)
+            return steps.approve(db, self.path, approval, signer)
 
     # -- the protocol ----------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from dprelease.numeric import NANO, exp_lower, exp_upper, nano_up
+from dprelease.core.numeric import NANO, exp_lower, exp_upper, nano_up
 
 BITS = 160
 CELLS = 2**13

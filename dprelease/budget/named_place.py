@@ -12,9 +12,9 @@ from pathlib import Path
 from dprelease.budget import location
 from dprelease.budget.connection import Place
 from dprelease.budget.postgres_place import PostgresPlace
-from dprelease.errors import ConfigError, SourceError
-from dprelease.given import given_path
-from dprelease.secret_text import parse_reference, read_secret
+from dprelease.core.errors import ConfigError, SourceError
+from dprelease.core.given import given_path
+from dprelease.core.secret_text import parse_reference, read_secret
 
 # A path has lost one of the two slashes.
 _STRING = re.compile(

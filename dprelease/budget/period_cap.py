@@ -23,8 +23,8 @@ from dprelease.budget.accountant import Cost
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Timeline
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
-from dprelease.numeric import plain
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.numeric import plain
 
 VERSION = 3
 """Schema version of a ledger that holds a cap."""

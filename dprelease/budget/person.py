@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Instants, Timeline, instant
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, AtLeast
-from dprelease.numeric import (
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.numeric import (
     NANO,
     exp_lower,
     exp_upper,

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.budget import refusals, storage
 from dprelease.budget.connection import Connection
 from dprelease.budget.postgres_place import PostgresPlace
-from dprelease.errors import DpreleaseError, LedgerError
+from dprelease.core.errors import DpreleaseError, LedgerError
 
 if TYPE_CHECKING:
     import psycopg

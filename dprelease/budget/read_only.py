@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dprelease.budget.refusals import on_ledger
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 
 
 def is_read_only(path: Path) -> bool:

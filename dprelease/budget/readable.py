@@ -22,7 +22,7 @@ from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import TimeStretch, stretches
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 
 
 class ReadableLedger:

@@ -16,9 +16,9 @@ from typing import Annotated
 
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Instants, instant, timeline
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, Inline, WrittenAs
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, Inline, WrittenAs
+from dprelease.core.errors import ArgumentError, ConfigError
 
 OPEN: tuple[str | None, str | None] = (None, None)
 """The window of an entry that reads rows of all times."""

@@ -34,8 +34,8 @@ from dprelease.budget.accountant import Cost
 from dprelease.budget.connection import Place
 from dprelease.budget.record import Key
 from dprelease.budget.timeline import Timeline
-from dprelease.errors import BudgetError, LedgerError, WithheldError
-from dprelease.numeric import plain
+from dprelease.core.errors import BudgetError, LedgerError, WithheldError
+from dprelease.core.numeric import plain
 
 RESTING = "and published manifests rest on it"
 

@@ -28,8 +28,8 @@ from dprelease.budget.accountant import ATTO, LARGEST_EPSILON, Cost
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_of_pure, zcdp_rho
 from dprelease.budget.connection import Connection
 from dprelease.budget.record import Entry
-from dprelease.errors import ArgumentError
-from dprelease.numeric import NANO, nano_up
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import NANO, nano_up
 
 COMPOSITIONS = ("basic", "zcdp")
 """Ways a dataset's budget adds up."""

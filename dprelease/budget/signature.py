@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from dprelease.budget.record import Anchor, canonical
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

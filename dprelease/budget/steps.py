@@ -5,6 +5,7 @@
     commit_files  T3  the files, deterministic functions of the payload
     publish           the state that says they are in place
     fail              the state that ends the key without them
+    approve           an approval at its one place in the chain, signed inside the transaction
 
 Why the draw is inside T2. A crash before T2 commits may be followed by a second draw under the
 same debit. That costs nothing only because whether T2 commits does not depend on the drawn
@@ -21,13 +22,15 @@ method of `Ledger` that calls it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from dprelease.budget import chain, declarations, refusals, rows, stored
-from dprelease.budget.approval import ApprovalRequest
+from dprelease.budget.approval import VERSION, Approval, ApprovalRequest, approvals, signing_key
 from dprelease.budget.balance import balance
-from dprelease.budget.connection import Connection, Place, closed_tables
+from dprelease.budget.connection import Connection, Place, closed_tables, raise_version
 from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Entry, Key, Receipt
+from dprelease.budget.signature import Signer
 
 
 def charge(
@@ -133,3 +136,19 @@ def _drawn(make: Callable[[], bytes], width: int | None) -> bytes | None:
     if not isinstance(data, bytes) or (width is not None and len(data) != width):
         return None
     return data
+
+
+def approve(db: Connection, place: Place, approval: Approval, signer: Signer | None) -> int:
+    """Append the approval, signed by `signer` if there is one; return the event's number.
+
+    Raises:
+        LedgerError: the dataset's approvals are signed by another key (DPR428).
+    """
+    key = signing_key(approvals(db, approval.dataset))
+    if key is not None and (signer is None or signer.public_key != key):
+        raise refusals.other_approver(place, approval.dataset, key)
+    made = replace(approval, after=chain.head(db).head_hash)
+    if signer is not None:
+        made = made.signed(signer)
+    raise_version(db, VERSION)
+    return chain.append(db, "approval", made.to_json())

@@ -29,7 +29,7 @@ from pathlib import Path
 from dprelease.budget.connection import Place
 from dprelease.budget.read_only import is_read_only, must_be_writable, reading
 from dprelease.budget.refusals import on_ledger
-from dprelease.errors import DpreleaseError, InternalError, LedgerError, WithheldError
+from dprelease.core.errors import DpreleaseError, InternalError, LedgerError, WithheldError
 
 APPLICATION_ID = 0x6470726C
 SCHEMA_VERSION = 1

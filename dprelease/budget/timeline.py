@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from dprelease.periods import Every, interval_day, intervals_met, known_every
+from dprelease.core.periods import Every, interval_day, intervals_met, known_every
 
 Instants = tuple[datetime | None, datetime | None]
 """Half-open, aware, UTC; None where it has no end."""

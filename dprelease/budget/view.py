@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Budget, Ledger, LedgerReport
-from dprelease.numeric import Number
-from dprelease.periods import every_of, parse_period
+from dprelease.core.numeric import Number
+from dprelease.core.periods import every_of, parse_period
 
 if TYPE_CHECKING:
     import pyarrow as pa

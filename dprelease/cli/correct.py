@@ -10,7 +10,7 @@ import typer
 from dprelease.cli.terminal import console
 
 if TYPE_CHECKING:
-    from dprelease.corrections import Correction
+    from dprelease.results.corrections import Correction
 
 Folder = Annotated[
     Path, typer.Argument(help="The folder of one published period.", show_default=False)
@@ -25,7 +25,7 @@ def withdraw(folder: Folder, reason: Reason) -> None:
 
     Example: dprelease withdraw public/flights_weekly/2013-W05 --reason "the source held test rows"
     """
-    from dprelease.series.correct import withdraw as record
+    from dprelease.results.series.correct import withdraw as record
 
     _said(folder, record(folder, reason=reason))
 
@@ -46,7 +46,7 @@ def supersede(
     Example: dprelease supersede public/flights_weekly/2013-W05 --by
     public/flights_corrected/2013-W05 --reason "late rows were added"
     """
-    from dprelease.series.correct import supersede as record
+    from dprelease.results.series.correct import supersede as record
 
     _said(folder, record(folder, by=by, reason=reason))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
@@ -41,8 +41,8 @@ def derive(
 
     Example: dprelease derive public/flights_weekly/latest "share(count)"
     """
-    from dprelease.formats.json_ import FILE
     from dprelease.reading.publication import read, read_series
+    from dprelease.results.formats.json_ import FILE
 
     held = read(folder) if (folder / FILE).is_file() else read_series(folder)
     asked = None if by is None else [part.strip() for part in by.split(",") if part.strip()]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.terminal import console, loaded
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 
 def expectations(
@@ -26,7 +26,7 @@ def expectations(
     Example: dprelease expectations pipelines/flights_weekly.yaml --to build/expectations
     """
     from dprelease.pipeline.planned import plan_pipeline
-    from dprelease.validate.gx_project import export_project
+    from dprelease.results.validate.gx_project import export_project
 
     config = loaded(pipeline)
     files = export_project(plan_pipeline(config), to, data_docs=data_docs)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.terminal import console
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 
 def index(
@@ -23,11 +23,11 @@ def index(
 
     Example: dprelease index public/flights_weekly
     """
-    from dprelease.formats.json_ import FILE as MANIFEST
-    from dprelease.published_folder import not_a_release
-    from dprelease.series import catalog
-    from dprelease.series.collect import collect
-    from dprelease.series.write import refresh
+    from dprelease.results.formats.json_ import FILE as MANIFEST
+    from dprelease.results.published_folder import not_a_release
+    from dprelease.results.series import catalog
+    from dprelease.results.series.collect import collect
+    from dprelease.results.series.write import refresh
 
     # Any other folder's own index.html stays: that of a site, or of the folder above.
     known = any(folder.glob(f"*/{MANIFEST}")) or (folder / catalog.FILE).exists()

@@ -23,7 +23,7 @@ def inspect(
 
     Example: dprelease inspect pipelines/flights_weekly.yaml --period 2013-W05
     """
-    from dprelease.inspecting import must_be_watched, show
+    from dprelease.inspection.screen import must_be_watched, show
 
     must_be_watched("`dprelease inspect`")
     from dataclasses import replace

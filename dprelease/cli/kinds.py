@@ -10,7 +10,7 @@ def kinds(as_json: AsJson = False) -> None:
 
     Example: dprelease kinds --json
     """
-    from dprelease import registry
+    from dprelease.core import registry
 
     found = {
         kind: {

@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Budget, Ledger
@@ -29,7 +29,7 @@ File = Annotated[
 
 
 def _config(pipeline: Path | None) -> PipelineConfig:
-    from dprelease.errors import ConfigError
+    from dprelease.core.errors import ConfigError
 
     if pipeline is None:
         raise ConfigError(
@@ -276,7 +276,7 @@ def add(
 
     Without a pipeline: dprelease ledger add --ledger ledger.db --dataset flights --epsilon 2
     """
-    from dprelease.errors import ConfigError
+    from dprelease.core.errors import ConfigError
     from dprelease.pipeline import anchoring
 
     if pipeline is not None and (ledger is not None or dataset is not None):
@@ -360,7 +360,7 @@ def reconcile(
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
     from dprelease.budget.ledger import Ledger
-    from dprelease.errors import ConfigError
+    from dprelease.core.errors import ConfigError
     from dprelease.pipeline import anchoring
 
     if pipeline is None and ledger is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
@@ -18,7 +18,7 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
     from dprelease.budget.person import PersonLoss, person_at
     from dprelease.budget.timeline import window_text
-    from dprelease.codec import encode
+    from dprelease.core.codec import encode
 
     line = book.timeline(dataset)
     out: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
     """
     from fractions import Fraction
 
-    from dprelease.numeric import plain
+    from dprelease.core.numeric import plain
     from dprelease.release_plan.weak import weak_promise
 
     said, budget = over_time_json(book, dataset), book.budget(dataset)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.terminal import AsJson, console, loaded, print_json
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
@@ -55,7 +55,7 @@ def plan(
 
     Example: dprelease plan pipelines/flights_weekly.yaml --out plan.json
     """
-    from dprelease.errors import ArgumentError
+    from dprelease.core.errors import ArgumentError
 
     if watch and as_json:
         raise ArgumentError(
@@ -125,9 +125,9 @@ def load_and_show(
 
 
 def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
-    from dprelease.formats.plan_page import plan_page
-    from dprelease.formats.words import short
     from dprelease.pipeline.explore import explore, releases_left
+    from dprelease.results.formats.plan_page import plan_page
+    from dprelease.results.formats.words import short
 
     curve = explore(config, made)
     budget = {"total": short(config.budget.epsilon)}
@@ -147,7 +147,7 @@ def watched(
     import time
 
     from dprelease.cli.terminal import show_error
-    from dprelease.errors import DpreleaseError
+    from dprelease.core.errors import DpreleaseError
     from dprelease.pipeline.watch import changes, files_of
 
     files: tuple[Path, ...] = (pipeline.resolve(),)

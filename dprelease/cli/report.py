@@ -21,9 +21,9 @@ def report(
 
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
-    from dprelease.formats.html import report_from_manifest
-    from dprelease.series.correct import standing_of
-    from dprelease.verification import made_again
+    from dprelease.results.formats.html import report_from_manifest
+    from dprelease.results.series.correct import standing_of
+    from dprelease.verification.verify import made_again
 
     manifest, table, release = made_again(folder)
     stands, said = standing_of(folder, manifest, release)

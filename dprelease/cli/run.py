@@ -60,7 +60,7 @@ def run(
     Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld;
     130 Ctrl-C: run again, it finishes at no further cost.
     """
-    from dprelease.validate import gx_beside
+    from dprelease.results.validate import gx_beside
 
     with gx_beside.begun():  # first of all: it takes as long as all else before the charge
         from rich.text import Text
@@ -116,7 +116,7 @@ def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:
 def _rehearse(
     config: PipelineConfig, to: Path | None, period: str | None, report: Progress, *, as_json: bool
 ) -> None:
-    from dprelease.errors import ArgumentError
+    from dprelease.core.errors import ArgumentError
     from dprelease.pipeline.rehearsal import MARK, rehearse
 
     if to is None:

@@ -74,7 +74,7 @@ def _instant(text: str, *, once: bool) -> datetime:
     """Return `--at`, which may not lie ahead: a period that goes on cannot be released whole."""
     from datetime import UTC, datetime
 
-    from dprelease.errors import ArgumentError
+    from dprelease.core.errors import ArgumentError
 
     try:
         at = datetime.fromisoformat(text)

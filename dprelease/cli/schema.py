@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
-from dprelease.numeric import counted
+from dprelease.core.numeric import counted
 
 Kind = Literal["schema", "pipeline", "manifest"]
 
@@ -133,7 +133,7 @@ def import_(
 
 def _write(text: str, out: Path | None) -> None:
     """Print a draft, or write it where nothing is yet."""
-    from dprelease.errors import ArgumentError
+    from dprelease.core.errors import ArgumentError
 
     if out is None:
         typer.echo(text, nl=False)

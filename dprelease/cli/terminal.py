@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dprelease.errors import DpreleaseError, InternalError
-from dprelease.strict_json import json_text
+from dprelease.core.errors import DpreleaseError, InternalError
+from dprelease.core.strict_json import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -27,8 +27,8 @@ def verify(
     """
     from rich.text import Text
 
-    from dprelease.verification import UNKNOWN
-    from dprelease.verification import verify as verify_folder
+    from dprelease.verification.verify import UNKNOWN
+    from dprelease.verification.verify import verify as verify_folder
 
     result = verify_folder(folder, ledger=ledger, patience=patience)
     if as_json:

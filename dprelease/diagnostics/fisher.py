@@ -26,6 +26,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.quadrature import HALF_LOG_TWO_PI, log_mass, nodes, score
 from dprelease.diagnostics.support import (
@@ -37,7 +38,6 @@ from dprelease.diagnostics.support import (
     split_coordinates,
     supports,
 )
-from dprelease.errors import ArgumentError
 
 _BLOCK = 16_384
 

@@ -28,10 +28,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics.curator import CuratorOnly, marked
 from dprelease.diagnostics.renyi import renyi_divergence
 from dprelease.diagnostics.support import FloatArray, NormalNoise, check_finite
-from dprelease.errors import ArgumentError
 
 
 def per_instance_rdp(

@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import Number
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number
 from dprelease.schema.domain import Box, Domain
 
 FloatArray = npt.NDArray[np.float64]

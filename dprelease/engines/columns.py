@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.engines import in_memory
 from dprelease.engines.duckdb_tables import DuckDBTables
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
-from dprelease.errors import DpreleaseError, SourceError
 from dprelease.schema.column import Column, Kind
 
 _HELD = ("arrow", "pandas", "polars")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from dprelease.errors import ArgumentError, SourceError
+from dprelease.core.errors import ArgumentError, SourceError
 from dprelease.schema.column import Column, Kind
 
 _LONGEST = 1 << 20  # bytes read in search of the end of the header

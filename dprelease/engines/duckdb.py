@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.errors import DpreleaseError, InternalError, SourceError
+from dprelease.core.secret import Secret
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
@@ -34,11 +36,9 @@ from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
-from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import STOPS
-from dprelease.secret import Secret
 
 if TYPE_CHECKING:
     from dprelease.engines.tally import Counted

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dprelease.core.errors import SourceError, printable
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
@@ -23,7 +24,6 @@ from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.relation_rows import batches_of, patiently
 from dprelease.engines.source import Source
 from dprelease.engines.table_names import quoted_name
-from dprelease.errors import SourceError, printable
 from dprelease.schema.column import NUMERIC, Column
 
 ROWS = "source_rows"

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import in_memory
 from dprelease.engines.code_sql import column
 from dprelease.engines.csv_header import read_header
@@ -29,7 +30,6 @@ from dprelease.engines.view_sql import (
     scope,
     view_expressions,
 )
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import Place, View
 from dprelease.schema.column import NUMERIC, Column, Kind

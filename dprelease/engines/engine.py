@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from dprelease import registry
+from dprelease.core import registry
+from dprelease.core.secret import Secret
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import Source
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
-from dprelease.secret import Secret
 
 DEFAULT = "duckdb"
 """The engine of a pipeline that names none, and of data in hand."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from dprelease.errors import SourceError, printable
+from dprelease.core.errors import SourceError, printable
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 

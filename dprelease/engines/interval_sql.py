@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
+from dprelease.core.periods import FIRST, LAST
 from dprelease.engines.typed_sql import case, data_type, try_cast
-from dprelease.periods import FIRST, LAST
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals, Stretch
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
 
 LEAST_MEMORY = 64 << 20
 MOST_THREADS = 1024

@@ -28,7 +28,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from dprelease.errors import SourceError
+from dprelease.core.errors import SourceError
 
 SCHEMES = {"s3": "S3FileSystem", "gs": "GcsFileSystem", "az": "AzureFileSystem"}
 """Scheme -> the class of `pyarrow.fs` that reads it."""

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.in_memory import plain_array
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source
-from dprelease.errors import SourceError
 from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.schema.column import Column, Kind
 

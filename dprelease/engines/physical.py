@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dprelease.errors import SourceError
+from dprelease.core.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import spelt

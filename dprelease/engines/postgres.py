@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.identity import text_of_bytes
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.engines.table_names import quoted_name
-from dprelease.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.core.errors import InternalError, SourceError
+from dprelease.core.secret import Secret
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.bounding_sql import least_cap
 from dprelease.engines.digits import apart
@@ -41,11 +43,9 @@ from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
 from dprelease.engines.tally import Counted, Tallies
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Kind
-from dprelease.secret import Secret
 
 _AT_ONCE = 2**14
 _NUMBERS = (Kind.integer, Kind.number)

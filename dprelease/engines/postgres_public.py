@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlglot import exp
 
+from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.engines.code_sql import aliased, column
 from dprelease.engines.duckdb_tables import DuckDBTables, Opened
 from dprelease.engines.duckdb_view import (
@@ -25,7 +26,6 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.postgres_cells import LARGEST_CELL
 from dprelease.engines.source import Source
 from dprelease.engines.typed_sql import typed
-from dprelease.errors import DpreleaseError, SourceError
 from dprelease.query.view import ViewJoin
 from dprelease.schema.column import Column, Kind
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.duckdb_view import (
     calculated_columns,
@@ -38,7 +39,6 @@ from dprelease.engines.postgres_stages import Projection, fence_large
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.view_sql import SqlRows, build_view, check_stored, scope, view_expressions
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import Expression
 from dprelease.query.nodes import Type

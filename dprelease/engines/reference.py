@@ -18,6 +18,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dprelease.core.errors import InternalError
+from dprelease.core.secret import Secret
 from dprelease.engines.clean_rows import key_of, nearest_step
 from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
@@ -26,12 +28,10 @@ from dprelease.engines.request import (
     row_cap,
 )
 from dprelease.engines.source import Source
-from dprelease.errors import InternalError
 from dprelease.query.answer import TALLY_COLUMNS, Answer
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Near, Primitive
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Kind
-from dprelease.secret import Secret
 
 
 class ReferenceEngine:

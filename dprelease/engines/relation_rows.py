@@ -15,7 +15,7 @@ from threading import RLock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dprelease.errors import SourceError
+from dprelease.core.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import plain
 from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
-from dprelease.errors import PlanError
-from dprelease.numeric import plain
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import (
     BoundedQuery,

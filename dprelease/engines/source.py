@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from dprelease.core.errors import SourceError, printable
 from dprelease.engines.csv_header import Dialect, dialect
 from dprelease.engines.folders import Folders, first_pattern, folders_in, shared_keys
-from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
 
 InputFormat = Literal[

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, SourceError
+from dprelease.core.secret import Secret
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.request import check_query, used_columns
@@ -37,10 +39,8 @@ from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
 from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
 from dprelease.engines.tally import Counted, Tallies
-from dprelease.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
-from dprelease.secret import Secret
 
 _LEAST_HEAP = 512 << 20
 _ONE_AT_A_TIME = RLock()

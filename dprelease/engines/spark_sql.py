@@ -32,6 +32,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, not_null
 from dprelease.engines.digits import widest
@@ -39,7 +40,6 @@ from dprelease.engines.hash_sql import hashed_text
 from dprelease.engines.spark_days import look_up_days
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import MOMENT, case, number, try_cast
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 
 MOST_ROWS = 2**48

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.csv_header import read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
@@ -27,7 +28,6 @@ from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
-from dprelease.errors import SourceError
 from dprelease.schema.column import NUMERIC, Column, Kind
 
 _DAYS = 106_751_990

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.duckdb_view import (
     calculated_columns,
@@ -41,7 +42,6 @@ from dprelease.engines.view_sql import (
     scope,
     view_expressions,
 )
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind

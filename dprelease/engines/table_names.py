@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dprelease.errors import SourceError
+from dprelease.core.errors import SourceError
 
 _PART = r'"(?:[^"]|"")+"|[^".][^.]*'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.identity import text_of_plain
 from dprelease.engines.physical import Physical
 from dprelease.engines.view_sql import of_type, scope, view_expressions
-from dprelease.errors import SourceError
 from dprelease.query.expression import evaluate
 from dprelease.query.view import View, ViewJoin
 from dprelease.schema.column import Column, Kind

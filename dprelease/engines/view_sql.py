@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.code_sql import column, not_null
 from dprelease.engines.physical import KINDS, Physical, fits
 from dprelease.engines.typed_sql import number, typed
-from dprelease.errors import SourceError
 from dprelease.query.expression import Expression, parse_condition, parse_expression, to_sql
 from dprelease.query.nodes import Type
 from dprelease.query.view import Place, View, ViewJoin

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.law import KEPT, Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure

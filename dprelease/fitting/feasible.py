@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.sets import Runs, added, holds, met, times
 from dprelease.fitting.structure import Structure, Table
 

@@ -26,7 +26,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Structure

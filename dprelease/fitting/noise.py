@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.numeric import exp_lower
+from dprelease.core.numeric import exp_lower
 
 Floats = npt.NDArray[np.float64]
 _BITS = 64

@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.combination import quantile_of
 from dprelease.fitting.estimate import ONE, Estimator
 from dprelease.fitting.law import Law

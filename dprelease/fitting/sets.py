@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 
 Runs = tuple[tuple[int, int], ...]
 

@@ -24,13 +24,13 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
-from dprelease.codec_notes import Always, Digits, StoredAs
-from dprelease.entropy import RandomBits
+from dprelease.core.codec_notes import Always, Digits, StoredAs
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
 from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

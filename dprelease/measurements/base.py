@@ -2,7 +2,7 @@
 
 A family says all that planning, the wall and readers need to know of its measurements: which laws draw
 them, what they cost and how wrong they are, how a typical group looks, what its sensitivity *claim* is
-and in which words. One family is one file plus one line in `dprelease.registry`; nothing else
+and in which words. One family is one file plus one line in `dprelease.core.registry`; nothing else
 knows a family by name, but for `recompute` and `audit.laws`, which check it and must not ask it.
 
 The exact integers of a family follow from a measurement by the public maps of `aggregates.exact`.
@@ -17,9 +17,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal, cast
 
-from dprelease import registry
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity, sensitivity
+from dprelease.core import registry
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Ends
 from dprelease.measurements.members import Loss, Member
@@ -28,7 +29,6 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Bounds, Sensitivity, sensitivity
 
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity, of_levels
 from dprelease.aggregates.tree_shape import published, tree_of
 from dprelease.measurements.balanced import BalancedDraw, balanced_noise
 from dprelease.measurements.base import Normal
@@ -32,7 +33,6 @@ from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Bounds, Sensitivity, of_levels
 
 _NORMAL = math.sqrt(2 / math.pi)
 """E|X| of a normal X, in standard deviations: sums of several draws are near it."""

@@ -10,6 +10,7 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.bin_sensitivity import hold_every_code
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity
 from dprelease.measurements.balanced import BalancedDraw, balanced_noise
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -20,7 +21,6 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Bounds, Sensitivity
 
 
 class Topped(Cells):

@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import Annotated
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec_notes import Always
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.codec_notes import Always
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

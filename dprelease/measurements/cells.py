@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs
-from dprelease.entropy import RandomBits
+from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
+from dprelease.core.entropy import RandomBits
+from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import Hull, MeasurementFamily, Moved, Normal
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import (
@@ -40,8 +42,6 @@ from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
-from dprelease.numeric import counted, shown
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.aggregates.spectrum import square_width
+from dprelease.core.numeric import counted
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.members import Member
 from dprelease.measurements.pair_price import pair_error, simulated_columns
 from dprelease.measurements.spread import spreads
-from dprelease.numeric import counted
-from dprelease.sensitivity import Sensitivity
 
 
 class Columns(Cells):

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec_notes import Unstored
-from dprelease.entropy import RandomBits
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.codec_notes import Unstored
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

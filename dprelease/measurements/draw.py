@@ -30,16 +30,16 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import registry
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
-from dprelease.codec import Stored
-from dprelease.codec_notes import WrittenAs
-from dprelease.entropy import RandomBits
-from dprelease.errors import InternalError
+from dprelease.core import registry
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import WrittenAs
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import InternalError
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.balanced import BalancedNoise
-from dprelease.sensitivity import Sensitivity
 
 Objects = npt.NDArray[np.object_]
 Ends = tuple[Fraction | float, Fraction | float]
@@ -73,7 +73,7 @@ class Draw(Stored, ABC):
     """One block's law. What most laws say is said here; a law's file says what is different.
 
     Attributes:
-        tag: names the class in a plan's JSON and in `dprelease.registry`.
+        tag: names the class in a plan's JSON and in `dprelease.core.registry`.
         gaussian: its noise is normal, which has no pure loss but a rho.
     """
 

@@ -22,10 +22,11 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
-from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import Normal, cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import (
@@ -41,7 +42,6 @@ from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
 from dprelease.measurements.price import rectified_error
 from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.sensitivity import Sensitivity
 
 NAME = "rectified_gaussian"
 _SMOOTH = 16

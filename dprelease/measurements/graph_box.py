@@ -25,19 +25,19 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.graph import graph_box, one_cell
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec_notes import Unstored
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.codec_notes import Unstored
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import ranking, shown
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.numeric import ranking, shown
 from dprelease.query.spec import Query
 from dprelease.schema.domain import Box, Domain
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.core.errors import DpreleaseError, VerificationError
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member

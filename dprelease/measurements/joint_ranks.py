@@ -31,8 +31,9 @@ from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.joint_ranks import Positions, joint_ranks
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.ranks import spreads, target
-from dprelease.codec_notes import Always, AtLeast
-from dprelease.entropy import RandomBits
+from dprelease.aggregates.sensitivity import Sensitivity, sensitivity, unit_bounds
+from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
@@ -57,7 +58,6 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4

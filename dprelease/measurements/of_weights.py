@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.core.numeric import shown
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.members import Member
 from dprelease.mechanisms.forms.vector import CellNoise
-from dprelease.numeric import shown
 
 if TYPE_CHECKING:
     from dprelease.measurements.cells import Cells

@@ -23,9 +23,10 @@ from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.rank_interval import CHOICES, interval_scores
 from dprelease.aggregates.ranks import Stretches
-from dprelease.codec_notes import AtLeast
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.codec_notes import AtLeast
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
@@ -40,7 +41,6 @@ from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query
-from dprelease.sensitivity import Sensitivity
 
 LEVEL = 0.95
 """Of the interval; a union bound over its two ends."""

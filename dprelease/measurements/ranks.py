@@ -34,10 +34,12 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import Stretches, aimed, near, target
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
-from dprelease.codec_notes import Unstored
-from dprelease.entropy import RandomBits
+from dprelease.core.codec_notes import Unstored
+from dprelease.core.entropy import RandomBits
+from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
@@ -45,11 +47,9 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.numeric import counted, shown
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
-from dprelease.sensitivity import Sensitivity
 
 _LEVEL = 0.95
 _ADVICE = (

@@ -25,7 +25,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import aimed
-from dprelease.numeric import ranking
+from dprelease.core.numeric import ranking
 
 _MOST_POINTS = 1024
 _PARTS = (1.0, 0.5, 0.1)

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.quotient import span_of
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.numeric import counted
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.centred_sums import CentredDraw
@@ -27,9 +29,7 @@ from dprelease.measurements.draw import Ends, Objects
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_weights import of_a_row
 from dprelease.measurements.price import cell_error
-from dprelease.numeric import counted
 from dprelease.query.bounded import Fixed
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,13 @@ from dprelease.aggregates.recursive_ranks import (
     UNITS,
     recursive_ranks,
 )
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
-from dprelease.choice_tree import depth
-from dprelease.codec_notes import Always, AtLeast
-from dprelease.entropy import RandomBits
-from dprelease.errors import PlanError
+from dprelease.core.choice_tree import depth
+from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import counted
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
@@ -53,13 +55,11 @@ from dprelease.measurements.ranks_price import exponential_error
 from dprelease.measurements.several_ranks import RankShape, bridge, part_of_rho, shape_of
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.numeric import counted
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity
 
 _LEVEL = 0.95
 _MOST = UNITS * 2**17

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, NoReturn
 
-from dprelease.codec_notes import AtLeast
-from dprelease.entropy import RandomBits
-from dprelease.errors import InternalError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.codec_notes import AtLeast
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import InternalError
 from dprelease.measurements.draw import Objects
 from dprelease.measurements.joint_ranks import OrderedDraw
-from dprelease.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

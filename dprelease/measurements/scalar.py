@@ -16,13 +16,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_check
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.codec_notes import AtLeast
-from dprelease.entropy import RandomBits
+from dprelease.core import registry
+from dprelease.core.codec_notes import AtLeast
+from dprelease.core.entropy import RandomBits
+from dprelease.core.numeric import shown
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Ends, Objects, placed, underclaimed
@@ -54,9 +56,7 @@ from dprelease.mechanisms.law import (
     family_laws,
     grid_laws,
 )
-from dprelease.numeric import shown
 from dprelease.schema.domain import GridSet
-from dprelease.sensitivity import Sensitivity
 
 
 @runtime_checkable

@@ -15,12 +15,12 @@ import math
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import BlockLayout
 from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain, GridSet
-from dprelease.sensitivity import Sensitivity
 
 MOST_POINTS = 2**15
 """Points of a grid that no declared step asks for, at most."""

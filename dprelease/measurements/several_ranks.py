@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dprelease.aggregates.recursive_ranks import UNITS, level_spreads, steps
-from dprelease.choice_tree import Node, halves
+from dprelease.core.choice_tree import Node, halves
 
 
 @dataclass(frozen=True, slots=True)

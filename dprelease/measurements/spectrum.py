@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.columns import Columns, moved_text
 from dprelease.measurements.members import Member
-from dprelease.sensitivity import Sensitivity
 
 
 class Spectrum(Columns):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dprelease.errors import ArgumentError, PlanError
+from dprelease.core.errors import ArgumentError, PlanError
+from dprelease.core.numeric import plain
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import Member
-from dprelease.numeric import plain
 from dprelease.schema.domain import Domain
 
 _EXACT_DOUBLE = 2**53

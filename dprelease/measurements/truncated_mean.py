@@ -17,12 +17,14 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec_notes import Always, AtLeast, Digits
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core import registry
+from dprelease.core.codec_notes import Always, AtLeast, Digits
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import floor_half_up, ranking, shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
@@ -32,10 +34,8 @@ from dprelease.measurements.scalar_grid import MOST_POINTS
 from dprelease.measurements.steps import best_step
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import floor_half_up, ranking, shown
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet, LongRuns
-from dprelease.sensitivity import Sensitivity
 
 _WITHOUT_POINT_MASSES = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without point masses at whatever size is released."""

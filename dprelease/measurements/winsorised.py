@@ -27,12 +27,13 @@ from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.clipped import DEGREES, clipped, limit_points, limit_scores
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity, of_limits, sensitivity
 from dprelease.aggregates.winsorised import Limit, degree_of
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
-from dprelease.codec_notes import AtLeast
-from dprelease.entropy import RandomBits
+from dprelease.core.codec_notes import AtLeast
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats, underclaimed
@@ -52,7 +53,6 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import LongRuns
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Bounds, Sensitivity, of_limits, sensitivity
 
 _PARTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10))
 """Parts of epsilon that may draw the limits: all are priced."""

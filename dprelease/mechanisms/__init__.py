@@ -1,6 +1,6 @@
 """Mechanisms: laws, exact calibration, certified grid laws, exact samplers.
 
-One mechanism is one file and one line in `dprelease.registry`. The classes of this repository are named
+One mechanism is one file and one line in `dprelease.core.registry`. The classes of this repository are named
 here as well, so that users find them in `dp.mechanisms`. A class describes the continuous law
 (`calibrate`, `loss`, `pdf`, `cdf`, ...); its `on_grid(step)` is the certified integer law that is
 drawn. The planner talks to `law.grid_laws`. Importing this package needs numpy only.

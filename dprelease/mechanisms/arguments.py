@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import exact, positive
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact, positive
 from dprelease.schema.domain import Domain
 
 FloatArray = npt.NDArray[np.float64]

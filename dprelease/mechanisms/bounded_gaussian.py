@@ -41,7 +41,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
 from dprelease.mechanisms.boundaries import truncated_gaussian as curves
 from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
@@ -78,7 +79,6 @@ from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
 Rule = Literal["exact", "chen_hale"]

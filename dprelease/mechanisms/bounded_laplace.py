@@ -41,7 +41,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
     as_float,
@@ -58,7 +59,6 @@ from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 Rule = Literal["exact", "holohan", "croft"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import WrittenAs
-from dprelease.numeric import exp_lower
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import WrittenAs
+from dprelease.core.numeric import exp_lower
 
 
 def _pairs(named: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

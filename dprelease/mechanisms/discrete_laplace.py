@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.numeric import Number, floor_half_up, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
     check_domain,
@@ -39,7 +40,6 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
 

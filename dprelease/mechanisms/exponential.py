@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import FloatArray, capped, least_scale
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
@@ -37,7 +38,6 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 

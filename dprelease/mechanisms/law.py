@@ -27,12 +27,12 @@ from typing import Annotated, Any, Literal, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import registry
-from dprelease.codec_notes import WrittenAs
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core import registry
+from dprelease.core.codec_notes import WrittenAs
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import ranking
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.numeric import ranking
 from dprelease.schema.domain import GridSet
 
 IntArray = npt.NDArray[np.int64]

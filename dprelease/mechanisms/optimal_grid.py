@@ -28,13 +28,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, exact, exp_lower, positive
 from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
 from dprelease.mechanisms.calibration import grid_program as programme
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, exact, exp_lower, positive
 from dprelease.schema.domain import Domain
 
 PLANNED_PAIRS: dict[Criterion, int] = {"average": 8_000, "worst": 40_000}

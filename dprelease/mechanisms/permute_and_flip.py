@@ -17,10 +17,10 @@ Limits   a coin for each candidate; the losses of a pair span up to 2 epsilon, s
 
 from __future__ import annotations
 
+from dprelease.core.numeric import Number
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import Number
 
 
 class PermuteAndFlip:

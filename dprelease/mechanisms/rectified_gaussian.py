@@ -23,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
     capped,
@@ -34,7 +35,6 @@ from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 _UP = 1 + 2.0**-50

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
     capped,
@@ -36,7 +37,6 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Domain
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dprelease.core.numeric import Number
 from dprelease.mechanisms.arguments import check_domain, float_scale, optional
-from dprelease.numeric import Number
 from dprelease.schema.domain import Domain
 
 

@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive, ranking
 from dprelease.mechanisms.arguments import FloatArray, as_float, capped, check_domain
 from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.staircase import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import Number, positive, ranking
 from dprelease.schema.domain import Domain
 
 

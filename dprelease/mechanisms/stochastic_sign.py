@@ -25,13 +25,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import FloatArray, float_scale
 from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import IntArray
 from dprelease.mechanisms.rectified_gaussian import gaussian_rho
-from dprelease.numeric import Number, positive
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import SystemBits
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.entropy import SystemBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, exact, figure, floor_half_up, positive
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss, WrittenLaw
-from dprelease.numeric import Number, exact, figure, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dprelease.budget.head_file import check_head, write_head
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
-from dprelease.errors import LedgerError, WithheldError
+from dprelease.core.errors import LedgerError, WithheldError
 from dprelease.pipeline.config import BudgetConfig
 
 

@@ -22,9 +22,16 @@ from dprelease.budget.approval import Approval, request_hash
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
-from dprelease.errors import ArgumentError, BudgetError, ConfigError, DpreleaseError, SourceError
-from dprelease.formats.json_ import manifest_bytes
-from dprelease.numeric import Number, fraction_from_json, plain, positive
+from dprelease.core.errors import (
+    ArgumentError,
+    BudgetError,
+    ConfigError,
+    DpreleaseError,
+    SourceError,
+)
+from dprelease.core.numeric import Number, fraction_from_json, plain, positive
+from dprelease.core.secret_text import parse_reference, read_secret
+from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.pipeline import anchoring
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
@@ -33,8 +40,7 @@ from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.secret_text import parse_reference, read_secret
-from dprelease.strict_json import MOST_BYTES, read_json
+from dprelease.results.formats.json_ import manifest_bytes
 
 PLAN_FILE = "plan-file/1"
 _FAULTS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dprelease.budget.connection import Place
 from dprelease.budget.postgres_place import PostgresPlace
-from dprelease.numeric import plain
+from dprelease.core.numeric import plain
 from dprelease.pipeline.models import BudgetModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.schema.declaration_file import DeclarationFile

@@ -14,8 +14,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ArgumentError, SourceError
-from dprelease.periods import parse_period
+from dprelease.core.errors import ArgumentError, SourceError
+from dprelease.core.periods import parse_period
 from dprelease.query.calendar import delay_text
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dprelease import registry
+from dprelease.core import registry
+from dprelease.core.given import given_path
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
-from dprelease.given import given_path
 from dprelease.pipeline.budget_config import BudgetConfig, read_budget
 from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel
 from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
@@ -166,7 +166,7 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
 
 
 def _unfit(name: str, *, many_tables: bool) -> str | None:
-    from dprelease.formats.format import unfit  # a plan with our formats loads none
+    from dprelease.results.formats.format import unfit  # a plan with our formats loads none
 
     return unfit(name, many_tables=many_tables)
 

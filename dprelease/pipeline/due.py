@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.periods import following_period, parse_period, period_id, zone
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.periods import following_period, parse_period, period_id, zone
 from dprelease.pipeline.closing import closes_at, is_held
 from dprelease.pipeline.config import PeriodConfig, PipelineConfig, ScheduleConfig
 

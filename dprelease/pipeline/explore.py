@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exact, plain
+from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.measurements.price import REFERENCE_SIZE
-from dprelease.numeric import exact, plain
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
-from dprelease.strict_json import MOST_BYTES, read_json
 
 _HIGHEST = Fraction(1000)
 """The largest epsilon that is worth a look."""

@@ -12,13 +12,13 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from dprelease import __version__, registry
-from dprelease.errors import ConfigError, WithheldError
-from dprelease.formats.format import tables_of
-from dprelease.formats.table_files import table_file
-from dprelease.noised import Noised
+from dprelease import __version__
+from dprelease.core import registry
+from dprelease.core.errors import ConfigError, WithheldError
 from dprelease.planning.make import what_if
-from dprelease.validate.rules import check
+from dprelease.results.formats.format import table_file, tables_of
+from dprelease.results.noised import Noised
+from dprelease.results.validate.rules import check
 
 FORMATS = ("parquet", "csv", "html")
 
@@ -81,8 +81,8 @@ def write_files(
     Raises:
         ConfigError: an unknown format (DPR146); WithheldError: as `_written`.
     """
-    from dprelease.formats.json_ import build_manifest, described
-    from dprelease.formats.json_ import write as write_manifest
+    from dprelease.results.formats.json_ import build_manifest, described
+    from dprelease.results.formats.json_ import write as write_manifest
 
     # the package lists the others: last
     wanted = tuple(dict.fromkeys((*formats, "registry", "datapackage")))

@@ -23,18 +23,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dprelease.core.errors import PUBLISHED, DpreleaseError, WithheldError
+from dprelease.core.numeric import counted
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
-from dprelease.errors import PUBLISHED, DpreleaseError, WithheldError
-from dprelease.noised import Noised
-from dprelease.numeric import counted
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.stages import Request
-from dprelease.publish import publish_files
-from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import Noised
+from dprelease.results.publish import publish_files
+from dprelease.results.receipt import Receipt
 
 Progress = Callable[[str, str], None]
 """Called as (stage, public detail)."""
@@ -142,7 +142,9 @@ class Flow:
         with _published():
             ledger.mark_published(key)
             self.head_moved()
-        from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
+        from dprelease.results.series.write import (
+            refresh_after_publication,  # the page's library, jinja2
+        )
 
         if problem := refresh_after_publication(out.parent):
             self.report("index", problem)

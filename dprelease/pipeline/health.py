@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
+from dprelease.core.strict_json import json_text, read_json
 from dprelease.pipeline.closing import instant_text
-from dprelease.strict_json import json_text, read_json
 
 VERSION = "health/1"
 

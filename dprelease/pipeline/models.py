@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
-from dprelease import registry
+from dprelease.core import registry
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import Every
 from dprelease.engines.engine import DEFAULT
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
-from dprelease.errors import ArgumentError
-from dprelease.periods import Every
 from dprelease.schema.about_model import AboutModel
 from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ArgumentError
-from dprelease.periods import EXAMPLES, every_of, parse_period
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import EXAMPLES, every_of, parse_period
 from dprelease.planning.make import make_plan
 from dprelease.query.calendar import Calendar, window_of, zone_tables
 from dprelease.query.merge import merge_release

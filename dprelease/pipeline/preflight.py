@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dprelease import execute, registry
+from dprelease.core import registry
+from dprelease.core.errors import ConfigError, InternalError, SourceError
 from dprelease.engines.engine import DEFAULT, Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
-from dprelease.errors import ConfigError, InternalError, SourceError
 from dprelease.pipeline.config import PublishConfig
 from dprelease.pipeline.files import software
-from dprelease.publish import must_be_writable
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.publish import must_be_writable
+from dprelease.wall import execute
 
 
 def engine_named(
@@ -98,6 +99,6 @@ def require_places(publish: PublishConfig, name: str, second: Path | None) -> No
 
 def require_validator() -> None:
     """Import the validator before the charge; ConfigError if it cannot be (DPR173)."""
-    from dprelease.validate.gx import require_great_expectations
+    from dprelease.results.validate.gx import require_great_expectations
 
     require_great_expectations()

@@ -16,10 +16,10 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.folders import first_pattern
 from dprelease.engines.source import postgres_table
 from dprelease.engines.table_names import quoted_name
-from dprelease.errors import SourceError
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.timing_config import ReadyConfig
 

@@ -18,11 +18,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dprelease.core.errors import ArgumentError
+from dprelease.core.strict_json import read_json
 from dprelease.engines.source import as_source
-from dprelease.errors import ArgumentError
-from dprelease.formats.json_ import FILE, manifest_bytes
-from dprelease.formats.manifest_file import REHEARSAL
-from dprelease.noised import Noised
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.config import PipelineConfig
@@ -31,10 +29,12 @@ from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import period_name
 from dprelease.planning.make import what_if
-from dprelease.publish import folder_for, publish_files
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.strict_json import read_json
-from dprelease.validate.rules import check
+from dprelease.results.formats.json_ import FILE, manifest_bytes
+from dprelease.results.formats.manifest_file import REHEARSAL
+from dprelease.results.noised import Noised
+from dprelease.results.publish import folder_for, publish_files
+from dprelease.results.validate.rules import check
 
 MARK = "REHEARSAL: made-up rows; no number here is about anybody"
 _README = "REHEARSAL.txt"

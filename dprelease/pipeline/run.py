@@ -19,6 +19,10 @@ from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.budget.person import window_of_texts
+from dprelease.core.errors import BudgetError, ConfigError, LedgerError, SourceError
+from dprelease.core.numeric import plain
+from dprelease.core.periods import EXAMPLES, check_period_name
+from dprelease.core.strict_json import canonical_json
 from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -31,9 +35,6 @@ from dprelease.engines.source import (
     spark_table,
     tables_source,
 )
-from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
-from dprelease.numeric import plain
-from dprelease.periods import EXAMPLES, check_period_name
 from dprelease.pipeline import anchoring, preflight
 from dprelease.pipeline.closing import (
     closes_at,
@@ -49,14 +50,13 @@ from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved, recorded
-from dprelease.publish import folder_for
-from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
 from dprelease.release_plan.weak import weak_of
+from dprelease.results.publish import folder_for
+from dprelease.results.receipt import Receipt
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
-from dprelease.strict_json import canonical_json
 
 
 @dataclass(frozen=True, slots=True)

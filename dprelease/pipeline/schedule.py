@@ -29,7 +29,7 @@ from typing import Protocol
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.errors import (
+from dprelease.core.errors import (
     ConfigError,
     DpreleaseError,
     InternalError,
@@ -43,7 +43,7 @@ from dprelease.pipeline.due import Due, due_periods, next_due, require_schedule
 from dprelease.pipeline.health import Health
 from dprelease.pipeline.ready import is_ready
 from dprelease.pipeline.run import run
-from dprelease.publish import folder_for
+from dprelease.results.publish import folder_for
 
 Report = Callable[[Mapping[str, object]], None]
 """Called with one event: `time`, `level`, `event`, `message`, and names that fit the event."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from dprelease.errors import ConfigError, SourceError
+from dprelease.core.errors import ConfigError, SourceError
+from dprelease.core.secret_text import parse_reference, read_secret
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined
-from dprelease.secret_text import parse_reference, read_secret
 
 _KEYS = ("dsn", "signing_key", "remote", "ledger")
 """The keys of a pipeline file that may hold a reference."""

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dprelease import registry
+from dprelease.core import registry
+from dprelease.core.errors import ArgumentError, SourceError
 from dprelease.engines.csv_header import Dialect, dialect
 from dprelease.engines.engine import reads
 from dprelease.engines.object_store import is_address, parsed
-from dprelease.errors import ArgumentError, SourceError
 from dprelease.pipeline.models import SOURCES, CsvModel, SourceModel, TableModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.query.read_view import parse_view

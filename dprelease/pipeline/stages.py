@@ -17,34 +17,34 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from dprelease import execute
 from dprelease.budget import refusals
 from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
-from dprelease.codec import encode
+from dprelease.core.codec import encode
+from dprelease.core.errors import DpreleaseError, LedgerError, WithheldError
+from dprelease.core.numeric import plain
+from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
-from dprelease.errors import DpreleaseError, LedgerError, WithheldError
-from dprelease.fitted import noised_of
-from dprelease.formats.json_ import FILE
-from dprelease.formats.over_time import ledger_over_time
-from dprelease.formats.public_words import PublicWords
-from dprelease.noised import Noised, decode, width
-from dprelease.numeric import plain
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods, request_to_json
-from dprelease.receipt import Receipt, summed_by
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
+from dprelease.results.fitted import noised_of
+from dprelease.results.formats.json_ import FILE
+from dprelease.results.formats.over_time import ledger_over_time
+from dprelease.results.formats.public_words import PublicWords
+from dprelease.results.noised import Noised, decode, width
+from dprelease.results.receipt import Receipt, summed_by
+from dprelease.results.validate.rules import check
+from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
-from dprelease.strict_json import canonical_json, read_json
-from dprelease.validate.rules import check
-from dprelease.validate.verdict import Verdict
+from dprelease.wall import execute
 
 _HISTORY = 24
 """Debits in the report's burn-down: the newest ones."""
@@ -277,7 +277,7 @@ def validated(noised: Noised, *, great_expectations: bool) -> Verdict:
     """Return the verdict of the built-in rules, then of the Great Expectations suite."""
     verdict = check(noised)
     if verdict.ok and great_expectations:
-        from dprelease.validate.gx import gx_validate  # imports Great Expectations: seconds
+        from dprelease.results.validate.gx import gx_validate  # imports Great Expectations: seconds
 
         verdict = gx_validate(noised)
     return verdict

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 
 _SCHEMA = """\
 # What is public about the visits table, and who is protected.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from dprelease.errors import ArgumentError
-from dprelease.periods import Every, parse_period, zone
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import Every, parse_period, zone
 from dprelease.pipeline.models import PeriodModel, ReadyModel, ScheduleModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.pipeline.source_config import SourceConfig

@@ -26,15 +26,15 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from dprelease import registry
 from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
-from dprelease.errors import VerificationError
+from dprelease.core import registry
+from dprelease.core.errors import VerificationError
+from dprelease.core.numeric import fraction_from_json
 from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
-from dprelease.numeric import fraction_from_json
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Figures, Maker
 from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease import registry
 from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.errors import PlanError
+from dprelease.core import registry
+from dprelease.core.errors import PlanError
+from dprelease.core.patience import tick
 from dprelease.measurements.base import families, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
-from dprelease.patience import tick
 from dprelease.query.arguments import Statistic
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS

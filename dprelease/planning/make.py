@@ -21,10 +21,10 @@ from typing import Any
 
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import Spending, spend
-from dprelease.errors import ArgumentError, PlanError, VerificationError
+from dprelease.core.errors import ArgumentError, PlanError, VerificationError
+from dprelease.core.numeric import figure
 from dprelease.measurements.base import family_of
 from dprelease.measurements.price import REFERENCE_SIZE
-from dprelease.numeric import figure
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan

@@ -14,8 +14,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity, merged, unit_bounds
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, ways
+from dprelease.core.patience import tick
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.informative import (
@@ -26,10 +28,8 @@ from dprelease.measurements.informative import (
 )
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
-from dprelease.patience import tick
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import Uninformative
-from dprelease.sensitivity import Bounds, Sensitivity, merged, unit_bounds
 
 _WAYS_SEARCHED = 3
 

@@ -21,14 +21,15 @@ from typing import Any
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import PrimitivePlaces, bound
 from dprelease.allocation.share import Priced, cost
 from dprelease.allocation.spend import Spending
+from dprelease.core.numeric import counted, figure, plain, shown
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
 from dprelease.measurements.steps import check_step, publish_step
-from dprelease.numeric import counted, figure, plain, shown
 from dprelease.planning.maker import Maker
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
@@ -39,7 +40,6 @@ from dprelease.release_plan.promise import time_notes
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
-from dprelease.sensitivity import PrimitivePlaces, bound
 
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:

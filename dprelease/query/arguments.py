@@ -20,8 +20,8 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from dprelease import registry
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core import registry
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.bounded import Code, Condition, Fixed
 from dprelease.query.cleaning import code_of
 from dprelease.query.expression import Expression, parse_condition

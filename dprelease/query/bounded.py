@@ -30,7 +30,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.codec_notes import Always, AtLeast, Digits, StoredAs, WrittenAs
+from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs, WrittenAs
 from dprelease.query.derived import DerivedColumn
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals

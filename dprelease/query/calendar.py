@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated
 from zoneinfo import TZPATH
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, StoredAs, WrittenAs
-from dprelease.periods import row_window
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, StoredAs, WrittenAs
+from dprelease.core.periods import row_window
 from dprelease.schema.column import Kind
 from dprelease.schema.table import TableSchema
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.expression import Expression, parse_expression
 from dprelease.query.grammar import COLUMN_TYPES
 from dprelease.query.nodes import Type

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.evaluation import evaluate_node
 from dprelease.query.grammar import Parser
 from dprelease.query.nodes import Node, Type, Value, canonical_text

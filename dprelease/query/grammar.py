@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from dprelease.patience import tick
+from dprelease.core.patience import tick
 from dprelease.query import nodes as n
 from dprelease.query.constants import constant
 from dprelease.query.functions import FUNCTIONS, Functions

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.arguments import Arguments, Given, Statistic, unquoted
 from dprelease.query.bounded import Label
 from dprelease.schema.column import Kind

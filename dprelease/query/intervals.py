@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from dprelease.periods import FIRST, LAST, Every, clamped, day_start, interval_day
+from dprelease.core.periods import FIRST, LAST, Every, clamped, day_start, interval_day
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Unit, UserUnit
 

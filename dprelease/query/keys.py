@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 
+from dprelease.core.strict_json import json_text
 from dprelease.query.arguments import quoted
 from dprelease.query.functions import PARTS
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
-from dprelease.strict_json import json_text
 
 _LISTED = 32
 """The most values that a message lists."""

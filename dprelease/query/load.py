@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.given import given_path, plain_values
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.given import given_path, plain_values
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about_model import about_of

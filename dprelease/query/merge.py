@@ -12,8 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dprelease.errors import ConfigError, PlanError
-from dprelease.numeric import exact, plain
+from dprelease.core.errors import ConfigError, PlanError
+from dprelease.core.numeric import exact, plain
 from dprelease.query.arguments import condition_of, syntax_of, syntaxes
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_tables import TableReader

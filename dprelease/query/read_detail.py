@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NoReturn
 
-from dprelease.errors import ConfigError
-from dprelease.numeric import exact, plain
+from dprelease.core.errors import ConfigError
+from dprelease.core.numeric import exact, plain
 from dprelease.schema.table import DetailSpec
 from dprelease.schema.table_models import DetailModel
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exact, plain
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exact, plain
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_detail import detail_spec
 from dprelease.query.statistic import parse_statistics

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NoReturn
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.functions import FUNCTIONS
 from dprelease.query.nodes import KEYWORDS
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dprelease.errors import ConfigError
-from dprelease.numeric import plain
+from dprelease.core.errors import ConfigError
+from dprelease.core.numeric import plain
 from dprelease.query.calendar import ZONE_TABLES, Calendar, delay_from_text, delay_text, window_of
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release

@@ -13,7 +13,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.core.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.query.pointing import pointed
 
 MAX_BYTES = 1 << 16

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from dprelease.errors import ConfigError
-from dprelease.patience import tick
+from dprelease.core.errors import ConfigError
+from dprelease.core.patience import tick
 from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.naming import nearest, plain_letters

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import Number, exact, plain
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import Number, exact, plain
 from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import is_shown, nearest

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.bounded import GroupKeys
 from dprelease.schema.table import ReleaseSpec, TableSchema, TableSpec
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
-from dprelease.codec import decode, encode
-from dprelease.codec_notes import AtLeast, StoredAs, WrittenAs
+from dprelease.core.codec import decode, encode
+from dprelease.core.codec_notes import AtLeast, StoredAs, WrittenAs
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,

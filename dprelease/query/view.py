@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.schema.time import Time, declared_time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 

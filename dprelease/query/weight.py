@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import (
     NUMERIC,
     Arguments,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.sql_text import SqlText
 from dprelease.query.view import View
 

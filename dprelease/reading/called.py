@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dprelease.formats.plain_words import group_name
-from dprelease.formats.public_words import planned_words
-from dprelease.formats.words import period_words
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.detail import ALL, LEVEL_COLUMN
+from dprelease.results.formats.plain_words import group_name
+from dprelease.results.formats.public_words import planned_words
+from dprelease.results.formats.words import period_words
 
 TABLE, STATISTIC = "table", "statistic"
 

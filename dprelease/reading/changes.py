@@ -17,9 +17,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from dprelease.errors import ArgumentError
-from dprelease.formats.word_breaks import isolated_text
-from dprelease.numeric import counted
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import counted
 from dprelease.reading.called import TABLE, called, named_release
 from dprelease.reading.derive import finished
 from dprelease.reading.derived import Derived, keyed
@@ -29,6 +28,7 @@ from dprelease.reading.quantity import Quantity, combined
 from dprelease.reading.released import ONE_TABLE, DrawnTables, Released
 from dprelease.reading.released_values import Key, ReleasedValues
 from dprelease.reading.table_values import values_of
+from dprelease.results.formats.word_breaks import isolated_text
 
 Adjust = Literal["holm", "none"]
 LEVEL = 0.95

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from dprelease.given import plain_values
+from dprelease.core.given import plain_values
 from dprelease.mechanisms.arguments import check_level
 from dprelease.query.nodes import Node
 from dprelease.reading.called import called

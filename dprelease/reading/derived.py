@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dprelease.errors import ArgumentError
-from dprelease.formats.chart import Point, point
-from dprelease.formats.csv_ import guarded
-from dprelease.formats.picture import Picture, below, dots
-from dprelease.given import given_path
-from dprelease.noised import WEAK
-from dprelease.numeric import counted
+from dprelease.core.errors import ArgumentError
+from dprelease.core.given import given_path
+from dprelease.core.numeric import counted
+from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
-from dprelease.strict_json import json_text
+from dprelease.results.formats.chart import Point, point
+from dprelease.results.formats.csv_ import guarded
+from dprelease.results.formats.picture import Picture, below, dots
+from dprelease.results.noised import WEAK
 
 if TYPE_CHECKING:
     import pandas as pd

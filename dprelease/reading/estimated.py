@@ -17,12 +17,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from dprelease.fitted import OneFit
 from dprelease.fitting.estimate import Behind
 from dprelease.measurements.draw import AddedNoise
-from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.noise_sums import Noise
+from dprelease.results.fitted import OneFit
+from dprelease.results.noised import Noised
 
 TRACE = Fraction(1, 2**36)
 SURELY = 1 - 1e-15

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node
 from dprelease.reading.grammar import PREVIOUS, Across, Reference

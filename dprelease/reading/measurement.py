@@ -14,11 +14,11 @@ from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.noised import Noised
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.per_row import PerRow, of_cells
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.noised import Noised
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 
 
 class ArrowTable(Protocol):

@@ -7,16 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dprelease.comparison import read_file
-from dprelease.derivation import receipt_of
-from dprelease.errors import DpreleaseError, VerificationError
-from dprelease.formats.json_ import FILE
-from dprelease.formats.manifest_file import read_manifest
-from dprelease.given import given_path
+from dprelease.core.errors import DpreleaseError, VerificationError
+from dprelease.core.given import given_path
+from dprelease.core.numeric import counted, whole_from_json
 from dprelease.measurements.draw import Draw
-from dprelease.noised import Noised
-from dprelease.numeric import counted, whole_from_json
-from dprelease.publish import period_order
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
@@ -24,11 +18,17 @@ from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
-from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.series.collect import noised_of
-from dprelease.verification import Verification, examined
-from dprelease.verification import verify as verify_folder
+from dprelease.results.formats.json_ import FILE
+from dprelease.results.formats.manifest_file import read_manifest
+from dprelease.results.noised import Noised
+from dprelease.results.publish import period_order
+from dprelease.results.receipt import Receipt
+from dprelease.results.series.collect import noised_of
+from dprelease.verification.comparison import read_file
+from dprelease.verification.derivation import receipt_of
+from dprelease.verification.verify import Verification, examined
+from dprelease.verification.verify import verify as verify_folder
 
 _FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
 

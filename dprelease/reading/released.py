@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from dprelease.noised import Noised
-from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import Noised
+from dprelease.results.receipt import Receipt
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dprelease.formats.picture import Picture
     from dprelease.reading.derived import Derived
     from dprelease.reading.evaluation import Periods
     from dprelease.reading.public_table import PublicLike
     from dprelease.reading.released_values import ReleasedValues
+    from dprelease.results.formats.picture import Picture
 
 ONE_TABLE = "data"
 """The name of the table of a release that has one."""
@@ -116,7 +116,7 @@ class DrawnTables:
         Raises:
             ArgumentError: there is no such table (DPR669).
         """
-        from dprelease.formats.wide import wide_table
+        from dprelease.results.formats.wide import wide_table
 
         wide = wide_table(self._of(table), intervals=intervals, status=status)
         frame: pd.DataFrame = wide.to_pandas()
@@ -144,7 +144,7 @@ class DrawnTables:
         Raises:
             ArgumentError: there is no such statistic (DPR613), group (DPR618) or table (DPR669).
         """
-        from dprelease.formats.picture import release_picture
+        from dprelease.results.formats.picture import release_picture
 
         return release_picture(self._of(table), statistic, group)
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.errors import ArgumentError
-from dprelease.formats.tidy_rows import group_places, places_of
-from dprelease.noised import WEAK, Noised
+from dprelease.core.errors import ArgumentError
+from dprelease.core.strict_json import canonical_json
 from dprelease.reading.forms import Linear, RatioForm, total
 from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
@@ -17,7 +16,8 @@ from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.strict_json import canonical_json
+from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.noised import WEAK, Noised
 
 Key = tuple[str, ...]
 

@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import family_of
-from dprelease.noised import WEAK, Noised
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import beside, linear_ends
@@ -21,6 +20,7 @@ from dprelease.reading.quantity import Measured, Quantity
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
+from dprelease.results.noised import WEAK, Noised
 
 Floats = npt.NDArray[np.float64]
 

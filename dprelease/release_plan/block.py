@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, Unstored
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, Unstored
 from dprelease.measurements.base import family_named
 from dprelease.measurements.draw import WrittenDraw
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always
-from dprelease.numeric import plain
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always
+from dprelease.core.numeric import plain
 from dprelease.release_plan.curve import error_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic

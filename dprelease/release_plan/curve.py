@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.errors import ArgumentError, PlanError
-from dprelease.numeric import figure
+from dprelease.core.errors import ArgumentError, PlanError
+from dprelease.core.numeric import figure
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
+from dprelease.core.codec import Stored
 
 if TYPE_CHECKING:
     from dprelease.release_plan.tables import PlannedTables

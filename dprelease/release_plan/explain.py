@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dprelease.budget.composition import WORDS
-from dprelease.numeric import counted, plain
+from dprelease.core.numeric import counted, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

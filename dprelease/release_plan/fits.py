@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair, feasible
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from dprelease.budget.composition import Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon
-from dprelease.errors import InternalError
+from dprelease.core.errors import InternalError
 from dprelease.release_plan.plan import ReleasePlan
 
 

@@ -18,9 +18,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, Unstored
-from dprelease.numeric import counted, plain
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, Unstored
+from dprelease.core.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
 from dprelease.release_plan.block import Composition, PlannedMeasurement

@@ -14,13 +14,13 @@ from fractions import Fraction
 from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
 from dprelease.budget.record import OPEN
 from dprelease.budget.timeline import Timeline, timeline, window_text
-from dprelease.numeric import counted, plain
+from dprelease.core.numeric import counted, plain
+from dprelease.core.strict_json import canonical_json
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
-from dprelease.strict_json import canonical_json
 
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 

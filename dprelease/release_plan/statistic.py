@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, StoredAs, WrittenAs
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, StoredAs, WrittenAs
+from dprelease.core.numeric import counted, plain
 from dprelease.measurements.candidate import Option
-from dprelease.numeric import counted, plain
 from dprelease.schema.domain import WrittenDomain
 
 TIDY_NAMES = (

@@ -16,8 +16,8 @@ from typing import Annotated
 
 import numpy as np
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, AtLeast, Digits
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, AtLeast, Digits
 from dprelease.fitting.structure import Dimension, Structure, crossed, nested
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.numeric import shown
+from dprelease.core.numeric import shown
 
 if TYPE_CHECKING:
     from dprelease.release_plan.plan import ReleasePlan

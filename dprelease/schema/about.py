@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from dprelease.codec import Stored
+from dprelease.core.codec import Stored
 
 ROWS = "rows"
 """What rows are called where nobody says it."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from dprelease.core.strict_json import json_text
 from dprelease.schema.about import About, Publisher, UnitName
 from dprelease.schema.model_values import Strict, Text, fault, list_or_none, one_line
-from dprelease.strict_json import json_text
 
 _MAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+\.[^@\s<>\"]+")
 _WEB = re.compile(r"https?://[^\s<>\"]+")

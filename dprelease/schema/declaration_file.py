@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.schema.paths import confined
 from dprelease.schema.yaml_marks import Marks
 

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec_notes import Digits, WrittenAs
-from dprelease.errors import ArgumentError
-from dprelease.numeric import Exact, Number, exact, plain
+from dprelease.core.codec_notes import Digits, WrittenAs
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Exact, Number, exact, plain
 
 Piece = tuple[Exact, Exact]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.schema.naming import nearest
 from dprelease.schema.synonyms import KINDS, meant
 from dprelease.schema.yaml_marks import Marks, Part, Places

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Literal
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 
 # by name, so that this stage does not import the later one
 _MODELS = {
     "schema": ("dprelease.schema.models", "SchemaModel"),
     "pipeline": ("dprelease.pipeline.models", "PipelineModel"),
-    "manifest": ("dprelease.formats.manifest_model", "ManifestModel"),
+    "manifest": ("dprelease.results.formats.manifest_model", "ManifestModel"),
 }
 
 

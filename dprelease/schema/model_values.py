@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import Exact, exact
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Exact, exact
 from dprelease.schema.labels import BLANK
 from dprelease.schema.naming import is_shown, nearest
 from dprelease.schema.synonyms import meant

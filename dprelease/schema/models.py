@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from dprelease.periods import Every
+from dprelease.core.periods import Every
 from dprelease.schema.about_model import Description, SchemaAboutModel, Title
 from dprelease.schema.model_values import (
     NUMBER_JSON,

@@ -12,7 +12,7 @@ import glob
 import re
 from pathlib import Path
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.schema.labels import BLANK
 from dprelease.schema.naming import is_shown
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import Exact, exact, plain
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Exact, exact, plain
 from dprelease.schema.column import NUMERIC, Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.domain import Domain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dprelease.errors import ArgumentError
-from dprelease.periods import zone
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import zone
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.models import TimeModel

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html as escaping
 from typing import TYPE_CHECKING
 
-from dprelease.numeric import plain
+from dprelease.core.numeric import plain
 from dprelease.schema.time import time_words
 from dprelease.schema.unit import describe
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dprelease.core.strict_json import canonical_json
 from dprelease.schema.unit import RowUnit, Unit, UserUnit
-from dprelease.strict_json import canonical_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from dprelease.codec import decode, encode
-from dprelease.codec_notes import AtLeast, StoredAs, WrittenAs
-from dprelease.periods import Every
+from dprelease.core.codec import decode, encode
+from dprelease.core.codec_notes import AtLeast, StoredAs, WrittenAs
+from dprelease.core.periods import Every
 
 
 class Adjacency(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dprelease.numeric import plain
+from dprelease.core.numeric import plain
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.hierarchy import hierarchy_to_json

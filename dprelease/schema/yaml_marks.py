@@ -24,7 +24,7 @@ from typing import Any, Protocol, Self
 
 import yaml
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 24

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.aggregates.sensitivity import bound, cell_rows, unit_bounds
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.measurements.base import family_of
@@ -32,7 +33,6 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency, UserUnit
-from dprelease.sensitivity import bound, cell_rows, unit_bounds
 
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},

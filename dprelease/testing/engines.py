@@ -28,11 +28,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dprelease.core.periods import Every
 from dprelease.engines import source as sources
 from dprelease.engines.engine import Engine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
-from dprelease.periods import Every
 from dprelease.query.answer import TALLY_COLUMNS
 from dprelease.query.bounded import (
     BoundedQuery,

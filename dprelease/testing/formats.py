@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dprelease import registry
-from dprelease.fitted import noised_of
-from dprelease.formats.format import tables_of
-from dprelease.formats.json_ import build_manifest
-from dprelease.noised import Noised, assemble
+from dprelease.core import registry
 from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME, write_files
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
-from dprelease.receipt import Receipt
+from dprelease.results.fitted import noised_of
+from dprelease.results.formats.format import tables_of
+from dprelease.results.formats.json_ import build_manifest
+from dprelease.results.noised import Noised, assemble
+from dprelease.results.receipt import Receipt
+from dprelease.results.validate.rules import check
 from dprelease.schema.unit import describe
-from dprelease.validate.rules import check
 
 Row = dict[str, Any]
 Reader = Callable[[Mapping[str, bytes]], list[Row]]

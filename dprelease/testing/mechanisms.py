@@ -25,9 +25,11 @@ from typing import Any, cast
 import numpy as np
 from scipy.stats import chi2
 
-from dprelease import registry
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.core import registry
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower
+from dprelease.core.strict_json import json_text, read_json
 from dprelease.mechanisms.law import (
     GridLaw,
     GridRequest,
@@ -35,9 +37,7 @@ from dprelease.mechanisms.law import (
     family_laws,
     law_from_json,
 )
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
-from dprelease.strict_json import json_text, read_json
 
 DRAWS = 4000
 _ROUNDING = 1e-9

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dprelease.core.errors import PlanError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import PlanError
 from dprelease.query.bounded import Label
 from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import declared, planned

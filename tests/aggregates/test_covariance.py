@@ -13,12 +13,12 @@ import pytest
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import bound, cell_rows
 from dprelease.measurements.members import Member
 from dprelease.planning.layout import layout
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
-from dprelease.sensitivity import bound, cell_rows
 from tests.contracts.test_pair_sensitivities import primitives
 from tests.kinds import SEVERAL
 from tests.planning.requests import asked

@@ -13,10 +13,10 @@ from dprelease.aggregates.base import Reading
 from dprelease.aggregates.eigenvalues import aggregate, capped
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
-from dprelease.entropy import ReplayBits
-from dprelease.noised import LEVEL
+from dprelease.core.entropy import ReplayBits
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import LEVEL
 from tests.contracts.test_pair_sensitivities import primitives
 from tests.planning.requests import planned
 from tests.sizes import whole

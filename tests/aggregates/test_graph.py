@@ -12,7 +12,7 @@ from dprelease.aggregates.base import Reading
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian, one_cell
 from dprelease.aggregates.measurement import Context
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
 from dprelease.schema.domain import Domain

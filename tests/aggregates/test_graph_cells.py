@@ -11,7 +11,7 @@ from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph_cells import graph_cells, laplacian, sparse_connectivity
 from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES
 from dprelease.aggregates.measurement import Measurement
-from dprelease.numeric import floor_half_up
+from dprelease.core.numeric import floor_half_up
 
 COMPLETE = np.array([(a, b) for a in range(6) for b in range(a + 1, 6)])
 RING = np.array([(0, 5), *((a, a + 1) for a in range(5))])

@@ -16,7 +16,7 @@ from dprelease.aggregates.pair_cells import (
     pair_covariance,
     shares,
 )
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 
 Floats = npt.NDArray[np.float64]

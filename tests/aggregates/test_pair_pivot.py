@@ -16,7 +16,7 @@ from dprelease.aggregates.pair_pivot import (
     variance_interval,
 )
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from tests.sizes import whole
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.aggregates.ranks import stretches
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet

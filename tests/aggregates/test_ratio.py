@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dprelease as dp
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from tests.several_tables import schema
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import bound, cell_rows
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
-from dprelease.sensitivity import bound, cell_rows
 from tests.contracts.brute_cases import matrix
 from tests.contracts.test_sensitivities import AGGREGATES, OPTIONS
 from tests.planning.requests import asked

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.aggregates.cells import bernstein_variance_box
 from dprelease.aggregates.variance_pivot import quantiles, variance_interval
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 
 K = 20

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease import execute
 from dprelease.aggregates.base import Reading, aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.errors import DpreleaseError
 from dprelease.measurements.price import uniform_points
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 from tests.planning.requests import declared
 from tests.sizes import some, whole
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.allocation.allocate import allocate
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.planning.layout import layout
 from tests.planning.requests import PUBLIC_X, asked, planned

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dprelease.core.numeric import ranking
 from dprelease.measurements.candidate import Candidate
-from dprelease.numeric import ranking
 from dprelease.planning.make import make_plan
 from tests.planning.requests import asked
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.allocation.goals import has_goal, least_budget
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan

@@ -20,10 +20,10 @@ from dprelease import measurements, mechanisms
 from dprelease.aggregates.recursive_ranks import steps
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.neighbours import neighbouring_tables
-from dprelease.choice_tree import halves
+from dprelease.core.choice_tree import halves
+from dprelease.core.entropy import SystemBits
+from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import SystemBits
-from dprelease.errors import InternalError
 from dprelease.measurements.draw import RAW_LIMIT
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
@@ -39,7 +39,7 @@ from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import X, planned
 from tests.sizes import FULL, some, whole
-from tests.test_recompute import TOGETHER, plan_of
+from tests.wall.test_recompute import TOGETHER, plan_of
 
 COUNT = whole(10, 40)
 TIMES = 40 // COUNT

@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates import ranks
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.black_box import strongest_event
@@ -28,8 +27,9 @@ from dprelease.measurements import base, scalar, truncated_mean
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning.make import make_plan
+from dprelease.wall import execute
 from tests.planning.requests import USER, asked
-from tests.test_recompute import plan_of
+from tests.wall.test_recompute import plan_of
 
 DRAWS = 20_000
 FEW = {"max": 60}
@@ -265,7 +265,7 @@ def contributions_not_bounded(patch):
 
 def the_same_noise_again(patch):
     """Every run repeats one stream: whoever knows it subtracts it."""
-    from dprelease.entropy import ReplayBits
+    from dprelease.core.entropy import ReplayBits
 
     class Same(ReplayBits):
         def __init__(self):

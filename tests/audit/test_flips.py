@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.audit.flips import flip_chances, flip_worst
 from dprelease.audit.sampler import exponential_fit
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.permute_and_flip import PermuteAndFlip

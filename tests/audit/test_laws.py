@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease import registry
 from dprelease.audit.laws import (
     capped_sensitivity,
     law_rows,
@@ -19,7 +18,8 @@ from dprelease.audit.laws import (
     worst_ratio,
 )
 from dprelease.audit.powers import exp_above, exp_below, powers
-from dprelease.errors import ArgumentError
+from dprelease.core import registry
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw

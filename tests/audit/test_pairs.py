@@ -14,16 +14,16 @@ from itertools import combinations, combinations_with_replacement, product
 import pyarrow as pa
 import pytest
 
-from dprelease import registry
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.audit.pairs import pair_loss
+from dprelease.core import registry
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.query.statistic import parse_statistic
 from tests.kinds import OF_SOME_COLUMNS
 from tests.planning.requests import USER, planned
 from tests.sizes import FULL, some, whole
-from tests.test_recompute import plan_of
+from tests.wall.test_recompute import plan_of
 
 ENGINE = ReferenceEngine()
 NUMBER = {"kind": "number", "range": [0, 3], "step": 1}

@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
-from dprelease.errors import PlanError
-from dprelease.noised import assemble
+from dprelease.core.errors import PlanError
+from dprelease.core.secret import Secret
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.secret import Secret
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.planning.requests import asked
 from tests.sizes import FULL, whole
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dprelease.audit.sampler import chances_of, draws_fit, exponential_fit, fit, g_test, noise_fit
-from dprelease.entropy import ReplayBits, SystemBits
+from dprelease.core.entropy import ReplayBits, SystemBits
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import registry
+from dprelease.core import registry
 from tests.benchmarks.test_scripts import load
 
 load("best_forms")  # puts the folder of its modules on the path

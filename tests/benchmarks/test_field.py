@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from tests.benchmarks.test_scripts import load
 
 load("field")  # puts the folder of its modules on the path

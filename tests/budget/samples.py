@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from dprelease.budget.ledger import Anchor, Entry, Key, Ledger, Receipt
-from dprelease.formats.json_ import VERSION
-from dprelease.publish import publish_files
+from dprelease.results.formats.json_ import VERSION
+from dprelease.results.publish import publish_files
 
 UNIT = '"row"'
 

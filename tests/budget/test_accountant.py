@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.budget.accountant import ATTO, Cost, fits, spent
-from dprelease.errors import ArgumentError
-from dprelease.numeric import NANO
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import NANO
 
 epsilons = st.fractions("1/1000", 20, max_denominator=10**12)
 deltas = st.fractions(0, "1/1000", max_denominator=10**15)

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.budget import approval, approving, rows
+from dprelease.budget import approval, rows, steps
 from dprelease.budget.approval import Approval, ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import load_signer
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from tests.budget.samples import die, entry, in_processes, killed_in_fork, new_ledger, release
 
 TENTH = Fraction(1, 10)
@@ -370,7 +370,7 @@ def test_the_race_catches_a_build_that_looks_before_it_locks(ledger, monkeypatch
 
 def test_a_kill_while_approving_leaves_all_or_nothing(ledger, monkeypatch):
     def killed(*arguments):
-        approving.chain.append(*arguments)
+        steps.chain.append(*arguments)
         die()
 
     monkeypatch.setattr(

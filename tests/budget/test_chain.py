@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, key, new_ledger, release, tamper
 
 

@@ -13,7 +13,7 @@ import pytest
 from dprelease.budget import citation
 from dprelease.budget.citation import Citation, read_citations
 from dprelease.budget.ledger import Anchor, Ledger
-from dprelease.errors import BudgetError, LedgerError
+from dprelease.core.errors import BudgetError, LedgerError
 from tests.budget.samples import UNIT, entry, key, manifest, new_ledger, release
 
 

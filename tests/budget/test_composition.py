@@ -24,7 +24,7 @@ from dprelease.budget.composition import (
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.loss_lattice import LossLattice
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 
 DELTA = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)

@@ -11,7 +11,7 @@ import pytest
 from dprelease.budget.head_file import check_head, read_head, write_head
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import load_signer
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, in_processes, new_ledger
 
 SIGNER = load_signer("11" * 32, "test")

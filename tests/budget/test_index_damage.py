@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, key, new_ledger
 
 

@@ -15,8 +15,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dprelease.budget import storage
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import ArgumentError, BudgetError, ConfigError, LedgerError, WithheldError
-from dprelease.published_folder import read_folder
+from dprelease.core.errors import (
+    ArgumentError,
+    BudgetError,
+    ConfigError,
+    LedgerError,
+    WithheldError,
+)
+from dprelease.results.published_folder import read_folder
 from tests.budget.samples import (
     UNIT,
     die,

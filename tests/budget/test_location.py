@@ -12,7 +12,7 @@ import pytest
 from dprelease.budget import location, storage
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.location import filesystem_type
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import die, entry, in_processes, killed_in_fork, new_ledger, release
 
 MOUNTS = """\

@@ -12,7 +12,7 @@ from dprelease.budget import chain, moving
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import UNIT, entry, key, release
 from tests.engines.postgres_server import binaries, server
 

@@ -10,7 +10,7 @@ import pytest
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.named_place import named_place
 from dprelease.budget.postgres_place import PostgresPlace
-from dprelease.errors import ConfigError, LedgerError, SourceError
+from dprelease.core.errors import ConfigError, LedgerError, SourceError
 
 CANARY = "4711-canary"
 

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.budget import period_cap
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.errors import BudgetError, LedgerError
+from dprelease.core.errors import BudgetError, LedgerError
 from tests.budget.samples import UNIT, die, entry, key, killed_in_fork, new_ledger, tamper
 
 TENTH = Fraction(1, 10)

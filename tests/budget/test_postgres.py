@@ -17,9 +17,9 @@ from dprelease.budget import postgres
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
-from dprelease.errors import BudgetError, InternalError, LedgerError, WithheldError
+from dprelease.core.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
-from dprelease.published_folder import read_folder
+from dprelease.results.published_folder import read_folder
 from tests.budget import (
     samples,
     test_approval,

@@ -11,7 +11,7 @@ import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.pipeline import flow
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run

@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.budget import read_only
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, new_ledger
 
 

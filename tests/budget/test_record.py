@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.budget.record import Entry, Key, canonical, protected_unit
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
 from tests.budget.samples import entry
 from tests.sizes import whole
 

@@ -14,8 +14,8 @@ import pytest
 from dprelease.budget import chain
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.ledger import Entry, Key, Ledger
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
-from dprelease.numeric import NANO
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.numeric import NANO
 
 DELTA = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)

@@ -12,7 +12,7 @@ import pytest
 from dprelease.budget import signature
 from dprelease.budget.record import Anchor
 from dprelease.budget.signature import load_signer, public_key, verifies
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 
 # RFC 8032, section 7.1, test 1.
 SECRET = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"

@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.budget import storage
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import InternalError, LedgerError, WithheldError
+from dprelease.core.errors import InternalError, LedgerError, WithheldError
 from tests.budget.samples import entry, key, new_ledger, release
 
 

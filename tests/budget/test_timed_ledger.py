@@ -16,8 +16,8 @@ from dprelease.budget.ledger import Ledger
 from dprelease.budget.person import PersonLoss, group_rule, person_loss
 from dprelease.budget.record import protected_unit
 from dprelease.cli.ledger_time import over_time, over_time_json
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
-from dprelease.numeric import exp_upper
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.numeric import exp_upper
 from tests.budget.samples import in_processes, manifest, tamper
 from tests.budget.timed import ROW, WEEKLY, entry, time, timed_ledger, weeks
 

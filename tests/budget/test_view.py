@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from dprelease.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 
 SCHEMA = {
     "dprelease": "schema/1",

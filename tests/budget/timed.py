@@ -9,7 +9,7 @@ from typing import Any
 
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.timeline import window_text
-from dprelease.periods import every_of, parse_period
+from dprelease.core.periods import every_of, parse_period
 
 ROW = '"row"'
 WEEKLY = '{"user": "who", "per": "week", "max_groups": 1, "max_rows_per_group": 1}'

@@ -11,14 +11,14 @@ from functools import partial
 import pytest
 from typer.testing import CliRunner
 
-from dprelease import registry
 from dprelease.audit import plan as audit_plan_module
 from dprelease.cli import app
 from dprelease.cli import audit as cli_audit
+from dprelease.core import registry
+from dprelease.core.errors import InternalError
+from dprelease.core.secret import Secret
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.errors import InternalError
 from dprelease.pipeline import planned as pipeline_plan
-from dprelease.secret import Secret
 from tests.end_to_end.projects import clinic
 from tests.pipeline.tiny import loaded
 from tests.planning.requests import planned

@@ -199,7 +199,7 @@ def test_an_unforeseen_failure_shows_its_type_and_place_never_its_text(capsys, s
     import typer
 
     def fails() -> None:
-        from dprelease.numeric import positive
+        from dprelease.core.numeric import positive
 
         positive(Explosive(), "epsilon")
 
@@ -214,7 +214,7 @@ def test_an_unforeseen_failure_shows_its_type_and_place_never_its_text(capsys, s
     said = capsys.readouterr()
     assert caught.value.exit_code == status
     assert "CANARY" not in said.out + said.err
-    assert "dprelease.numeric" in said.err
+    assert "dprelease.core.numeric" in said.err
     assert ("may be spent" if spends else "nothing was spent") in said.err
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.published_folder import read_folder
+from dprelease.results.published_folder import read_folder
 from tests.end_to_end.projects import ROOT
 from tests.pipeline.tiny import loaded, project
 from tests.rules_alone import rules_alone

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
-from dprelease.recompute import recompute
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
+from dprelease.wall.recompute import recompute
 
 __all__ = ["COLUMNS", "UNITS", "Case", "built", "matrix", "obvious_code"]
 

@@ -20,8 +20,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.source import Source, as_source, duckdb_table
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, GroupKeys, Primitive
 from dprelease.query.cleaning import code_of
 from dprelease.query.expression import parse_condition

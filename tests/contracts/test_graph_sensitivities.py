@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
 from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_sensitivity import connectivity_sensitivity, graph_sensitivity
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.numeric import floor_half_up
+from dprelease.core import registry
+from dprelease.core.numeric import floor_half_up
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
 from dprelease.schema.table import StatisticSpec

@@ -25,12 +25,12 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import row_sql, typed_sql
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table, object_source
 from dprelease.engines.typed_sql import try_cast
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Code, GroupKeys, Label, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
 from dprelease.schema.column import Column, Kind
 from tests.contracts.test_identity import KINDS, STORED, persons

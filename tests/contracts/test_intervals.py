@@ -20,18 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dprelease.aggregates.sensitivity import bound, cell_rows, sensitivity, unit_bounds
+from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import InternalError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.recompute import recompute
-from dprelease.sensitivity import bound, cell_rows, sensitivity, unit_bounds
+from dprelease.wall.recompute import recompute
 
 SALT = b"salt"
 MONDAY = datetime(2013, 1, 28, 5)

@@ -12,8 +12,8 @@ import pytest
 
 from dprelease.aggregates.joint_ranks import joint_spreads
 from dprelease.audit.joint import joint_worst
+from dprelease.core.numeric import exp_lower
 from dprelease.measurements.joint_ranks import JointDraw
-from dprelease.numeric import exp_lower
 from tests.contracts.joint_rank_worlds import (
     TARGETS,
     Outcome,

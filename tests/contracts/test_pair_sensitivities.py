@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.measurement import Measurement
-from dprelease.errors import InternalError, WithheldError
+from dprelease.aggregates.sensitivity import unit_bounds
+from dprelease.core import registry
+from dprelease.core.errors import InternalError, WithheldError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
-from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import unit_bounds
+from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, Case, built, obvious_code
 from tests.kinds import SEVERAL
 

@@ -18,21 +18,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.rank_interval import interval_scores, interval_spreads
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.rank_interval import IntervalDraw
-from dprelease.noised import assemble
 from dprelease.planning.again import plan_again
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import assemble
 from dprelease.schema.domain import GridSet
+from dprelease.wall import execute
 from tests.planning.requests import USER, planned
 from tests.sizes import sized
 

@@ -22,14 +22,14 @@ import pytest
 
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import aimed, spreads
-from dprelease.errors import InternalError
+from dprelease.aggregates.sensitivity import unit_bounds
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
-from dprelease.recompute import row_sensitivity
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import unit_bounds
+from dprelease.wall.recompute import row_sensitivity
 from tests.aggregates.dense_ranks import chances, rank_scores
 from tests.contracts import test_sensitivities as harness
 from tests.contracts.brute_cases import Case, obvious_code

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.recursive_ranks import recursive_spreads
-from dprelease.entropy import SystemBits
+from dprelease.core.entropy import SystemBits
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from tests.contracts.recursive_rank_worlds import (
     COPIES,

@@ -20,16 +20,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import unit_bounds
+from dprelease.core import registry
 from dprelease.engines.clean_rows import cleaned
 from dprelease.measurements.truncated_mean import sum_sensitivity
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.load import Schema
-from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import unit_bounds
+from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
 from tests.kinds import GRAPH, OF_SOME_COLUMNS, SEVERAL, WEIGHTED
 

@@ -18,20 +18,20 @@ import pytest
 
 import dprelease as dp
 from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.aggregates.sensitivity import Sensitivity, sensitivity, unit_bounds
+from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
-from dprelease.errors import InternalError
 from dprelease.planning.tables.make import frame_of
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve
-from dprelease.recompute import recompute
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import Adjacency, UserUnit
-from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
+from dprelease.wall.recompute import recompute
 from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema
 
 Ints = npt.NDArray[np.int64]

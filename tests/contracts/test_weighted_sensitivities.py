@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pytest
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import bound, unit_bounds
+from dprelease.core.errors import InternalError
 from dprelease.engines.clean_rows import cleaned
-from dprelease.errors import InternalError
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.expression import evaluate
-from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import bound, unit_bounds
+from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, Case, built, matrix, obvious_code
 
 Ints = npt.NDArray[np.int64]

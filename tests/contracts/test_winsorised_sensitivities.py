@@ -20,14 +20,14 @@ import pytest
 
 from dprelease.aggregates.clipped import clipped, limit_points, limit_scores, limit_spreads
 from dprelease.aggregates.joint_ranks import Positions
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.audit.sampler import g_test
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.schema.domain import GridSet
-from dprelease.sensitivity import Sensitivity
 
 Rows = tuple[int, ...]
 GRIDS = {"whole": GridSet(((0, 4),)), "with a gap": GridSet(((0, 1), (4, 5)))}

@@ -15,8 +15,8 @@ import pytest
 
 import dprelease
 from dprelease import diagnostics
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics import CuratorOnly
-from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.schema.domain import Domain
 
@@ -97,8 +97,8 @@ def test_no_stage_of_a_release_imports_the_diagnostics(tmp_path: Path) -> None:
 def test_the_diagnostics_import_no_mechanism_and_no_stage() -> None:
     allowed = (
         "dprelease.diagnostics",
-        "dprelease.errors",
-        "dprelease.numeric",
+        "dprelease.core.errors",
+        "dprelease.core.numeric",
         "dprelease.schema.domain",
     )
     for path in (SOURCES / "diagnostics").glob("*.py"):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics import composed_fisher_information_loss, fisher_information_loss
-from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian, BoundedLaplace, RectifiedGaussian, StochasticSign
 from dprelease.schema.domain import Box, Domain
 from tests.reference import fisher as reference

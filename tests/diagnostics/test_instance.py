@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics import composed_rdp, per_instance_rdp, renyi_divergence
-from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian, RectifiedGaussian, StochasticSign
 from dprelease.schema.domain import Box, Domain
 from tests.sizes import whole

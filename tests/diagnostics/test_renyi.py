@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.core.errors import ArgumentError
 from dprelease.diagnostics import fisher_information_loss, renyi_divergence
 from dprelease.diagnostics import renyi as source
 from dprelease.diagnostics.support import supports
-from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian, RectifiedGaussian, StochasticSign
 from dprelease.schema.domain import Box, Domain
 from tests.reference import fisher as reference

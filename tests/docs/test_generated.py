@@ -11,8 +11,8 @@ import pytest
 from mkdocs.exceptions import PluginError
 from typer.main import get_command
 
-from dprelease import registry
 from dprelease.cli import app
+from dprelease.core import registry
 from dprelease.query.arguments import syntaxes
 from dprelease.schema.json_schema import json_schema
 from tests.end_to_end.projects import ROOT

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease import execute
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.pipeline import planned
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.pipeline.starter import create_starter
@@ -21,6 +20,7 @@ from dprelease.planning import make as other_budgets
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 from tests.rules_alone import rules_alone
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import execute
-from dprelease.errors import BudgetError, ConfigError, InternalError, PlanError
+from dprelease.core.errors import BudgetError, ConfigError, InternalError, PlanError
 from dprelease.planning import make as other_budgets
 from dprelease.query.merge import MAX_EPSILON
+from dprelease.wall import execute
 from tests.sizes import FULL, some
 
 STATISTICS: tuple[Any, ...] = (

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.audit.black_box import ALPHA, strongest_event
-from dprelease.entropy import ReplayBits
-from dprelease.formats import csv_
+from dprelease.core.entropy import ReplayBits
 from dprelease.measurements.scalar import ScalarDraw
+from dprelease.results.formats import csv_
+from dprelease.wall import execute
 from tests.end_to_end.neighbour_files import WORLDS, rows, schema
 from tests.end_to_end.watched_runs import Pipeline
 from tests.sizes import FULL, NIGHTLY, sized

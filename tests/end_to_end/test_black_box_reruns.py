@@ -15,7 +15,7 @@ import os
 import pytest
 
 from dprelease.audit.black_box import strongest_event
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.pipeline import stages
 from dprelease.release_plan.plan import ReleasePlan
 from tests.end_to_end.neighbour_files import rows, schema

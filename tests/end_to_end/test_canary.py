@@ -17,7 +17,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.cli import app
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from tests.end_to_end.projects import ROOT, clinic
 
 CANARY = "CANARY4711"

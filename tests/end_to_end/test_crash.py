@@ -12,16 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease as dp
-from dprelease import execute
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
+from dprelease.core.errors import ConfigError, LedgerError, WithheldError
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.errors import ConfigError, LedgerError, WithheldError
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import flow, preflight, stages
 from dprelease.release_plan.identity import former_hash
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate.verdict import RuleResult, Verdict
+from dprelease.results.validate.verdict import RuleResult, Verdict
+from dprelease.wall import execute
 from tests.end_to_end import projects
 from tests.end_to_end.projects import clinic, tree
 

@@ -74,9 +74,9 @@ def test_a_forged_rho_in_the_manifest_is_refused(published, tmp_path):
     manifest = json.loads((folder / "release.json").read_text())
     block = manifest["plan"]["blocks"][0]
     block["rho"] = "1/1000000"
-    from dprelease import execute
-    from dprelease.errors import InternalError
+    from dprelease.core.errors import InternalError
     from dprelease.release_plan.plan import ReleasePlan
+    from dprelease.wall import execute
 
     with pytest.raises(InternalError) as refused:
         execute.check(ReleasePlan.from_json(manifest["plan"]))

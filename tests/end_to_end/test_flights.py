@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import execute
 from dprelease.budget.ledger import Ledger
-from dprelease.entropy import ReplayBits
-from dprelease.errors import BudgetError
-from dprelease.noised import assemble
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import BudgetError
 from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.end_to_end.projects import ROOT, flights, repeatable, tree
 from tests.sizes import some
 

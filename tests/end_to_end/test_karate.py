@@ -12,7 +12,7 @@ from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
-from dprelease.verification import verify
+from dprelease.verification.verify import verify
 from tests.end_to_end.projects import ROOT, command, repeatable
 from tests.sizes import FULL
 

@@ -25,11 +25,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dprelease import execute
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.pipeline import files as writing
+from dprelease.wall import execute
 from tests.end_to_end.projects import clinic, repeatable, tree
 from tests.sizes import sized, some
 
@@ -336,7 +336,7 @@ def _file(patch):
 
 
 def _scale(patch):
-    from dprelease import noised
+    from dprelease.results import noised
 
     seen = [1]
     _compute(patch, seen.append)

@@ -18,11 +18,11 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.request import request_for_all_periods, request_to_json
-from dprelease.series.correct import supersede, withdraw
-from dprelease.verification import verify
+from dprelease.results.series.correct import supersede, withdraw
+from dprelease.verification.verify import verify
 from tests.end_to_end import projects
 from tests.pipeline.tiny import SCHEMA, pipeline, project
-from tests.series.test_catalog import faults
+from tests.results.series.test_catalog import faults
 
 one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
 pytestmark = pytest.mark.usefixtures("one_other_budget", "own_rules")
@@ -132,7 +132,9 @@ def test_the_manifest_holds_both_figures_and_verify_refuses_others(series, tmp_p
     month = json.loads(read(series, "monthly", "2026-01", "release.json"))
     assert month["guarantee"]["person"] == {"epsilon": "5/2", "delta": "0"}
     book = Ledger.open(series / ".dprelease" / "ledger.db")
-    from dprelease.cited_entry import _person_stated  # the guard, and what it must refuse
+    from dprelease.verification.cited_entry import (
+        _person_stated,  # the guard, and what it must refuse
+    )
 
     cited = manifest["ledger"]
     row = next(r for r in book.entries() if r.anchor.seq == cited["seq"])
@@ -145,8 +147,8 @@ def test_the_manifest_holds_both_figures_and_verify_refuses_others(series, tmp_p
 
 
 def test_a_figure_below_this_release_s_own_is_refused_without_a_ledger(series):
-    from dprelease.derivation import Derivation
-    from dprelease.errors import VerificationError
+    from dprelease.core.errors import VerificationError
+    from dprelease.verification.derivation import Derivation
 
     manifest = json.loads(read(series, "monthly", "2026-01", "release.json"))
     manifest["receipt"]["budget"]["person"] = {"epsilon": "2", "delta": "0"}

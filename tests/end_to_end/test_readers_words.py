@@ -10,9 +10,9 @@ from html import unescape
 import pytest
 
 import dprelease as dp
-from dprelease.formats.plain_words import group_name, plain_condition, plain_error
-from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
+from dprelease.results.formats.plain_words import group_name, plain_condition, plain_error
+from dprelease.results.formats.plan_page import plan_page
 from tests.end_to_end import projects
 from tests.end_to_end.projects import plans_once
 from tests.several_tables import people, schema

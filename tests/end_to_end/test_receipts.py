@@ -10,14 +10,14 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
-from dprelease.formats.plan_page import plan_page
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.release_plan.curve import trace
 from dprelease.release_plan.weak import weak_promise
-from dprelease.series import index_json, page
-from dprelease.series.collect import collect
-from dprelease.series.write import refresh
+from dprelease.results.formats.plan_page import plan_page
+from dprelease.results.series import index_json, page
+from dprelease.results.series.collect import collect
+from dprelease.results.series.write import refresh
 from tests.end_to_end.test_public_words import NOW, text_of, timed
 from tests.pipeline.tiny import SCHEMA, pipeline, project
 from tests.rules_alone import rules_alone

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
+from dprelease.results.formats.plan_page import plan_page
 
 TITLE, WAGE, PLACE, WHO = "الأجور في أونتاريو", "שכר לשעה", "المنطقة", "דייג"
 SAID = {"code", "title", "style", "script"}

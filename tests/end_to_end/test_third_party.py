@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.pipeline.run import load_pipeline, run
-from dprelease.verification import verify
+from dprelease.verification.verify import verify
 from tests.end_to_end.projects import ROOT, clinic
 
 RSCRIPT = shutil.which("Rscript")

@@ -32,16 +32,17 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dprelease import execute, facade
+from dprelease import facade
 from dprelease.aggregates.ranks import Stretches, stretches
 from dprelease.cli import app
+from dprelease.core.errors import DpreleaseError
 from dprelease.engines.physical import fits, of_arrow, of_duckdb
 from dprelease.engines.source import duckdb_table, object_source
-from dprelease.errors import DpreleaseError
 from dprelease.pipeline import run as run_module
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
+from dprelease.wall import execute
 from tests.end_to_end.projects import repeatable, tree
 from tests.end_to_end.stored_types import ARROW, CANARY, LINES, OBJECTS, ROWS, SQL, Stored
 from tests.sizes import FULL, NIGHTLY, some, whole

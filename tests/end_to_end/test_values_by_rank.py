@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from dprelease.noised import Noised
-from dprelease.validate.rules import check
+from dprelease.results.noised import Noised
+from dprelease.results.validate.rules import check
 from tests.end_to_end import projects
 
 one_other_budget = projects.one_other_budget
@@ -147,7 +147,7 @@ def test_a_released_value_lies_in_its_gapped_domain(project):
 
 
 def test_two_validators_want_no_interval_for_a_choice_and_one_for_the_rest(project):
-    from dprelease.validate.gx import gx_validate
+    from dprelease.results.validate.gx import gx_validate
 
     schema = dp.Schema.load(project / "schemas" / "shop.yaml")
     with pytest.warns(dp.UnledgeredWarning):

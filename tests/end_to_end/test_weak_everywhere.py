@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import trace
 from dprelease.release_plan.weak import weak_note, weak_promise, weak_sentence
-from dprelease.verification import verify
+from dprelease.results.formats.plan_page import plan_page
+from dprelease.verification.verify import verify
 from tests.end_to_end import projects
 from tests.end_to_end.projects import plans_once
 

@@ -16,7 +16,7 @@ import pytest
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.cli.ledger_time import over_time
-from dprelease.errors import BudgetError
+from dprelease.core.errors import BudgetError
 from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run

@@ -19,15 +19,15 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from typer.testing import CliRunner
 
-from dprelease import execute
 from dprelease.audit.repeated import RELEASE, releases
 from dprelease.cli import app
-from dprelease.formats import csv_
-from dprelease.noised import Noised, assemble
 from dprelease.pipeline import planned
 from dprelease.query.answer import Answer
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.formats import csv_
+from dprelease.results.noised import Noised, assemble
+from dprelease.wall import execute
 
 PIPELINE = """\
 dprelease: pipeline/1

@@ -20,7 +20,7 @@ import pyarrow as pa, pyarrow.parquet as pq
 from dprelease.engines.limits import Limits
 from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine
-from dprelease.errors import InternalError
+from dprelease.core.errors import InternalError
 from dprelease.pipeline import preflight
 from tests.engines.spark_session import session
 from tests.engines.test_spark import SUMS

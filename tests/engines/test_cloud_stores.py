@@ -13,10 +13,10 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import object_store
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain

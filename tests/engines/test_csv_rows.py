@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import csv_rows, reference_rows
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, CsvRows
 from dprelease.engines.source import Source
-from dprelease.errors import SourceError
 from tests.sizes import whole
 
 Rows = list[tuple[str | None, ...]]

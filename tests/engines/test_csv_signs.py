@@ -15,12 +15,12 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
+from dprelease.core.errors import ArgumentError, ConfigError, SourceError
 from dprelease.engines.csv_header import dialect, read_header
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, tables_source
-from dprelease.errors import ArgumentError, ConfigError, SourceError
-from dprelease.inspection import inspect_rows
+from dprelease.inspection.rows import inspect_rows
 from dprelease.pipeline.drafted import draft_schema
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive

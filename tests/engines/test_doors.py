@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.source import as_source
-from dprelease.errors import SourceError
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_named, preflight
 from dprelease.query.load import schema_from_dict

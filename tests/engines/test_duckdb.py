@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp, parse_one
 
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import (
     bounded_sql,
     bounding_sql,
@@ -35,7 +36,6 @@ from dprelease.engines import duckdb as engine_module
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.engines import duckdb_view
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, duckdb_table, tables_source
-from dprelease.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.query.view import UNPROVEN, View

@@ -10,11 +10,11 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.folders import first_pattern, folders_in
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, object_source
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind

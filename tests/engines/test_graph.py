@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dprelease.core.errors import PlanError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import PlanError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Label, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind

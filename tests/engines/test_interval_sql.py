@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pytest
 
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import EXAMPLES, FIRST, LAST, interval_day, intervals_met, parse_period
 from dprelease.engines.code_sql import column
 from dprelease.engines.interval_sql import first_day
-from dprelease.errors import ArgumentError
-from dprelease.periods import EXAMPLES, FIRST, LAST, interval_day, intervals_met, parse_period
 from dprelease.query.intervals import Intervals, Stretch
 from tests.sizes import FULL, some
 

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import ArgumentError, ConfigError, InternalError
 from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.limits import Limits, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
-from dprelease.errors import ArgumentError, ConfigError, InternalError
 from dprelease.pipeline import preflight
 from dprelease.pipeline.run import load_pipeline
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive

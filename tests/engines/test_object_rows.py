@@ -13,11 +13,11 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import object_rows
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, object_source, tables_source
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.query.read_view import parse_view

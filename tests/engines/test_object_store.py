@@ -13,11 +13,11 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import object_store
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.object_store import parsed
 from dprelease.engines.source import Source, as_source, object_source
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from tests.engines.object_server import KEY, SECRET, ObjectServer, configured, served

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import duckdb as duckdb_engine
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.parquet_rows import ParquetRows, stored_columns
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, tables_source
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.query.read_view import parse_view

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical, check_columns, of_duckdb, writes
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, duckdb_table
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 

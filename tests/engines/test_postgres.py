@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import postgres
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, postgres_table
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
@@ -235,7 +235,7 @@ def test_errors_hold_neither_rows_nor_the_connection_string(dsn: str) -> None:
 
 def test_a_pipeline_reads_by_reference(dsn: str, tmp_path: Path, monkeypatch: Any) -> None:
     from dprelease.pipeline.run import init_ledger, load_pipeline, run
-    from dprelease.verification import verify
+    from dprelease.verification.verify import verify
 
     (tmp_path / "s.yaml").write_text(
         "dprelease: schema/1\nname: visits\nunit: row\nadjacency: add_remove\nrows: {max: 100}\n"

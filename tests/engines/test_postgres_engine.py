@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import postgres_engine
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.identity import float_text
@@ -27,7 +28,6 @@ from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.reference_rows import _date, _number, _timestamp
 from dprelease.engines.source import as_source, postgres_table
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Label, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
@@ -519,7 +519,7 @@ def test_duckdb_agrees_on_a_large_table_of_heavy_units(dsn: str) -> None:
 
 def test_a_pipeline_computes_in_the_server(dsn: str, tmp_path: Path, monkeypatch: Any) -> None:
     from dprelease.pipeline.run import init_ledger, load_pipeline, run
-    from dprelease.verification import verify
+    from dprelease.verification.verify import verify
 
     with psycopg.connect(dsn) as connection:
         load(connection, {"who": ["a", "b", None], "age": [30, 40, 50]}, "visits")
@@ -547,7 +547,7 @@ def test_a_pipeline_computes_in_the_server(dsn: str, tmp_path: Path, monkeypatch
 
 
 def test_a_file_is_not_for_the_postgresql_engine(tmp_path: Path) -> None:
-    from dprelease.errors import ConfigError
+    from dprelease.core.errors import ConfigError
     from dprelease.pipeline.run import load_pipeline
 
     (tmp_path / "s.yaml").write_text(

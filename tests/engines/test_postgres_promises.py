@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from dprelease.core.errors import InternalError
 from dprelease.engines import postgres_engine
 from dprelease.engines.postgres_engine import PostgresEngine
-from dprelease.errors import InternalError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -222,7 +222,7 @@ def test_a_run_that_is_cut_after_the_charge_is_completed_for_nothing(
 ) -> None:
     from dprelease.budget.ledger import Ledger
     from dprelease.pipeline.run import init_ledger, load_pipeline, run
-    from dprelease.verification import verify
+    from dprelease.verification.verify import verify
 
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE OR REPLACE VIEW cut AS {SLOW}")

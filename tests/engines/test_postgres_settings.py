@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.source import Source, as_source, tables_source
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind

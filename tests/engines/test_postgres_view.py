@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dprelease.core.errors import DpreleaseError, InternalError, SourceError
 from dprelease.engines import postgres_view
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical, writes
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, postgres_table, tables_source
-from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Label, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.query.view import UNPROVEN, View
@@ -432,7 +432,7 @@ def test_a_pipeline_with_a_view_computes_in_the_server(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dprelease.pipeline.run import init_ledger, load_pipeline, run
-    from dprelease.verification import verify
+    from dprelease.verification.verify import verify
 
     with psycopg.connect(dsn) as connection:
         load(connection, {"who": ["a", "b", None], "age": [30, 40, 50], "code": [1, 2, 9]}, "stays")

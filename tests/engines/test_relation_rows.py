@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 import dprelease as dp
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import relation_rows
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import InternalError, SourceError
 from tests.engines.test_duckdb import query
 
 ROWS = 200_000

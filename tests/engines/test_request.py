@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprelease.core.errors import PlanError
 from dprelease.engines.request import (
     check_query,
     declared_labels,
@@ -17,7 +18,6 @@ from dprelease.engines.request import (
     row_cap,
     used_columns,
 )
-from dprelease.errors import PlanError
 from dprelease.query.bounded import (
     BoundedQuery,
     Condition,

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import InternalError
 from dprelease.engines import duckdb as engine
 from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import InternalError
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import as_schema
 

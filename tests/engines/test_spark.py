@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease as dp
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import source as sources
 from dprelease.engines import spark_session, spark_tables
 from dprelease.engines.duckdb import DuckDBEngine
@@ -26,7 +27,6 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.engines.spark import SparkEngine
-from dprelease.errors import InternalError, SourceError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import open_source

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dprelease.core.errors import ConfigError
 from dprelease.engines import spark
 from dprelease.engines.limits import Limits
 from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine, local_settings
-from dprelease.errors import ConfigError
 from dprelease.pipeline import preflight
 from tests.engines import own_java
 from tests.engines.spark_session import needs_spark, session

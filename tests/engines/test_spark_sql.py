@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import spark_sql
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.code_sql import column
@@ -23,7 +24,6 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.spark import SparkEngine
 from dprelease.engines.spark_sql import PATTERNS, spark_statement
 from dprelease.engines.typed_sql import typed
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import spark_view
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source, tables_source
 from dprelease.engines.spark import SparkEngine
-from dprelease.errors import InternalError, SourceError
 from dprelease.query.view import UNPROVEN
 from tests.engines.spark_session import needs_spark, session
 from tests.engines.test_duckdb_view import PUBLIC, VIEWS, query, sources, sums, view, visits

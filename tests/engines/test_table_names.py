@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines.columns import stored_columns
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, duckdb_table, postgres_table
 from dprelease.engines.table_names import quoted_name, table_parts
-from dprelease.errors import SourceError
 from dprelease.pipeline.drafted import draft_schema, named_source
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.expression import parse_condition

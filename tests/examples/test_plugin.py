@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dprelease import registry
 from dprelease.cli import app
-from dprelease.errors import ConfigError, PlanError, WithheldError
+from dprelease.core import registry
+from dprelease.core.errors import ConfigError, PlanError, WithheldError
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.load import Schema
 from dprelease.testing import check_aggregate, check_engine, check_format, check_mechanism
 from dprelease.testing.aggregates import COLUMNS
-from dprelease.verification import verify
+from dprelease.verification.verify import verify
 from tests.end_to_end.projects import repeatable
 from tests.examples.plugin import SOURCE, use
 from tests.rules_alone import rules_alone

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
-from dprelease.validate.gx_beside import undisturbed
+from dprelease.results.validate.gx_beside import undisturbed
 from tests.faults.cut_runs import ended, in_fork
 from tests.faults.weekly_project import PERIOD, make_project
 from tests.rules_alone import leave_out_great_expectations
@@ -62,14 +62,14 @@ def prepare() -> None:
     Engine and formats are imported, not used: they start threads, and a fork has none of them.
     """
     import dprelease.engines.duckdb
-    import dprelease.formats.csv_
-    import dprelease.formats.html
-    import dprelease.formats.parquet
-    import dprelease.series.write
+    import dprelease.results.formats.csv_
+    import dprelease.results.formats.html
+    import dprelease.results.formats.parquet
+    import dprelease.results.series.write
 
     if FULL:
         with undisturbed():  # a fork has no process beside
-            import dprelease.validate.gx_expectations  # noqa: F401
+            import dprelease.results.validate.gx_expectations  # noqa: F401
     else:
         leave_out_great_expectations()
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dprelease.budget import storage
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.published_folder import read_folder
+from dprelease.results.published_folder import read_folder
 from tests.budget.samples import die
 
 COST = Fraction(1, 10)

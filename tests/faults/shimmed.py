@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from tests.budget.samples import entry, key, new_ledger, release
 from tests.faults.protocol import COST, check, published
 

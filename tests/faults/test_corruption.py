@@ -19,7 +19,7 @@ import pytest
 
 from dprelease.budget.head_file import check_head, write_head
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import DpreleaseError, LedgerError
+from dprelease.core.errors import DpreleaseError, LedgerError
 from tests.budget.samples import entry, key, new_ledger, release, tamper
 from tests.budget.test_chain import halve, rewrite
 from tests.faults.protocol import COST, check, published

@@ -29,11 +29,11 @@ INSTANTS = {
     "before the charge": ("dprelease.pipeline.preflight", "preflight", 1, "before", "nothing"),
     "after the charge": ("dprelease.pipeline.stages", "charge", 1, "after", "charged"),
     "in the draw": ("dprelease.budget.steps", "_drawn", 1, "after", "charged"),
-    "in validation": ("dprelease.validate.rules", "check", 1, "before", "drawn"),
+    "in validation": ("dprelease.results.validate.rules", "check", 1, "before", "drawn"),
     "before the files are committed": ("dprelease.pipeline.files", "bundle", 1, "after", "drawn"),
-    "between two files": ("dprelease.publish", "_write", 2, "after", "ready"),
-    "before the link to the latest": ("dprelease.publish", "_point_latest", 1, "before", "ready"),
-    "after the publication": ("dprelease.series.write", "refresh_after_publication", 1, "before", "published"),
+    "between two files": ("dprelease.results.publish", "_write", 2, "after", "ready"),
+    "before the link to the latest": ("dprelease.results.publish", "_point_latest", 1, "before", "ready"),
+    "after the publication": ("dprelease.results.series.write", "refresh_after_publication", 1, "before", "published"),
 }  # fmt: skip
 
 TAKEN = (
@@ -121,7 +121,7 @@ def test_at_a_named_instant(instant, place, forks, evidence):
 def test_a_run_that_is_not_interrupted(place, forks):
     """Control: the same process with an instant that never comes; in `make evidence` one of its own."""
     pipeline = make_project(place / "project")
-    never = ("dprelease.publish", "_write", 1_000, "after")
+    never = ("dprelease.results.publish", "_write", 1_000, "after")
     if FULL:
         done = run_of_its_own(pipeline, *never)
     else:
@@ -151,12 +151,12 @@ def test_a_folder_that_is_written_in_place_is_caught(place, forks):
     pipeline = make_project(place / "project")
     twin = RUN.replace(
         "for module in",
-        "import dprelease.publish as publish\n"
+        "import dprelease.results.publish as publish\n"
         "publish._ASIDE = '2016-W46'\npublish.secrets = type('', (), {'token_hex': lambda n: ''})\n"
         "for module in",
     )
     assert twin != RUN
-    instant = ("dprelease.publish", "_write", 2, "after")
+    instant = ("dprelease.results.publish", "_write", 2, "after")
     forks.run(twin, words_of(pipeline, *instant), pipeline.parent)
     with pytest.raises(AssertionError):
         outcome(place / "project")

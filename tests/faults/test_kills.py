@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.errors import BudgetError
+from dprelease.core.errors import BudgetError
 from tests.budget.samples import entry, killed_in_fork, new_ledger, release
 from tests.faults.protocol import POINTS, Dying, check
 from tests.faults.sizes import KILL_ROUNDS

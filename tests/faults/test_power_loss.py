@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import LedgerError
+from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, key, new_ledger, release
 from tests.faults.disk import Disk, Event
 from tests.faults.protocol import COST, check, published

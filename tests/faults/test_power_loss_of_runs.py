@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from tests.faults.disk import Disk, Event
 from tests.faults.sizes import RUN_STATES, memory_folder
 from tests.faults.tracing import can_trace, power_cuts, traced

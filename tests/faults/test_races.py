@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 
-from dprelease.errors import BudgetError
-from dprelease.published_folder import read_folder
+from dprelease.core.errors import BudgetError
+from dprelease.results.published_folder import read_folder
 from tests.budget.samples import entry, in_processes, key, new_ledger, release
 from tests.faults.protocol import COST, check
 from tests.faults.sizes import RACERS, SAME_KEY

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import BudgetError, LedgerError
+from dprelease.core.errors import BudgetError, LedgerError
 from tests.budget.samples import entry, key, killed_in_fork, new_ledger, release
 from tests.faults.protocol import POINTS, Dying, published
 from tests.faults.sizes import SEQUENCES, memory_folder

@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.timeline import instant
-from dprelease.errors import BudgetError
+from dprelease.core.errors import BudgetError
 from tests.budget import samples
 from tests.budget.samples import in_processes
 from tests.budget.timed import entry, timed_ledger

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from dprelease.publish import publish_files
+from dprelease.results.publish import publish_files
 from tests.budget.samples import entry, key, manifest, new_ledger
 
 

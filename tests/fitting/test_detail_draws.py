@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pytest
 
 import dprelease as dp
-from dprelease.fitted import OneFit, columns_of, fits_of
 from dprelease.fitting.noise import Laplace
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.fitted import OneFit, columns_of, fits_of
 from tests.fitting.test_draws import SIGMAS, noise
 from tests.several_tables import schema
 from tests.sizes import some, whole

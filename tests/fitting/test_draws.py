@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.fitted import broken, columns_of, fits_of
 from dprelease.fitting.noise import Laplace, Noise
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.fitted import broken, columns_of, fits_of
 from tests.several_tables import TREE, schema
 from tests.sizes import FULL, whole
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.feasible import check_pair, feasible
 from dprelease.fitting.sets import MOST_RUNS, added, holds, joined, met, nearest_in, times
 from dprelease.fitting.structure import crossed, nested

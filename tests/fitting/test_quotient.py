@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting import quotient
 from dprelease.fitting.combination import half_width
 from dprelease.fitting.estimate import ONE, Term

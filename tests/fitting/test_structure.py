@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.structure import Dimension, crossed, nested
 from tests.fitting.small import UNEVEN, cube, even, plain, tree
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Laplace

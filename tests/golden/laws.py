@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from dprelease import registry
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.core import registry
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms import (
     BoundedGaussian,
     BoundedLaplace,

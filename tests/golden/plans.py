@@ -15,16 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease import execute
 from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.aggregates.ranks import Stretches
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, tables_source
-from dprelease.entropy import ReplayBits
-from dprelease.errors import DpreleaseError
-from dprelease.fitted import noised_of
-from dprelease.noised import decode, encode
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
@@ -32,10 +29,13 @@ from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
-from dprelease.receipt import Receipt
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.fitted import noised_of
+from dprelease.results.noised import decode, encode
+from dprelease.results.receipt import Receipt
+from dprelease.wall import execute
 from tests.golden.plan_cases import cases, view_of
 from tests.golden.records import digest, leaves
 from tests.golden.rows import places, rows, stored_rows

@@ -29,7 +29,7 @@ from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import RunResult, init_ledger, run
-from dprelease.series.correct import supersede, withdraw
+from dprelease.results.series.correct import supersede, withdraw
 from tests.golden.folder_cases import CASES, COLUMNS, Case, rows_csv
 
 __all__ = ["FOLDERS", "names", "periods", "pipeline_of", "released", "unpacked", "versions"]

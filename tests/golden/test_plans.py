@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from dprelease import registry
+from dprelease.core import registry
 from tests.golden.plan_cases import cases, sample
 from tests.golden.plans import records
 from tests.golden.records import PORTABLE, arithmetic, differences, read

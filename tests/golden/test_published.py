@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 import dprelease as dp
-from dprelease import derivation
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import DpreleaseError, VerificationError
-from dprelease.formats.table_files import table_file
+from dprelease.core.errors import DpreleaseError, VerificationError
 from dprelease.pipeline.approving import approve
 from dprelease.pipeline.run import run
-from dprelease.receipt import Receipt
-from dprelease.verification import Verification
+from dprelease.results.formats.format import table_file
+from dprelease.results.receipt import Receipt
+from dprelease.verification import derivation
+from dprelease.verification.verify import Verification
 from tests.end_to_end.projects import tree
 from tests.golden.folder_cases import CASES
 from tests.golden.published import CLOCK, names, periods, pipeline_of, released, unpacked, versions

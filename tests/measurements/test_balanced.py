@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, planned, public
 
 WHOLE = "histogram(x, [0, 4, 7, 10])"

@@ -12,22 +12,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
 from dprelease.measurements.binned_tree import BalancedTreeDraw
 from dprelease.measurements.reading import reading_of
 from dprelease.mechanisms.forms.balanced import BalancedNoise
-from dprelease.noised import Noised, assemble
 from dprelease.reading.derive import derive
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import Noised, assemble
+from dprelease.wall import execute
 from tests.planning.requests import planned
 
 REPLACED = "substitution"

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.measurement import Family, Form, Measurement
-from dprelease.errors import PlanError
+from dprelease.core import registry
+from dprelease.core.errors import PlanError
 from dprelease.measurements.base import MeasurementFamily, families, family_named
 from dprelease.measurements.draw import Draw
 from dprelease.planning.layout import layout

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.errors import ConfigError, InternalError, PlanError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.errors import ConfigError, InternalError, PlanError
 from dprelease.measurements.binned_tree import TreeDraw
-from dprelease.noised import assemble
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.planning.requests import forged, planned
 
 USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 2}

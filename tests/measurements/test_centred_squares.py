@@ -11,23 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.base import Reading
-from dprelease.aggregates.code_sensitivity import code_range, code_sensitivity
 from dprelease.aggregates.mean import aggregate as mean
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.variance import aggregate as variance
 from dprelease.aggregates.variance import std
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.errors import InternalError
 from dprelease.measurements.centred_squares import PublicDraw
 from dprelease.measurements.centred_sums import CentredDraw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.layout import layout
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
+from dprelease.wall.code_sensitivity import code_range, code_sensitivity
 from tests.planning.requests import asked, planned
 from tests.sizes import some
 

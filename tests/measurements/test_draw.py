@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease as dp
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, InternalError, PlanError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, InternalError, PlanError
+from dprelease.core.numeric import floor_half_up
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import placed
@@ -23,10 +25,8 @@ from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.numeric import floor_half_up
 from dprelease.planning import maker
 from dprelease.schema.domain import GridSet
-from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned
 
 

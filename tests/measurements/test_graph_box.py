@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.graph_box import BoxDraw, box_errors
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.schema.domain import Box, Domain
-from dprelease.sensitivity import Sensitivity
 
 HALF = Fraction(1, 2)
 SIDES = (Domain(0, 4, forbidden=[(2, 4)]), Domain(1, 5))

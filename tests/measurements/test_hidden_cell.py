@@ -15,18 +15,18 @@ import pytest
 from scipy.stats import chi2
 
 import dprelease as dp
-from dprelease import execute
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Bounds, sensitivity
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Bounds, sensitivity
+from dprelease.wall import execute
 from tests.planning.requests import planned
 from tests.several_tables import schema
 

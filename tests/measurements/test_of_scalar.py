@@ -15,7 +15,8 @@ import pytest
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.mean import Mean
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.errors import PlanError
+from dprelease.aggregates.sensitivity import unit_bounds
+from dprelease.core.errors import PlanError
 from dprelease.measurements import scalar, scalar_grid
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -30,7 +31,6 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, RowUnit
-from dprelease.sensitivity import unit_bounds
 from tests.golden.plan_cases import cases
 from tests.sizes import some
 

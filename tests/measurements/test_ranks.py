@@ -16,17 +16,17 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dprelease import execute
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.ranks import stretches
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.sensitivity import Sensitivity
+from dprelease.wall import execute
 from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
 from tests.planning.requests import USER, declared, planned
 from tests.sizes import FULL, some, whole

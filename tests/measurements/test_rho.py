@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.ranks import spreads
 from dprelease.aggregates.recursive_ranks import recursive_spreads
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.measurements.cells import CellDraw
@@ -22,7 +22,7 @@ from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.sensitivity import Sensitivity
+from dprelease.wall import execute
 from tests.aggregates.dense_ranks import rank_scores
 from tests.contracts.recursive_rank_worlds import WORLDS, Law, Table, added, drawer, tables
 from tests.contracts.recursive_rank_worlds import replaced as swapped

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.measurements import scalar, scalar_grid
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.planning.make import make_plan
-from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, planned
 
 

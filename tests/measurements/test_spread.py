@@ -15,8 +15,8 @@ import pytest
 import dprelease as dp
 from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
+from dprelease.core.errors import ConfigError
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.errors import ConfigError
 from dprelease.measurements.spread import spreads
 from dprelease.planning.layout import layout
 from dprelease.query.merge import merge_release

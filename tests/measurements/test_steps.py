@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.measurements import steps
 from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain

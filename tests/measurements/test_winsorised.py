@@ -12,23 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.base import Aggregate, Floats, Reading, aggregate_named
 from dprelease.aggregates.clipped import clipped
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ConfigError, DpreleaseError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ConfigError, DpreleaseError, InternalError
 from dprelease.measurements.reading import reading_of
 from dprelease.measurements.winsorised import WinsorisedDraw
-from dprelease.noised import assemble
 from dprelease.planning.again import plan_again
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.sensitivity import Sensitivity
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.planning.requests import USER, asked, forged, planned
 from tests.sizes import sized, some, whole
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms import (
     BoundedGaussian,
     BoundedLaplace,

@@ -11,7 +11,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference

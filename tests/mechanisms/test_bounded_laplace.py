@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact
 from dprelease.mechanisms import BoundedLaplace, bounded_laplace_scale
 from dprelease.mechanisms.calibration import laplace_loss, search
 from dprelease.mechanisms.calibration.laplace_loss import LossView, interval_loss
-from dprelease.numeric import exact
 from dprelease.schema.domain import Domain
 from tests.reference import laplace as reference
 from tests.sizes import whole

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease import registry
+from dprelease.core import registry
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dprelease/mechanisms"

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.boundaries.truncate import MOST_OFF
 from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.numeric import exp_lower, exp_upper, ranking
 from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certificate import log_upper
@@ -26,7 +27,6 @@ from dprelease.mechanisms.law import (
     grid_laws,
     law_from_json,
 )
-from dprelease.numeric import exp_lower, exp_upper, ranking
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits, corpus, enumerate_law, hull, worst_ratio
 from tests.sizes import some, whole

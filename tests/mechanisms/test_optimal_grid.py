@@ -14,14 +14,14 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms import OptimalGrid, Staircase
 from dprelease.mechanisms import optimal_grid as module
 from dprelease.mechanisms.calibration import grid_program as programme
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, hull, worst_ratio
 from tests.sizes import whole

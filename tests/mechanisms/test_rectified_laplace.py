@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms import DiscreteLaplace, RectifiedLaplace, Staircase
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import Domain
 
 GAPPED = Domain(0, 12, forbidden=[(4, 6)])

@@ -9,8 +9,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.mechanisms import GridRequest, StochasticSign, law_from_json
 from dprelease.schema.domain import GridSet
 from tests.sizes import whole

@@ -26,7 +26,7 @@ ADDED = {
 RUN = """
 import json, dprelease
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
-from dprelease.verification import verify
+from dprelease.verification.verify import verify
 init_ledger(load_pipeline("pipeline.yaml"))
 folder = run("pipeline.yaml").folder
 print(json.dumps([dprelease.__file__, str(folder), verify(folder).ok]))
@@ -35,13 +35,14 @@ print(json.dumps([dprelease.__file__, str(folder), verify(folder).ok]))
 
 def added_to(package: Path, kinds) -> list[str]:
     """Add `kinds` to a copy: a file each, and a line each, which are returned."""
-    registry = package / "registry.py"
+    registry = package / "core/registry.py"
     text, lines = registry.read_text(encoding="utf-8"), []
     for kind in kinds:
         name, attribute = ADDED[kind]
-        folder = package / kind
+        place = {"formats": "results.formats"}.get(kind, kind)
+        folder = package / place.replace(".", "/")
         shutil.copy(SOURCE / "src" / "dprelease_example" / f"{name}.py", folder / f"{name}.py")
-        line = f'        "{name}": "dprelease.{kind}.{name}:{attribute}",\n'
+        line = f'        "{name}": "dprelease.{place}.{name}:{attribute}",\n'
         text = text.replace(f'    "{kind}": {{\n', f'    "{kind}": {{\n{line}', 1)
         lines.append(line)
     registry.write_text(text, encoding="utf-8")
@@ -52,9 +53,9 @@ def released(tmp_path, kinds):
     """Release with a copy of the package to which `kinds` were added."""
     package = tmp_path / "copy" / "dprelease"
     shutil.copytree(PACKAGE, package)  # with what is compiled: files keep their times
-    before = (package / "registry.py").read_text(encoding="utf-8").splitlines(keepends=True)
+    before = (package / "core/registry.py").read_text(encoding="utf-8").splitlines(keepends=True)
     lines = added_to(package, kinds)
-    after = (package / "registry.py").read_text(encoding="utf-8").splitlines(keepends=True)
+    after = (package / "core/registry.py").read_text(encoding="utf-8").splitlines(keepends=True)
     assert [line for line in after if line not in lines] == before
     project = tmp_path / "project"
     project.mkdir()

@@ -142,7 +142,7 @@ def against(rules: dict[str, str], text: str) -> set[str]:
     "name",
     [
         "pyproject.toml", "requirements.lock", "Makefile", "CITATION.cff", ".pre-commit-config.yaml", "mkdocs.yml",
-        "dprelease/registry.py", "dprelease/formats/report.css", "dprelease/formats/plan_page.js",
+        "dprelease/core/registry.py", "dprelease/results/formats/report.css", "dprelease/results/formats/plan_page.js",
         "examples/tutorial.ipynb", "README.md",
     ],
 )  # fmt: skip

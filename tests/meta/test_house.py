@@ -66,7 +66,7 @@ def test_a_choice_by_name_is_found_away_from_home_alone(text):
     tree = ast.parse(text)
     assert house.choices({"dprelease/planning/make.py": tree}, {"bins"})
     assert not house.choices({"dprelease/measurements/bins.py": tree}, {"bins"})
-    assert not house.choices({"dprelease/recompute.py": tree}, {"bins"})
+    assert not house.choices({"dprelease/wall/recompute.py": tree}, {"bins"})
 
 
 def test_a_class_with_two_homes_is_found():

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.measurement import Family, Form
+from dprelease.core import registry
 from dprelease.schema.synonyms import STATISTICS as STATISTICS_MEANT
 from tests.meta.trees import library, walked
 
@@ -27,8 +27,14 @@ STATISTICS = set(registry.names("aggregates"))
 FAMILIES = {*Family.__args__, *Form.__args__, *registry.names("draws")} - STATISTICS
 DRAWS = {registry.load("draws", name).__name__ for name in registry.names("draws")}
 MECHANISMS = set(registry.names("mechanisms")) - STATISTICS - FAMILIES
-HOMES = ("aggregates/", "measurements/", "registry.py")
-EXEMPT = ("recompute.py", "audit/laws.py", "audit/pairs.py", "audit/plan.py")
+HOMES = ("aggregates/", "measurements/", "core/registry.py")
+EXEMPT = (
+    "wall/recompute.py",
+    "wall/rank_sensitivity.py",
+    "audit/laws.py",
+    "audit/pairs.py",
+    "audit/plan.py",
+)
 OTHER_WORDS = ("mechanisms/",)
 """A posterior's median and mean are not statistics, and a law's tag may be a draw's: there only what is matched counts."""
 
@@ -36,8 +42,8 @@ FIELDS = {"cells", "count", "max"}
 """Keys of files that are called like a kind: a draw's cells, how many rows a page has, the most rows of a unit."""
 
 WORDS = {
-    ("formats/words.py", "gaussian"): "a name of a person, written with a capital",
-    ("inspection.py", "cells"): "a step of a curator's SQL",
+    ("results/formats/words.py", "gaussian"): "a name of a person, written with a capital",
+    ("inspection/rows.py", "cells"): "a step of a curator's SQL",
     ("query/load.py", "count"): "stands for the statistics that a caller will bring",
     ("reading/projection.py", "linear"): "a reader's expression, of one sum",
     ("reading/projection.py", "ratio"): "a reader's expression, of two sums",
@@ -45,7 +51,6 @@ WORDS = {
     ("schema/models.py", "count"): "how many nodes, and not which",
     ("schema/read_unit.py", "max"): "a key of YAML, in the place of an error",
     ("schema/importers/draft.py", "mean"): "a statistic that a draft proposes",
-    ("sensitivity.py", "linear"): "a level of a tree, as the wall sees it too: a histogram",
     ("testing/engines.py", "ratio"): "a column of made-up rows",
     ("testing/formats.py", "count"): "a made-up request",
     **{

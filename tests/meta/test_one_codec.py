@@ -1,4 +1,4 @@
-"""Values are written and read by `dprelease.codec`, and JSON by `dprelease.strict_json`; what is not is listed, with its reason.
+"""Values are written and read by `dprelease.core.codec`, and JSON by `dprelease.core.strict_json`; what is not is listed, with its reason.
 
 The lists may only shrink: a new function of such a name is a second codec, a new call of `json` a second
 writer or reader. A name that is gone is taken out here and in ARCHITECTURE.md.
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dprelease import registry
+from dprelease.core import registry
 from tests.meta.trees import library, walked
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CODEC = {"codec.py": {"to_json", "from_json"}}
-NUMBERS = {"numeric.py": {"fraction_to_json", "fraction_from_json", "whole_from_json"}}
+CODEC = {"core/codec.py": {"to_json", "from_json"}}
+NUMBERS = {"core/numeric.py": {"fraction_to_json", "fraction_from_json", "whole_from_json"}}
 DECLARATIONS = {
     "query/request.py": {"request_to_json", "request_from_json"},
     "schema/about_model.py": {"about_from_json"},
@@ -34,14 +34,14 @@ WHOSE_KIND_IS_NAMED = {
     "mechanisms/forms/gaussian_release.py": {"grid_law_from_json"},
     "mechanisms/law.py": {"to_json", "grid_law_from_json", "law_from_json"},
 }
-OF_A_PLANS_SHAPE = {"noised.py": {"cells_from_json"}}
+OF_A_PLANS_SHAPE = {"results/noised.py": {"cells_from_json"}}
 NEVER_READ = {
     "audit/plan.py": {"to_json"},
-    "formats/json_.py": {"to_json"},
+    "results/formats/json_.py": {"to_json"},
     "pipeline/explore.py": {"to_json"},
     "pipeline/run.py": {"to_json"},
     "reading/derived.py": {"to_json"},
-    "verification.py": {"to_json"},
+    "verification/verify.py": {"to_json"},
 }
 LISTED = {
     **CODEC,
@@ -58,7 +58,7 @@ MOST = 31
 THE_LEDGERS_OWN = "the ledger's own canonical text, of which its chain has the hash"
 ALONE = "runs beside Great Expectations, where this package need not be installed"
 BY_JSON: dict[str, tuple[set[str], str]] = {
-    "strict_json.py": ({"JSONEncoder", "dumps", "loads"}, "the one writer and reader"),
+    "core/strict_json.py": ({"JSONEncoder", "dumps", "loads"}, "the one writer and reader"),
     "budget/record.py": ({"dumps", "loads"}, "the ledger's canonical text: ASCII, as chains have hashed it"),
     **{
         f"budget/{name}.py": ({"loads"}, THE_LEDGERS_OWN)
@@ -69,10 +69,10 @@ BY_JSON: dict[str, tuple[set[str], str]] = {
     },
     "budget/approval_words.py": ({"dumps"}, "words of a message, which must not fail"),
     "cli/schedule.py": ({"dumps"}, "a line of a log, which must not fail"),
-    "validate/gx.py": ({"dumps"}, "a rule's parameters, for Great Expectations"),
-    "validate/gx_expectations.py": ({"loads"}, ALONE),
-    "validate/gx_project.py": ({"dumps"}, "read by `gx_release`"),
-    "validate/gx_release.py": ({"dumps", "loads"}, ALONE),
+    "results/validate/gx.py": ({"dumps"}, "a rule's parameters, for Great Expectations"),
+    "results/validate/gx_expectations.py": ({"loads"}, ALONE),
+    "results/validate/gx_project.py": ({"dumps"}, "read by `gx_release`"),
+    "results/validate/gx_release.py": ({"dumps", "loads"}, ALONE),
 }  # fmt: skip
 MOST_BY_JSON = 19
 
@@ -113,7 +113,7 @@ def test_the_list_of_other_writers_only_shrinks() -> None:
         ("from json import loads as read\nread(1)", {"loads"}),
         ("from json.decoder import JSONDecoder", {"JSONDecoder"}),
         ("import json\nmap(json.loads, [])", {"loads"}),
-        ("from dprelease.strict_json import read_json\nread_json(1)", set()),
+        ("from dprelease.core.strict_json import read_json\nread_json(1)", set()),
         ("json = 1\njson.dumps", set()),
     ],
 )

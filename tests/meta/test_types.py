@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import registry
+from dprelease.core import registry
 from dprelease.engines.engine import Engine, Metered
 from tests.end_to_end.projects import ROOT
 

@@ -8,16 +8,16 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease as dp
-from dprelease import execute
 from dprelease.budget.head_file import read_head
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import load_signer
 from dprelease.cli import app
-from dprelease.errors import BudgetError, ConfigError, LedgerError, WithheldError
+from dprelease.core.errors import BudgetError, ConfigError, LedgerError, WithheldError
 from dprelease.pipeline import anchoring
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.starter import create_starter
+from dprelease.wall import execute
 from tests.rules_alone import built_in_rules_only
 
 KEY = "33" * 32

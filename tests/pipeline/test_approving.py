@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.errors import BudgetError, DpreleaseError, VerificationError
+from dprelease.core.errors import BudgetError, DpreleaseError, VerificationError
 from dprelease.pipeline.approving import approve, plan_file
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.request import request_for_all_periods
 from dprelease.schema.json_schema import json_schema
-from dprelease.verification import verify
+from dprelease.verification.verify import verify
 from tests.folders import write
 from tests.pipeline.tiny import project
 from tests.rules_alone import built_in_rules_only

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
-from dprelease.errors import ConfigError, SourceError
-from dprelease.periods import period_id
+from dprelease.core.errors import ConfigError, SourceError
+from dprelease.core.periods import period_id
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import stages
 from dprelease.pipeline.closing import closes_at, instant_text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.errors import ConfigError, DpreleaseError, SourceError
+from dprelease.core.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.secret_reference import SecretReference
 from tests.schema.declarations import CLINIC

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import InternalError, SourceError
 from dprelease.engines import duckdb as duckdb_engine
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical, check_times
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table, file_source
-from dprelease.errors import InternalError, SourceError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_at, next_due
 from dprelease.pipeline.planned import plan_pipeline

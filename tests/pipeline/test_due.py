@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.errors import ConfigError
-from dprelease.periods import parse_period
+from dprelease.core.errors import ConfigError
+from dprelease.core.periods import parse_period
 from dprelease.pipeline import due
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PeriodConfig, ScheduleConfig, load_pipeline

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.explore import explore, needed, plan_of, releases_left, wish
 from dprelease.pipeline.planned import plan_pipeline

@@ -11,9 +11,9 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
+from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.engines.source import as_source
-from dprelease.errors import DpreleaseError, SourceError
-from dprelease.inspection import inspect_rows
+from dprelease.inspection.rows import inspect_rows
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.shortcuts import MISSING_COLUMN
 from tests.rules_alone import built_in_rules_only

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dprelease.budget.ledger import Ledger
-from dprelease.errors import ConfigError, SourceError
+from dprelease.core.errors import ConfigError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.ready import is_ready
 from dprelease.pipeline.run import init_ledger, run

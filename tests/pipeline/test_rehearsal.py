@@ -12,16 +12,16 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.citation import read_citations
 from dprelease.cli import app
+from dprelease.core.errors import ArgumentError, DpreleaseError, LedgerError, VerificationError
+from dprelease.core.strict_json import read_json
 from dprelease.engines.source import as_source
-from dprelease.errors import ArgumentError, DpreleaseError, LedgerError, VerificationError
-from dprelease.formats.json_ import manifest_bytes
 from dprelease.pipeline import preflight, rehearsal
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.rehearsal import MARK, rehearse
 from dprelease.query.load import schema_from_dict
-from dprelease.strict_json import read_json
+from dprelease.results.formats.json_ import manifest_bytes
 from tests.pipeline.tiny import project
 
 FILES = {

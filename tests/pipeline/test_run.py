@@ -12,7 +12,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.errors import ConfigError, DpreleaseError, LedgerError, SourceError
+from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError, SourceError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, run

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.errors import ConfigError, WithheldError
+from dprelease.core.errors import ConfigError, WithheldError
 from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
-from dprelease.published_folder import read_folder
+from dprelease.results.published_folder import read_folder
 from tests.end_to_end.projects import tree
 from tests.pipeline.tiny import loaded, pipeline
 from tests.rules_alone import built_in_rules_only

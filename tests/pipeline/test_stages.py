@@ -8,15 +8,15 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from dprelease import noised
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.core.errors import ConfigError, InternalError, SourceError
 from dprelease.engines.source import as_source
-from dprelease.errors import ConfigError, InternalError, SourceError
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
-from dprelease.validate.verdict import RuleResult, Verdict
+from dprelease.results import noised
+from dprelease.results.validate.verdict import RuleResult, Verdict
 from tests.end_to_end.projects import ROOT
 
 SCHEMA = ROOT / "schemas" / "fair.yaml"

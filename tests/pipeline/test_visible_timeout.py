@@ -8,8 +8,8 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.errors import ConfigError, InternalError
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import load_pipeline, run

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.simulated import simulated_cells
-from dprelease.consistency import to_domain
-from dprelease.entropy import RandomBits
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.consistency import to_domain
 
 Columns = dict[str, dict[str, Any]]
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease import execute
-from dprelease.entropy import RandomBits
+from dprelease.core.entropy import RandomBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
@@ -18,6 +17,7 @@ from dprelease.query.spec import Query, resolve
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
+from dprelease.wall import execute
 
 USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
 X = {"kind": "number", "range": [0, 10], "step": 0.5}

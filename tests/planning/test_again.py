@@ -10,13 +10,13 @@ import pytest
 
 from dprelease.allocation.share import Share
 from dprelease.allocation.spend import added_up
-from dprelease.errors import VerificationError
+from dprelease.core.errors import VerificationError
+from dprelease.core.strict_json import canonical_json
 from dprelease.planning.again import near, plan_again
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan
 from dprelease.query.request import request_from_json, request_to_json
-from dprelease.strict_json import canonical_json
 from tests.folders import CASES
 
 

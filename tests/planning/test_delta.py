@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import execute
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import compose
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError, PlanError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError, PlanError
 from dprelease.measurements.gaussian import GaussianDraw
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.release_plan.block import Composition, JointEvidence
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.sensitivity import Sensitivity
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.planning.requests import asked, drawn, planned, public
 
 DELTA = Fraction(1, 10**6)

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import execute
-from dprelease.entropy import SystemBits
-from dprelease.errors import ConfigError, InternalError
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.core.entropy import SystemBits
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.measurements.joint_ranks import JointDraw
 from dprelease.measurements.ranks import ExponentialDraw
@@ -24,7 +24,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.sensitivity import Sensitivity
+from dprelease.wall import execute
 from tests.planning.requests import forged
 
 FIFTHS = [f"quantile(x, 0.{i})" for i in (4, 2, 6, 8)]

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from dprelease import execute
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import resolve
 from dprelease.release_plan.curve import error_words
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import ReleaseSpec
+from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, USER, asked, declared, planned, public
 
 GAP = {"range": [0, 10], "forbidden": [[2, 6]]}

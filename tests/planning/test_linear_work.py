@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dprelease import consistency
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.measurements import scalar
-from dprelease.noised import assemble
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
+from dprelease.results import consistency
+from dprelease.results.noised import assemble
 
 COLUMNS = [f"c{i:02}" for i in range(12)]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import execute
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
+from dprelease.core.secret import Secret
 from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.secret import Secret
+from dprelease.results.noised import assemble
+from dprelease.wall import execute
 from tests.planning.requests import USER, asked, planned, public
 
 REQUESTS: dict[str, dict[str, Any]] = {

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.simulated import simulated_cells
-from dprelease.errors import InternalError, PlanError
+from dprelease.core.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 from tests.planning.requests import USER, asked, forged, planned
 
 Y = {"kind": "number", "range": [-5, 15], "step": 1, "measure": "kg"}

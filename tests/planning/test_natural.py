@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from dprelease import execute
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
+from dprelease.wall import execute
 from tests.planning import natural
 from tests.sizes import FULL
 

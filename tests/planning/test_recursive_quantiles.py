@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import execute
-from dprelease.errors import ConfigError, InternalError
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.query.bounded import Near
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 from tests.planning.requests import forged
 from tests.planning.test_joint_quantiles import UNITS, broken, declared, families, planned
 from tests.sizes import whole

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import dprelease as dp
-from dprelease.errors import DpreleaseError, PlanError
+from dprelease.core.errors import DpreleaseError, PlanError
+from dprelease.core.strict_json import canonical_json
 from dprelease.planning.again import plan_again
 from dprelease.query.request import request_from_json, request_to_json
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.strict_json import canonical_json
 from tests.several_tables import TREE, schema
 from tests.sizes import some
 

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease as dp
+from dprelease.core.errors import ConfigError
 from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, file_source
-from dprelease.errors import ConfigError
-from dprelease.inspection import inspect_rows
+from dprelease.inspection.rows import inspect_rows
 from dprelease.query.cleaning import is_cleaned, snapping
 from dprelease.query.load import schema_from_dict
 from dprelease.release_plan.plan import ReleasePlan

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
+from dprelease.core.errors import ConfigError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import ConfigError
 from dprelease.query.derived import MOST_LEVELS, derived_columns
 from dprelease.query.expression import parse_condition
 from dprelease.query.load import schema_from_dict

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query import nodes as n
 from dprelease.query.expression import evaluate, parse_condition, parse_expression, to_sql
 from dprelease.query.sql import node_to_sql

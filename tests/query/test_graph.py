@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
 from dprelease.schema.table import TableSchema

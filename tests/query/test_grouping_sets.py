@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import dprelease as dp
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
@@ -101,7 +101,7 @@ def test_totals_of_tables_that_were_replaced_are_left_out() -> None:
     assert merge_release(schema_from_dict(stated), {"sql": sql, "totals": own}).totals
 
 
-@pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+@pytest.mark.filterwarnings("ignore::dprelease.core.errors.UnledgeredWarning")
 def test_what_is_published_adds_up() -> None:
     sql = "SELECT district, COUNT(*) FROM people GROUP BY GROUPING SETS ((district, sex), sex, ())"
     release = dp.sql(sql, PEOPLE, epsilon=1, people=people())

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from dprelease import execute
+from dprelease.core.errors import InternalError
 from dprelease.engines.clean_rows import cleaned
-from dprelease.errors import InternalError
 from dprelease.planning.make import make_plan
 from dprelease.query.expression import evaluate, parse_condition
 from dprelease.query.load import Schema
@@ -20,6 +19,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.never_null import never_null
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall import execute
 
 CELLS: dict[str, list[Any]] = {
     "a": [None, math.nan, -math.inf, math.inf, -1e308, 0.0, 3.0, 1e308],

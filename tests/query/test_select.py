@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.core.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.select import parse_select

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.query.load import Schema
 from dprelease.query.select import parse_select
 

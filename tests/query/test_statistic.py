@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.arguments import NumberColumn, syntaxes
 from dprelease.query.load import schema_from_dict
 from dprelease.query.statistic import parse_statistic, parse_statistics, split_arguments

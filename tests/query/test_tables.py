@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dprelease as dp
-from dprelease.errors import DpreleaseError
+from dprelease.core.errors import DpreleaseError
 from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
 from dprelease.query.spec import resolve

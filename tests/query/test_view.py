@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.core.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.planning.make import make_plan
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.query.view import UNPROVEN, View
-from dprelease.recompute import recompute
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.wall.recompute import recompute
 
 PRIVATE, PUBLIC = ("visits", "other visits"), ("postcodes", "areas")
 SQL = """SELECT v.pid AS patient_id, p.region, v.age, -- years

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
+from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source, tables_source
-from dprelease.errors import InternalError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.query import wide_view

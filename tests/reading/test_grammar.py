@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.nodes import Arithmetic, canonical_text
 from dprelease.reading.grammar import PREVIOUS, Across, Reference, parse, references
 

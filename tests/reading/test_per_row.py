@@ -9,7 +9,7 @@ import pytest
 
 import dprelease as dp
 
-pytestmark = pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dprelease.core.errors.UnledgeredWarning")
 GROUPS = ["a", "b"]
 X = {"kind": "number", "range": [2, 10], "step": 0.5}
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 import dprelease as dp
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.fitting.estimate import ONE
 from dprelease.reading import forms, ratio_interval, ratio_of_many
 from dprelease.reading.estimated import expanded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import dprelease as dp
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.release_plan.curve import error_of, error_words, trace
 
 SCHEMA = {

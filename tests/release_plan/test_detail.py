@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.release_plan.detail import ALL, PlannedDetail
 from dprelease.release_plan.tables import PlannedTables
 from tests.several_tables import PLACES, REGION, schema

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import exact
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact
 from dprelease.schema.domain import Box, Domain, GridSet
 from tests.sizes import whole
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.load import Schema
 from dprelease.schema.unit import EdgeUnit, unit_from_json, unit_to_json
 

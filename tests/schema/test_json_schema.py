@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.pipeline.models import PipelineModel
 from dprelease.schema.json_schema import json_schema
 from dprelease.schema.models import ColumnModel, ReleaseModel, SchemaModel

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.graph import SPARSE
 from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.merge import merge_release

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dprelease.errors import ConfigError, PlanError
+from dprelease.core.errors import ConfigError, PlanError
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import schema_from_dict
 from dprelease.query.read_view import parse_view

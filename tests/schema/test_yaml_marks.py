@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dprelease.errors import ConfigError
-from dprelease.numeric import exact
+from dprelease.core.errors import ConfigError
+from dprelease.core.numeric import exact
 from dprelease.query.load import load_schema
 from dprelease.schema.yaml_marks import Ambiguous, Marks, Written, load_yaml, parse_yaml
 

@@ -16,7 +16,7 @@ from unicodedata import category
 
 import pytest
 
-from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.core.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.facade import plan
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import load_pipeline

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from dprelease.errors import ConfigError, DpreleaseError
+from dprelease.core.errors import ConfigError, DpreleaseError
 from dprelease.query.expression import (
     Expression,
     evaluate,

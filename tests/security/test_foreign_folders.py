@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from dprelease import corrections
 from dprelease.budget.citation import read_citations
-from dprelease.errors import DpreleaseError, LedgerError, VerificationError
-from dprelease.formats.json_ import FILE
-from dprelease.publish import publish_files
-from dprelease.series.collect import collect
-from dprelease.series.correct import withdraw
-from dprelease.series.write import files_of, refresh
-from dprelease.verification import verify
+from dprelease.core.errors import DpreleaseError, LedgerError, VerificationError
+from dprelease.results import corrections
+from dprelease.results.formats.json_ import FILE
+from dprelease.results.publish import publish_files
+from dprelease.results.series.collect import collect
+from dprelease.results.series.correct import withdraw
+from dprelease.results.series.write import files_of, refresh
+from dprelease.verification.verify import verify
 from tests.folders import FULL, folder_of, manifest_of, planned, schema, write
 from tests.sizes import sized, whole
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprelease import comparison, derivation, verification
-from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.core.errors import DpreleaseError, VerificationError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning import again
-from dprelease.verification import verify
+from dprelease.verification import comparison, derivation
+from dprelease.verification import verify as verification
+from dprelease.verification.verify import verify
 from tests.benchmarks.test_scripts import load
 from tests.folders import (
     CASES,

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.formats.csv_ import guarded
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
+from dprelease.results.formats.csv_ import guarded
 
 SCRIPT = "<script>console.log('OWNED')</script>"
 HOSTILE = [

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dprelease.core.errors import ConfigError, DpreleaseError
 from dprelease.engines.source import file_source
-from dprelease.errors import ConfigError, DpreleaseError
 from dprelease.pipeline.run import init_ledger, load_pipeline, open_source, run
 from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.schema.paths import confined, confined_glob, read_keys

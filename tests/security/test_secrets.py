@@ -22,8 +22,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
+from dprelease.core.errors import ConfigError, DpreleaseError
 from dprelease.engines.source import postgres_table
-from dprelease.errors import ConfigError, DpreleaseError
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import load_pipeline, open_source, run
 from tests.end_to_end.projects import clinic, tree

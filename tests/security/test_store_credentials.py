@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from dprelease.errors import ConfigError, DpreleaseError, SourceError
+from dprelease.core.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import load_pipeline, open_source, run
 from tests.end_to_end.projects import clinic, tree

@@ -21,17 +21,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease import execute
+from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.engines.source import as_source
-from dprelease.errors import DpreleaseError, SourceError
 from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.noised import Noised, assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
-from dprelease.receipt import Receipt
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate.rules import check
+from dprelease.results.noised import Noised, assemble
+from dprelease.results.receipt import Receipt
+from dprelease.results.validate.rules import check
+from dprelease.wall import execute
 from tests.sizes import FULL, NIGHTLY, sized, some, whole
 
 CANARY = "CANARY9041"

@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.load import load_schema
 from dprelease.schema.yaml_marks import MAX_BYTES
 from tests.end_to_end.projects import tree

@@ -9,7 +9,7 @@ import itertools
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease import registry
+from dprelease.core import registry
 from dprelease.testing import check_format, sample_release
 
 

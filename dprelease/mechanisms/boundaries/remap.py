@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import RandomBits
+from dprelease.core.entropy import RandomBits
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.boundaries.remap_prior import Prior
 from dprelease.mechanisms.law import IntArray

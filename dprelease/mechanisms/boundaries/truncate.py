@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.closed_form import gaps_too_wide
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR, POINT_LIMIT, TableLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest

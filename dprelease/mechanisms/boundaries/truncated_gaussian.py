@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes

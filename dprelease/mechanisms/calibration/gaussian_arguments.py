@@ -15,10 +15,10 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, domain_runs
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList
-from dprelease.numeric import Number, positive
 from dprelease.schema.domain import Box, Domain
 
 Answers = Literal["hull", "domain"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.calibration.gaussian_joint import ball_delta, box_delta
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList, delta_scale
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta

@@ -32,7 +32,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.kernels.normal_pieces import NormalNodes, normal_nodes
 from dprelease.schema.domain import Domain

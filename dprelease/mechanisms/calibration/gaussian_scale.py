@@ -35,7 +35,7 @@ from itertools import product
 
 import numpy as np
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.calibration.roots import inside_root
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta

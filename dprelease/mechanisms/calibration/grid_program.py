@@ -31,8 +31,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms.law import Criterion, GridRequest, IntArray, Loss
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 
 FloatArray = npt.NDArray[np.float64]

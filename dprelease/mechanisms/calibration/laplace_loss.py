@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
 from dprelease.mechanisms.calibration.laplace_hull import hull_scale, pair_losses, worst_pair

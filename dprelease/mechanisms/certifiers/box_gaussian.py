@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.mechanisms.certificate import Certificate, log_upper
 from dprelease.mechanisms.certifiers.table import loss_curve, worst_ratio
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of

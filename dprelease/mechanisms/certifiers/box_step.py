@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 
 MOST_OVER = 1.01

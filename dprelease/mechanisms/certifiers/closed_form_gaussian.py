@@ -46,9 +46,10 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from dprelease.codec_notes import Inline
-from dprelease.entropy import RandomBits, uniform_below
-from dprelease.errors import ArgumentError
+from dprelease.core.codec_notes import Inline
+from dprelease.core.entropy import RandomBits, uniform_below
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_upper
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.roots import last_within
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
@@ -58,7 +59,6 @@ from dprelease.mechanisms.kernels.gaussian_sums import gaussian_sum
 from dprelease.mechanisms.kernels.gaussian_wide import LEAST_SHIFT, P_BITS, WideGaussianNoise
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
 from dprelease.mechanisms.law import GridRequest, IntArray
-from dprelease.numeric import exp_upper
 from dprelease.schema.domain import GridSet
 
 _LEAST_ACCEPTANCE = 1 / 16

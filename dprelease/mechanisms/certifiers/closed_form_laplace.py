@@ -43,7 +43,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dprelease.entropy import RandomBits, uniform_below
+from dprelease.core.entropy import RandomBits, uniform_below
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_grid import largest_rate
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
@@ -58,7 +59,6 @@ from dprelease.mechanisms.kernels.laplace_sums import (
 )
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
 from dprelease.mechanisms.law import GridRequest, IntArray
-from dprelease.numeric import exp_lower, exp_upper
 
 _MOST_SPLITS = 4000
 _ROOM = Fraction(1, 2**30)

@@ -25,7 +25,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.errors import InternalError
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.table import SymmetricTable, TableLaw, top_bits

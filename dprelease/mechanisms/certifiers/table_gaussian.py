@@ -35,7 +35,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dprelease.errors import InternalError
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.calibration.gaussian_grid import table_scale
 from dprelease.mechanisms.certifiers.table import CertifiedTableLaw, range_rho
 from dprelease.mechanisms.forms.table import check_epsilon, check_size, top_bits

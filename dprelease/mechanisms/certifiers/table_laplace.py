@@ -32,7 +32,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dprelease.errors import InternalError
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.calibration.laplace_grid import TableLoss
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.certifiers.table import range_rho

@@ -26,10 +26,10 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import WrittenAs
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import WrittenAs
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate

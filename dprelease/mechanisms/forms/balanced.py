@@ -35,9 +35,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec_notes import Always
-from dprelease.entropy import RandomBits, drawn_by_rejection
-from dprelease.errors import ArgumentError
+from dprelease.core.codec_notes import Always
+from dprelease.core.entropy import RandomBits, drawn_by_rejection
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise

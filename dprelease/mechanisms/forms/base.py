@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dprelease.codec import Stored
+from dprelease.core.codec import Stored
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss
 from dprelease.schema.domain import Runs

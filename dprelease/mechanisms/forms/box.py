@@ -18,11 +18,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import RandomBits, SystemBits
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.entropy import RandomBits, SystemBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact, floor_half_up
 from dprelease.mechanisms.forms.table import TableLaw
-from dprelease.numeric import exact, floor_half_up
 from dprelease.schema.domain import GridSet
 
 

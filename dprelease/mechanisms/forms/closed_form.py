@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec_notes import Digits
-from dprelease.entropy import RandomBits, drawn_by_rejection
-from dprelease.errors import ArgumentError
+from dprelease.core.codec_notes import Digits
+from dprelease.core.entropy import RandomBits, drawn_by_rejection
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers

@@ -37,8 +37,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import RandomBits, uniform_below
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import RandomBits, uniform_below
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
 FLIP_LIMIT = 512

@@ -23,11 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import RandomBits, SystemBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import RandomBits, SystemBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, exact, floor_half_up, positive
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
-from dprelease.numeric import Number, exact, floor_half_up, positive
 
 
 @dataclass(frozen=True, slots=True)

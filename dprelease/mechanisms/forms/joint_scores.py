@@ -47,7 +47,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import RandomBits, uniform_below
+from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
 Ints = npt.NDArray[np.int64]

@@ -45,8 +45,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.choice_tree import END, Node
-from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
+from dprelease.core.choice_tree import END, Node
+from dprelease.core.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
 Ints = npt.NDArray[np.int64]

@@ -32,8 +32,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.base import ScalarLaw
@@ -45,7 +46,6 @@ from dprelease.mechanisms.law import (
     IntArray,
     choose_answers,
 )
-from dprelease.numeric import exp_lower, exp_upper
 
 _PMF_LIMIT = 2**16
 _EPSILON_FLOOR = Fraction(1, 2**40)

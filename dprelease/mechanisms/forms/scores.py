@@ -52,13 +52,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Digits
-from dprelease.entropy import RandomBits, uniform_below
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Digits
+from dprelease.core.entropy import RandomBits, uniform_below
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import Number, positive
 
 CANDIDATE_LIMIT = 2**60 + 1
 OUTCOME_LIMIT = 2**512

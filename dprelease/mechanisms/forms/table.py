@@ -31,8 +31,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers

@@ -25,10 +25,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Always, Digits
-from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Always, Digits
+from dprelease.core.entropy import RandomBits
+from dprelease.core.errors import ArgumentError
 from dprelease.fitting.noise import Gaussian
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate

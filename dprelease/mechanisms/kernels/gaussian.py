@@ -27,9 +27,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import RandomBits, drawn_by_rejection
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.entropy import RandomBits, drawn_by_rejection
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli_exp, geometric_e
 from dprelease.mechanisms.law import IntArray

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.numeric import exp_lower, exp_upper
+from dprelease.core.numeric import exp_lower, exp_upper
 
 _WORK = 224
 _FAR = 120

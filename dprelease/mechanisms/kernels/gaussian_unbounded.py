@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck
+from dprelease.core.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts, BoolArray, geometric_e, words
 from dprelease.mechanisms.law import IntArray

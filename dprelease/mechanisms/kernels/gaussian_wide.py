@@ -29,9 +29,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.codec import Stored
-from dprelease.codec_notes import Digits
-from dprelease.entropy import RandomBits, uniform_below
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import Digits
+from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.kernels.sampling import (
     BoolArray,
     bernoulli,

@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.entropy import RandomBits, drawn_by_rejection, uniform_below
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower
 from dprelease.fitting.noise import Laplace
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import exp_lower
 
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from dprelease.entropy import RandomBits, stuck
-from dprelease.numeric import exp_lower, exp_upper
+from dprelease.core.entropy import RandomBits, stuck
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
 _DIGITS = 128

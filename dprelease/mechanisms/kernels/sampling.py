@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck, uniform_below
+from dprelease.core.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck, uniform_below
 from dprelease.mechanisms.law import IntArray
 
 BoolArray = npt.NDArray[np.bool_]

@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.codec import Stored
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
-from dprelease.errors import ArgumentError
+from dprelease.core.codec import Stored
+from dprelease.core.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.kernels.sampling import bernoulli
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import exp_lower
 
 EPSILON_FLOOR = Fraction(1, 2**14)
 _FAR = 2**62 + 2**60

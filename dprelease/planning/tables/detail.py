@@ -19,9 +19,9 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.allocation.share import Priced
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import figure, plain
 from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import figure, plain
 from dprelease.planning.layout import check_names
 from dprelease.planning.tables.families import Family, above, deviation
 from dprelease.planning.tables.fitting import Fitting

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import plain
 from dprelease.measurements.members import BlockLayout, Member
-from dprelease.numeric import plain
 from dprelease.planning.layout import member_of
 from dprelease.planning.tables.quotients import (
     Key,

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import NoReturn, Protocol
 
 from dprelease.allocation.share import Priced
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator

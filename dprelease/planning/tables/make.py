@@ -19,12 +19,12 @@ from fractions import Fraction
 from typing import Protocol
 
 from dprelease.allocation.spend import Spending, spend
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import figure, shown
 from dprelease.fitting.levels import Kind
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
-from dprelease.numeric import figure, shown
 from dprelease.planning.layout import check_names
 from dprelease.planning.maker import Maker
 from dprelease.planning.tables.detail import Detail, detail_of, in_detail

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
 from dprelease.measurements.bins import as_counts
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE

@@ -13,11 +13,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
+from dprelease.core.numeric import figure
 from dprelease.fitting.quotient import critical_values
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
-from dprelease.numeric import figure
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
 from dprelease.planning.tables.quotients import QuotientSpan, Size, TableQuotient, size_of, span_of

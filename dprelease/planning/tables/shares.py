@@ -10,16 +10,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.concentrated import zcdp_rho
-from dprelease.errors import PlanError
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import plain
 from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
-from dprelease.numeric import plain
 from dprelease.planning.tables.families import Family
 from dprelease.planning.tables.fitting import stated
 from dprelease.query.spec import Query
 from dprelease.schema.table import StatisticSpec
-from dprelease.sensitivity import Sensitivity
 
 _CLOSE = 1e-6
 _PARTS = 1000

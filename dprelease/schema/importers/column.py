@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.errors import ArgumentError
-from dprelease.numeric import exact
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.draft import DraftColumn
 from dprelease.schema.importers.keys import Keys, items, true, written

@@ -19,14 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
+from dprelease.core.strict_json import read_json
 from dprelease.schema.importers.draft import DraftTable, write_draft
 from dprelease.schema.importers.frictionless import read_resource, read_table
 from dprelease.schema.importers.keys import Keys
 from dprelease.schema.importers.odcs import read_object
 from dprelease.schema.importers.pandera import read_frame
 from dprelease.schema.yaml_marks import parse_yaml
-from dprelease.strict_json import read_json
 
 MAX_BYTES = 2**22
 """A contract larger than this is refused."""

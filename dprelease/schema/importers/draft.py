@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.errors import printable
-from dprelease.numeric import plain
+from dprelease.core.errors import printable
+from dprelease.core.numeric import plain
+from dprelease.core.strict_json import json_text
 from dprelease.schema.column import Kind
 from dprelease.schema.naming import plain_letters
-from dprelease.strict_json import json_text
 
 _UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 _NAME = re.compile(r"[^A-Za-z0-9_]+")

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dprelease.core.strict_json import json_text
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.column import DeclaredEnds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
-from dprelease.strict_json import json_text
 
 _DIALECT = {  # what holds of every CSV file that is read here
     "$schema": None,

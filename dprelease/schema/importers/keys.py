@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.strict_json import json_text
+from dprelease.core.strict_json import json_text
 
 
 class Keys:

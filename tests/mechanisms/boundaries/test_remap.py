@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise

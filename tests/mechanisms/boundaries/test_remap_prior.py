@@ -10,13 +10,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ConfigError
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms import DiscreteLaplace, Staircase
 from dprelease.mechanisms.boundaries import remap, remap_prior
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, hull, worst_ratio
 from tests.sizes import whole

@@ -10,7 +10,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exact
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, highest
 from dprelease.mechanisms.calibration.gaussian_scale import (
@@ -18,7 +19,6 @@ from dprelease.mechanisms.calibration.gaussian_scale import (
     chen_hale_scale,
     log_ratio,
 )
-from dprelease.numeric import exact
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference
 from tests.sizes import some, whole

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import floor_half_up
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.table_gaussian import decay_of
-from dprelease.numeric import floor_half_up
 from dprelease.schema.domain import Box, Domain
 from tests.mechanisms.plans import enumerate_law
 

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certifiers import closed_form_laplace
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw, worst_ratio
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import Domain, GridSet
 from tests.sizes import some, whole
 
@@ -314,7 +314,7 @@ def test_draws_fit_the_law_and_a_wrong_rate_is_caught(q):
 def test_draws_wider_than_the_hull_and_draws_by_inversion_fit_the_same_law(q, monkeypatch):
     allowed = GridSet(((0, 40), (50, 100)))
     for rate, few in ((Fraction(1, 120), 32), (Fraction(1, 120), 0), (Fraction(1, 30), 1)):
-        monkeypatch.setattr("dprelease.entropy.FEW_ROUNDS", few)
+        monkeypatch.setattr("dprelease.core.entropy.FEW_ROUNDS", few)
         law = BoundedLaplaceWideLaw(allowed, 8, Fraction(1), "absolute", rate)
         count = 20_000 if few == 32 else 800
         draws = law.draw_raw(np.full(count, q), ReplayBits(f"flat {q} {few}"))

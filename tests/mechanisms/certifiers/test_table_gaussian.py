@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms import BoundedGaussian, GridRequest, grid_laws, law_from_json
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.law import rho_upper
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, renyi_rate, worst_ratio
 from tests.sizes import whole

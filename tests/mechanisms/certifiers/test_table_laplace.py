@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, InternalError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms import bounded_laplace_scale
 from dprelease.mechanisms.calibration.laplace_grid import TableLoss
 from dprelease.mechanisms.certifiers.table_laplace import (
@@ -21,7 +22,6 @@ from dprelease.mechanisms.certifiers.table_laplace import (
 )
 from dprelease.mechanisms.forms.table import top_bits
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import enumerate_law, hull, worst_ratio
 from tests.sizes import some, whole

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dprelease.entropy import RandomBits, ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import RandomBits, ReplayBits
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 CELLS_AND_EPSILON = [(2, "0.25"), (2, "3"), (3, "1"), (4, "2"), (5, "6")]

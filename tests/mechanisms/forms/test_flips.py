@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw, _heads
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import law_from_json
 from dprelease.mechanisms.permute_and_flip import PermuteAndFlip
-from dprelease.numeric import exp_lower, exp_upper
 from tests.mechanisms.plans import EPSILONS, StuckBits
 from tests.sizes import whole
 

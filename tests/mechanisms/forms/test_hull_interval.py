@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dprelease.errors import ArgumentError
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms import hull_interval
 from dprelease.mechanisms.forms.hull_interval import first_answer, likely_answers
 from dprelease.schema.domain import GridSet

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dprelease.entropy import SystemBits
+from dprelease.core.entropy import SystemBits
 from dprelease.mechanisms.forms import joint_scores
 from dprelease.mechanisms.forms.joint_scores import (
     MARGIN,

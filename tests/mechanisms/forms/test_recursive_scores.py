@@ -13,8 +13,8 @@ from scipy.stats import chi2
 
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.recursive_ranks import steps
-from dprelease.choice_tree import Node, halves
-from dprelease.entropy import RandomBits, SystemBits
+from dprelease.core.choice_tree import Node, halves
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.recursive_ranks import COPIES as MANY
 from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.mechanisms.forms import recursive_scores

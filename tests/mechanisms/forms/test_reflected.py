@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms import ReflectedLaplace
 from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws, law_from_json
-from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import EPSILONS, hull
 from tests.sizes import whole

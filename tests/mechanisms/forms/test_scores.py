@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms import Exponential
 from dprelease.mechanisms.forms.scores import ScoreLaw, _power_upper
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet
 from tests.mechanisms.plans import EPSILONS, StuckBits
 from tests.sizes import whole

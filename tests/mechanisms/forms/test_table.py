@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.mechanisms.certifiers.table import loss_curve, range_rho, worst_ratio
 from dprelease.mechanisms.forms.table import SymmetricTable, top_bits
 from dprelease.schema.domain import GridSet

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from dprelease.audit.sampler import noise_fit
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
 from tests.sizes import some

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
 from tests.mechanisms.plans import StuckBits
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.kernels.gaussian_wide import WideGaussianNoise
 from tests.mechanisms.plans import StuckBits
 from tests.sizes import FULL, whole
@@ -60,7 +60,7 @@ def fit(noise: WideGaussianNoise, other: float, flat: bool) -> float:
 
 
 def bits_uniform(span: int, count: int, bits: ReplayBits) -> np.ndarray:
-    from dprelease.entropy import uniform_below
+    from dprelease.core.entropy import uniform_below
 
     return uniform_below(span + 1, count, bits)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.kernels.laplace_inversion import inverse_draw, powers
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits

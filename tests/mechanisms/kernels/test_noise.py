@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dprelease.audit.sampler import _laplace_fit
-from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.core.entropy import ReplayBits
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import exp_lower
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridRequest
-from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
 from tests.sizes import some
 

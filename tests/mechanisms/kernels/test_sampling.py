@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.entropy import ReplayBits, uniform_below
-from dprelease.errors import InternalError
+from dprelease.core.entropy import ReplayBits, uniform_below
+from dprelease.core.errors import InternalError
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import (
     bernoulli,

@@ -314,7 +314,7 @@ GUARDS = (
     ),
     _duckdb(
         "of two ways over Parquet one is planned before the charge",
-        old='(True, False) if source.kind in ("parquet", "tables") else (False,)',
+        old="(True, False) if _reads_parquet(source) else (False,)",
         new="(False,)",
     ),
     Guard(

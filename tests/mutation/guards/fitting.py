@@ -27,7 +27,9 @@ _chosen = partial(
     Guard, file="release_plan/detail.py", tests=("tests/release_plan/test_detail.py",)
 )
 
-_ratios = partial(Guard, file="fitted_ratios.py", tests=("tests/test_fitted_ratios.py",))
+_ratios = partial(
+    Guard, file="results/fitted_ratios.py", tests=("tests/results/test_fitted_ratios.py",)
+)
 
 GUARDS = (
     _ratios(
@@ -44,10 +46,10 @@ GUARDS = (
     ),
     Guard(
         "a value that adds up stands twice",
-        file="noised.py",
+        file="results/noised.py",
         old="    return TIDY if not plan.fitted else TIDY",
         new="    return TIDY if True else TIDY",
-        tests=("tests/test_fitted.py",),
+        tests=("tests/results/test_fitted.py",),
     ),
     _quantile(
         "draws that are nearly always 0 have no width",
@@ -56,10 +58,10 @@ GUARDS = (
     ),
     Guard(
         "of equally near values any may be stated",
-        file="fitted.py",
+        file="results/fitted.py",
         old="        if again.values != _lists(values):",
         new="        if any(off.values()) and again.values != _lists(values):",
-        tests=("tests/test_fitted.py",),
+        tests=("tests/results/test_fitted.py",),
     ),
     Guard(
         "narrow noise is put into the bulk",
@@ -168,7 +170,7 @@ GUARDS = (
         file="release_plan/detail.py",
         old="else [row[0] for row in cells[self.block]]",
         new="else [row[0] for row in cells.get('coarse.count', cells.get('regions.count', cells[self.block]))]",
-        tests=("tests/test_fitted_detail.py",),
+        tests=("tests/results/test_fitted_detail.py",),
     ),
     Guard(
         "a level needs as much for many cells as for one",

@@ -1,4 +1,4 @@
-"""Guards of `dprelease/mechanisms` and `dprelease/numeric.py`: what a certificate may say."""
+"""Guards of `dprelease/mechanisms` and `dprelease/core/numeric.py`: what a certificate may say."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ GUARDS = (
     ),
     Guard(
         "nano-units are rounded down",
-        "numeric.py",
+        "core/numeric.py",
         "return math.ceil(value * NANO)",
         "return math.floor(value * NANO)",
-        ("tests/test_numeric.py", "tests/budget/test_accountant.py"),
+        ("tests/core/test_numeric.py", "tests/budget/test_accountant.py"),
     ),
     Guard(
         "a lower bound of the exponential is an upper one",
-        "numeric.py",
+        "core/numeric.py",
         "return Fraction(total, one)",
         "return Fraction(total + one // 2**100, one)",
-        ("tests/test_numeric.py",),
+        ("tests/core/test_numeric.py",),
     ),
     Guard(
         "an upper bound of the exponential is a lower one",
-        "numeric.py",
+        "core/numeric.py",
         "return exp_lower(x, bits + 8) * (1 + Fraction(1, 1 << (bits - 4)))",
         "return exp_lower(x, bits + 8)",
-        ("tests/test_numeric.py",),
+        ("tests/core/test_numeric.py",),
     ),
     Guard(
         "an upper bound of the logarithm is not checked",
@@ -161,10 +161,10 @@ GUARDS = (
     ),
     Guard(
         "a uniform integer is not rejected",
-        "entropy.py",
+        "core/entropy.py",
         "good = value < bound if bound < 2**63 else np.ones(todo.size, dtype=bool)",
         "value, good = value % bound, np.ones(todo.size, dtype=bool)",
-        ("tests/test_entropy.py",),
+        ("tests/core/test_entropy.py",),
     ),
     Guard(
         "losses are rounded down before they are composed",
@@ -231,45 +231,45 @@ GUARDS = (
     ),
     Guard(
         "a row that changes its group moves one hidden cell",
-        "sensitivity.py",
+        "aggregates/sensitivity.py",
         "return positive and 2 * groups * m * measurement.l1_added_row <= total",
         "return positive and 2 * m * measurement.l1_added_row <= total",
         ("tests/measurements/test_hidden_cell.py",),
     ),
     Guard(
         "fitted tables may have cells that are not independent",
-        "recompute.py",
+        "wall/recompute.py",
         "one_sided_half=moved.one_sided_half and merge is None)",
         "one_sided_half=moved.one_sided_half)",
         ("tests/measurements/test_hidden_cell.py",),
     ),
     Guard(
         "a sum about the middle moves by its row alone",
-        "aggregates/code_sensitivity.py",
+        "wall/code_sensitivity.py",
         "return most, max(most, apart) if absent else apart",
         "return most // 2, apart // 2",
-        ("tests/measurements/test_centred_sums.py", "tests/test_sensitivity.py"),
+        ("tests/measurements/test_centred_sums.py", "tests/aggregates/test_sensitivity.py"),
     ),
     Guard(
         "a replaced row cannot bring a null",
-        "aggregates/code_sensitivity.py",
+        "wall/code_sensitivity.py",
         "return most, max(most, apart) if absent else apart",
         "return most, apart",
         ("tests/measurements/test_centred_squares.py",),
     ),
     Guard(
         "cells of one code move apart by what each does by itself with one sign",
-        "aggregates/code_sensitivity.py",
+        "wall/code_sensitivity.py",
         "for signs in product((1, -1), repeat=len(cells)):",
         "for signs in [(1,) * len(cells), (-1,) * len(cells)]:",
         ("tests/measurements/test_centred_squares.py",),
     ),
     Guard(
         "a polynomial has no extreme inside its range",
-        "aggregates/code_sensitivity.py",
+        "wall/code_sensitivity.py",
         "points |= {k for k in (vertex, vertex + 1) if low < k < high}",
         "points |= {k for k in (vertex, vertex + 1) if k == low}",
-        ("tests/measurements/test_centred_squares.py", "tests/test_sensitivity.py"),
+        ("tests/measurements/test_centred_squares.py", "tests/aggregates/test_sensitivity.py"),
     ),
     Guard(
         "a variance's interval forgets the noise of the mean",
@@ -294,7 +294,7 @@ GUARDS = (
     ),
     Guard(
         "bins of a private number of rows keep their sum",
-        "recompute.py",
+        "wall/recompute.py",
         "if measurement.public_rows is None or len(codes) != len(used)",
         "if len(codes) != len(used)",
         ("tests/measurements/test_balanced.py",),
@@ -343,14 +343,14 @@ GUARDS = (
     ),
     Guard(
         "sums between limits of codes near one rank",
-        "aggregates/rank_sensitivity.py",
+        "wall/rank_sensitivity.py",
         "    if tally.near is not None:\n        raise ValueError",
         "    if tally.near is True:\n        raise ValueError",
         ("tests/measurements/test_winsorised.py",),
     ),
     Guard(
         "a replaced row moves winsorised cells no further than an added one",
-        "aggregates/rank_sensitivity.py",
+        "wall/rank_sensitivity.py",
         "    return 1, 2\n",
         "    return 1, 1\n",
         ("tests/measurements/test_winsorised.py",),
@@ -385,7 +385,7 @@ GUARDS = (
     ),
     Guard(
         "ends of an interval of codes near one rank",
-        "aggregates/rank_sensitivity.py",
+        "wall/rank_sensitivity.py",
         "if tally.near is not None or [len(w)",
         "if [len(w)",
         ("tests/contracts/test_quantile_intervals.py",),

@@ -354,7 +354,7 @@ GUARDS = (
     ),
     Guard(
         "a folder may name an approval of another request",
-        "derivation.py",
+        "verification/derivation.py",
         "        if not before or request != request_hash(request_for_all_periods(self.query)):\n",
         "        if not before:\n",
         ("tests/pipeline/test_approving.py",),

@@ -1,4 +1,4 @@
-"""Guards of `dprelease/publish.py`, `corrections.py` and the stages: what is published, and where."""
+"""Guards of `dprelease/results/publish.py`, `corrections.py` and the stages: what is published, and where."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from tests.mutation.guard import Guard
 
 _publish = partial(
     Guard,
-    file="publish.py",
+    file="results/publish.py",
     tests=(
-        "tests/series/test_correct.py",
-        "tests/test_publish.py",
+        "tests/results/series/test_correct.py",
+        "tests/results/test_publish.py",
         "tests/security/test_paths.py",
         "tests/faults/test_power_loss_of_runs.py",
     ),
 )
 _corrections = partial(
     Guard,
-    file="corrections.py",
-    tests=("tests/test_corrections.py", "tests/series/test_correct.py"),
+    file="results/corrections.py",
+    tests=("tests/results/test_corrections.py", "tests/results/series/test_correct.py"),
 )
 
 GUARDS = (
@@ -54,17 +54,17 @@ GUARDS = (
         "a copy under another name is the latest",
         old='said["dprelease"] == VERSION and said["period"] == period',
         new='said["dprelease"] == VERSION',
-        tests=("tests/test_publish.py",),
+        tests=("tests/results/test_publish.py",),
     ),
     _publish(
         "an early release is the latest",
         old='return ours and said.get("early") is None',
         new="return ours",
-        tests=("tests/test_publish.py",),
+        tests=("tests/results/test_publish.py",),
     ),
     _publish(
         "a link inside a folder is followed",
-        file="published_folder.py",
+        file="results/published_folder.py",
         old="PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
         new="PLAIN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC",
     ),
@@ -106,7 +106,7 @@ GUARDS = (
         "pipeline/stages.py",
         "    execute.check(plan)\n    ledger, key = request.ledger, request.key\n",
         "    ledger, key = request.ledger, request.key\n",
-        ("tests/pipeline/test_stages.py", "tests/test_execute.py", "tests/test_facade.py"),
+        ("tests/pipeline/test_stages.py", "tests/wall/test_execute.py", "tests/test_facade.py"),
     ),
     Guard(
         "another package's format may write our files",
@@ -124,7 +124,7 @@ GUARDS = (
     ),
     Guard(
         "a format of one table is not refused before the charge",
-        "formats/format.py",
+        "results/formats/format.py",
         '    if many_tables and tables_of(write) == "one":\n',
         "    if False:\n",
         ("tests/examples/test_plugin.py",),

@@ -1,4 +1,4 @@
-"""Guards of `dprelease/recompute.py`: the same numbers, made again from what the engine sums."""
+"""Guards of `dprelease/wall/recompute.py`: the same numbers, made again from what the engine sums."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tests.mutation.guard import Guard
 
 _here = partial(
     Guard,
-    file="recompute.py",
+    file="wall/recompute.py",
     tests=(
-        "tests/test_sensitivity.py",
-        "tests/test_recompute.py",
-        "tests/test_execute.py",
+        "tests/aggregates/test_sensitivity.py",
+        "tests/wall/test_recompute.py",
+        "tests/wall/test_execute.py",
         "tests/contracts/test_sensitivities.py",
     ),
 )
@@ -75,7 +75,7 @@ GUARDS = (
     ),
     Guard(
         "a joint choice sees codes near one rank only",
-        file="aggregates/rank_sensitivity.py",
+        file="wall/rank_sensitivity.py",
         old="if used[0].near is not None:  # every gap of rows counts",
         new="if used[0].near is True:  # every gap of rows counts",
         tests=("tests/planning/test_joint_quantiles.py",),
@@ -124,7 +124,7 @@ GUARDS = (
     ),
     Guard(
         "the wall takes any condition for one that is never null",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="        return never_null(code.expression, query.columns)\n",
         new="        return True\n",
         tests=("tests/query/test_never_null.py",),
@@ -156,7 +156,7 @@ GUARDS = (
     ),
     Guard(
         "the wall believes any intervals of a query",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="    if query.per != per:\n",
         new="    if query.per is True:\n",
         tests=("tests/contracts/test_intervals.py",),
@@ -181,25 +181,25 @@ GUARDS = (
     ),
     _trees(
         "a tree moves like its bins",
-        file="sensitivity.py",
+        file="aggregates/sensitivity.py",
         old="positive=True), count)",
         new="positive=True), 1)",
     ),
     _balanced(
         "bins of a tree keep their sum",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
         new="fixed = added == 1",
     ),
     _balanced(
         "a tree of several levels keeps its sum",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
         new="fixed = _sum_is_fixed(query, measurement, used)",
     ),
     _balanced(
         "what comes and what goes is half of the sensitivity of several levels too",
-        file="sensitivity.py",
+        file="aggregates/sensitivity.py",
         old="l2_squared=square,\n        one_sided_half=False,\n    )",
         new="l2_squared=square,\n    )",
     ),
@@ -230,7 +230,7 @@ GUARDS = (
     ),
     _trees(
         "bins of a tree may meet",
-        file="aggregates/tree_sensitivity.py",
+        file="wall/tree_sensitivity.py",
         old="if not apart((p.low, p.high) for p in used):",
         new="if False:",
     ),
@@ -248,7 +248,7 @@ GUARDS = (
     ),
     _trees(
         "the squared sensitivity of a tree is that of its bins",
-        file="sensitivity.py",
+        file="aggregates/sensitivity.py",
         old="count * level.l2_squared",
         new="level.l2_squared",
     ),
@@ -333,7 +333,7 @@ GUARDS = (
         "a signed sum counts as nowhere negative",
         old='positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)',
         new="positive = True",
-        tests=("tests/test_recompute.py", "tests/contracts/test_squares.py"),
+        tests=("tests/wall/test_recompute.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the code range of a truncated mean is believed",
@@ -345,21 +345,21 @@ GUARDS = (
         old="if codes != [Label(unit.source, labels), Label(unit.target, labels)]:",
         new="if False:",
         tests=(
-            "tests/test_recompute.py",
-            "tests/test_execute.py",
+            "tests/wall/test_recompute.py",
+            "tests/wall/test_execute.py",
             "tests/contracts/test_graph_sensitivities.py",
         ),
     ),
     Guard(
         "any tally is the one a choice by rank needs",
-        file="aggregates/rank_sensitivity.py",
+        file="wall/rank_sensitivity.py",
         old="""if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are""",
         new="""if False:
         raise ValueError("its scores are""",
         tests=(
-            "tests/test_recompute.py",
-            "tests/test_execute.py",
+            "tests/wall/test_recompute.py",
+            "tests/wall/test_execute.py",
             "tests/contracts/test_rank_sensitivities.py",
         ),
     ),
@@ -372,7 +372,7 @@ GUARDS = (
         "a product of columns moves as if one row were gone",
         old="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2",
         new="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 2),) * 2",
-        tests=("tests/test_recompute.py", "tests/contracts/test_pair_sensitivities.py"),
+        tests=("tests/wall/test_recompute.py", "tests/contracts/test_pair_sensitivities.py"),
     ),
     _here(
         "a scatter is made of anything",

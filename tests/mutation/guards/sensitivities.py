@@ -1,4 +1,4 @@
-"""Guards of `dprelease/sensitivity.py`: what one unit can move, and what the engine is asked."""
+"""Guards of `dprelease/aggregates/sensitivity.py`: what one unit can move, and what the engine is asked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tests.mutation.guard import Guard
 
 _here = partial(
     Guard,
-    file="sensitivity.py",
+    file="aggregates/sensitivity.py",
     tests=(
-        "tests/test_sensitivity.py",
-        "tests/test_recompute.py",
+        "tests/aggregates/test_sensitivity.py",
+        "tests/wall/test_recompute.py",
         "tests/contracts/test_sensitivities.py",
     ),
 )
@@ -20,31 +20,31 @@ _sums = partial(Guard, tests=("tests/contracts/test_sums_of_groups.py",))
 GUARDS = (
     _sums(
         "a sum of groups has the rows of one of them",
-        file="sensitivity.py",
+        file="aggregates/sensitivity.py",
         old="most = bounds.groups * bounds.rows\n",
         new="most = bounds.rows\n",
     ),
     _sums(
         "a sum of groups counts a unit of several once",
-        file="sums_of_groups.py",
+        file="wall/sums_of_groups.py",
         old='if "persons" in kinds and bounds.groups > 1:',
         new="if False:",
     ),
     _sums(
         "persons are counted in other cells than those that are drawn",
-        file="sums_of_groups.py",
+        file="wall/sums_of_groups.py",
         old='others = any(p.kind == "persons_in_cells" and p.cells != of for p in used)',
         new="others = False",
     ),
     _sums(
         "persons of cells are drawn by their groups",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="    elif any(p.cells for p in used):",
         new="    elif False:",
     ),
     _sums(
         "a map that leaves groups out passes for one of them all",
-        file="sums_of_groups.py",
+        file="wall/sums_of_groups.py",
         old="whole = len(of) == groups and",
         new="whole =",
     ),
@@ -77,19 +77,19 @@ GUARDS = (
         "the squared move forgets groups that change inside",
         old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
         new="changed = {0}",
-        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the squared move forgets groups that appear or vanish",
         old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
         new="changed = {min(most, groups)}",
-        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "a signed form counts as nowhere negative",
         old="if positive and len(measurement.cells) > 1:",
         new="if len(measurement.cells) > 1:",
-        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "a total cap counts one row less",
@@ -100,7 +100,7 @@ GUARDS = (
         "the last rows under a total cap have no square",
         old="m * m + (everywhere % m) ** 2)",
         new="m * m)",
-        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the engine is not told how many groups a unit keeps",
@@ -116,6 +116,10 @@ GUARDS = (
         "a block's own cap on rows is dropped",
         old="Bounds(max_rows or unit.max_rows_per_group,",
         new="Bounds(unit.max_rows_per_group,",
-        tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/test_execute.py"),
+        tests=(
+            "tests/aggregates/test_sensitivity.py",
+            "tests/wall/test_recompute.py",
+            "tests/wall/test_execute.py",
+        ),
     ),
 )

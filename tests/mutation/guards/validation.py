@@ -6,16 +6,18 @@ from functools import partial
 
 from tests.mutation.guard import Guard
 
-_rules = partial(Guard, file="validate/rules.py", tests=("tests/validate/test_rules.py",))
+_rules = partial(
+    Guard, file="results/validate/rules.py", tests=("tests/results/validate/test_rules.py",)
+)
 _joint = partial(
     Guard,
-    file="validate/joint.py",
-    tests=("tests/validate/test_rules.py", "tests/validate/test_surely.py"),
+    file="results/validate/joint.py",
+    tests=("tests/results/validate/test_rules.py", "tests/results/validate/test_surely.py"),
 )
 _gx = partial(
     Guard,
-    file="validate/gx_expectations.py",
-    tests=("tests/validate/test_gx.py", "tests/validate/test_gx_expectations.py"),
+    file="results/validate/gx_expectations.py",
+    tests=("tests/results/validate/test_gx.py", "tests/results/validate/test_gx_expectations.py"),
 )
 
 GUARDS = (

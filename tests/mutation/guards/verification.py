@@ -7,16 +7,16 @@ from functools import partial
 from tests.mutation.guard import Guard
 
 _forged = (
-    "tests/test_verification.py",
-    "tests/test_comparison.py",
+    "tests/verification/test_verify.py",
+    "tests/verification/test_comparison.py",
     "tests/security/test_forged_folders.py",
 )
-_verify = partial(Guard, file="verification.py", tests=_forged)
-_cited = partial(Guard, file="cited_entry.py", tests=_forged)
-_derive = partial(Guard, file="derivation.py", tests=_forged)
+_verify = partial(Guard, file="verification/verify.py", tests=_forged)
+_cited = partial(Guard, file="verification/cited_entry.py", tests=_forged)
+_derive = partial(Guard, file="verification/derivation.py", tests=_forged)
 _planned = ("tests/planning/test_again.py", "tests/security/test_forged_folders.py")
 _again = partial(Guard, file="planning/again.py", tests=_planned)
-_compare = partial(Guard, file="comparison.py", tests=_forged)
+_compare = partial(Guard, file="verification/comparison.py", tests=_forged)
 
 GUARDS = (
     _cited(
@@ -189,7 +189,7 @@ GUARDS = (
     ),
     Guard(
         "a copy of another period may stand under its name",
-        "series/correct.py",
+        "results/series/correct.py",
         'place.parent.name == manifest["pipeline"] or names_a_period(place.name)',
         "False",
         _forged,
@@ -227,7 +227,7 @@ GUARDS = (
     ),
     Guard(
         "an unsound format is not revoked",
-        "formats/manifest_file.py",
+        "results/formats/manifest_file.py",
         "    if version in REVOKED:\n",
         "    if False:\n",
         _forged,
@@ -256,35 +256,35 @@ GUARDS = (
     ),
     Guard(
         "numbers in files may be of any size",
-        "numeric.py",
+        "core/numeric.py",
         'text = str(value).strip() if not isinstance(value, str) or len(value) <= 2 * MOST_DIGITS else ""',
         "text = str(value).strip()",
-        ("tests/test_numeric.py", "tests/security/test_foreign_folders.py"),
+        ("tests/core/test_numeric.py", "tests/security/test_foreign_folders.py"),
     ),
     Guard(
         "JSON may say one key twice",
-        "strict_json.py",
+        "core/strict_json.py",
         "    if len(out) < len(pairs):\n",
         "    if False:\n",
-        ("tests/test_strict_json.py", "tests/security/test_forged_folders.py"),
+        ("tests/core/test_strict_json.py", "tests/security/test_forged_folders.py"),
     ),
     Guard(
         "JSON may hold numbers that are none",
-        "strict_json.py",
+        "core/strict_json.py",
         '    raise ValueError(f"{name} is not a number")\n',
         "    return math.nan  # type: ignore[misc]\n",
-        ("tests/test_strict_json.py", "tests/security/test_forged_folders.py"),
+        ("tests/core/test_strict_json.py", "tests/security/test_forged_folders.py"),
     ),
     Guard(
         "the proof of fitted values may say more than the fit",
-        "fitted.py",
+        "results/fitted.py",
         '        elif not _same(again.proof, stated["proof"]):\n',
         "        elif False:\n",
-        ("tests/test_fitted.py",),
+        ("tests/results/test_fitted.py",),
     ),
     Guard(
         "a format may be named twice",
-        "derivation.py",
+        "verification/derivation.py",
         "        if len(set(listed)) != len(listed):\n",
         "        if False:\n",
         ("tests/security/test_forged_folders.py",),

@@ -8,22 +8,22 @@ from tests.mutation.guard import Guard
 
 _execute = partial(
     Guard,
-    file="execute.py",
+    file="wall/execute.py",
     tests=(
-        "tests/test_execute.py",
-        "tests/test_recompute.py",
+        "tests/wall/test_execute.py",
+        "tests/wall/test_recompute.py",
         "tests/measurements/test_ranks.py",
     ),
 )
 _cells = partial(
     Guard,
     file="measurements/scalar.py",
-    tests=("tests/measurements/test_draw.py", "tests/test_execute.py"),
+    tests=("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
 )
 _total = partial(
     Guard,
     file="release_plan/guarantee.py",
-    tests=("tests/test_execute.py", "tests/planning/test_delta.py"),
+    tests=("tests/wall/test_execute.py", "tests/planning/test_delta.py"),
 )
 
 _held = partial(
@@ -31,14 +31,14 @@ _held = partial(
     tests=(
         "tests/measurements/test_base.py",
         "tests/measurements/test_ranks.py",
-        "tests/test_execute.py",
+        "tests/wall/test_execute.py",
     ),
 )
 
 _spectral = partial(
     Guard,
-    file="aggregates/spectral_sensitivity.py",
-    tests=("tests/aggregates/test_spectral_sensitivity.py",),
+    file="wall/spectral_sensitivity.py",
+    tests=("tests/wall/test_spectral_sensitivity.py",),
 )
 
 GUARDS = (
@@ -121,7 +121,11 @@ GUARDS = (
         "a public number of rows is not counted",
         old="    if not declared:\n        return\n",
         new="    return\n",
-        tests=("tests/test_execute.py", "tests/pipeline/test_stages.py", "tests/test_facade.py"),
+        tests=(
+            "tests/wall/test_execute.py",
+            "tests/pipeline/test_stages.py",
+            "tests/test_facade.py",
+        ),
     ),
     _cells(
         "cells are certified for the sensitivity in one group",
@@ -170,7 +174,7 @@ GUARDS = (
         "measurements/gaussian.py",
         "if sensitivity.l2_squared is None or self.noise.l2_square < sensitivity.l2_squared:",
         "if sensitivity.l2_squared is None:",
-        ("tests/test_execute.py", "tests/planning/test_delta.py"),
+        ("tests/wall/test_execute.py", "tests/planning/test_delta.py"),
     ),
     Guard(
         "normal noise covers a sensitivity without a proved square",
@@ -178,7 +182,7 @@ GUARDS = (
         "if sensitivity.l2_squared is None or self.noise.l2_square < sensitivity.l2_squared:",
         "if sensitivity.l2_squared is not None and self.noise.l2_square < sensitivity.l2_squared:",
         (
-            "tests/test_execute.py",
+            "tests/wall/test_execute.py",
             "tests/planning/test_delta.py",
             "tests/measurements/test_draw.py",
         ),
@@ -188,42 +192,42 @@ GUARDS = (
         "measurements/ranks.py",
         '        if self.law.spread < sensitivity.l1_over_groups:\n            raise underclaimed("sensitivity")\n',
         "",
-        ("tests/measurements/test_ranks.py", "tests/test_execute.py"),
+        ("tests/measurements/test_ranks.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a choice covers the spread of one group",
         "measurements/ranks.py",
         "if self.law.spread < sensitivity.l1_over_groups:",
         "if self.law.spread < sensitivity.l1_per_group:",
-        ("tests/measurements/test_ranks.py", "tests/test_execute.py"),
+        ("tests/measurements/test_ranks.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a truncated mean makes fewer moves than a unit",
         "measurements/truncated_mean.py",
         "if self.chain_length < sensitivity.chain_length:",
         "if False:",
-        ("tests/measurements/test_draw.py", "tests/test_execute.py"),
+        ("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a truncated mean reaches less far than its rows",
         "measurements/truncated_mean.py",
         "if self.sum_sensitivity < sum_sensitivity(sensitivity, self.scale * self.step_size):",
         "if False:",
-        ("tests/measurements/test_draw.py", "tests/test_execute.py"),
+        ("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a box covers any change of a component",
         "measurements/graph_box.py",
         "if moved < min(needed, part.allowed.hull_steps):",
         "if False:",
-        ("tests/measurements/test_graph_box.py", "tests/test_execute.py"),
+        ("tests/measurements/test_graph_box.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "another package's code draws what a plan's file names",
-        "registry.py",
+        "core/registry.py",
         "offers = [] if kind in _OWN else [",
         "offers = [",
-        ("tests/test_registry.py",),
+        ("tests/core/test_registry.py",),
     ),
     Guard(
         "losses of changed groups are one loss",
@@ -232,7 +236,7 @@ GUARDS = (
         "found = Proof(pure=(total / self.changed_groups,))",
         (
             "tests/measurements/test_draw.py",
-            "tests/test_execute.py",
+            "tests/wall/test_execute.py",
             "tests/planning/test_delta.py",
         ),
     ),

@@ -8,7 +8,7 @@ from tests.mutation.guard import Guard
 
 _moves = partial(
     Guard,
-    file="aggregates/pair_sensitivity.py",
+    file="wall/pair_sensitivity.py",
     tests=("tests/contracts/test_weighted_sensitivities.py",),
 )
 
@@ -30,21 +30,21 @@ GUARDS = (
     ),
     Guard(
         "whether a ratio's column may be null is not asked",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="*_code_range(code), not _keeps_every_row(query, code)",
         new="*_code_range(code), False",
         tests=("tests/contracts/test_weighted_sensitivities.py",),
     ),
     Guard(
         "sums of a ratio may be over different rows of a unit",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="if len({p.max_rows for p in used}) > 1:",
         new="if len({p.max_rows for p in used}) > 9:",
         tests=("tests/contracts/test_weighted_sensitivities.py",),
     ),
     Guard(
         "a label is multiplied with a weight",
-        file="recompute.py",
+        file="wall/recompute.py",
         old="if low or isinstance(query.codes[code], Label):",
         new="if low:",
         tests=("tests/contracts/test_weighted_sensitivities.py",),

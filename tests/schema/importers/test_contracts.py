@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.errors import ConfigError
+from dprelease.core.errors import ConfigError
 from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.contracts import MAX_BYTES, draft_schema, read_contract

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.core.secret import Secret
 from dprelease.engines.reference import Coded, ReferenceEngine, coded_rows
 from dprelease.engines.request import check_query, row_cap
 from dprelease.engines.source import Source
@@ -28,7 +29,6 @@ from dprelease.engines.tally import near_rows
 from dprelease.errors import InternalError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Near, Primitive
-from dprelease.secret import Secret
 
 Ints = npt.NDArray[np.int64]
 

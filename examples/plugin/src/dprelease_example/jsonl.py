@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.noised import Noised
+from dprelease.results.noised import Noised
 
 FILE = "data.jsonl"
 

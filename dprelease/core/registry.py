@@ -1,0 +1,201 @@
+"""Names of kinds: which class answers to `staircase`, `mean`, `duckdb` or `parquet`.
+
+Built-in kinds are one line each in `_BUILT_IN`, as "module:attribute", imported when first asked
+for. A kind of someone else's package is found through its entry point group
+(`dprelease.mechanisms`, `dprelease.aggregates`, `dprelease.engines`, `dprelease.formats`) and is
+loaded only when it is asked for *by name*: installing a package never changes what a plan does.
+A built-in name cannot be taken over.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from dprelease.core.errors import ArgumentError
+
+_BUILT_IN: dict[str, dict[str, str]] = {
+    "mechanisms": {
+        "bounded_gaussian": "dprelease.mechanisms.bounded_gaussian:BoundedGaussian",
+        "bounded_laplace": "dprelease.mechanisms.bounded_laplace:BoundedLaplace",
+        "discrete_laplace": "dprelease.mechanisms.discrete_laplace:DiscreteLaplace",
+        "exponential": "dprelease.mechanisms.exponential:Exponential",
+        "optimal_grid": "dprelease.mechanisms.optimal_grid:OptimalGrid",
+        "permute_and_flip": "dprelease.mechanisms.permute_and_flip:PermuteAndFlip",
+        "rectified_gaussian": "dprelease.mechanisms.rectified_gaussian:RectifiedGaussian",
+        "rectified_laplace": "dprelease.mechanisms.rectified_laplace:RectifiedLaplace",
+        "reflected_laplace": "dprelease.mechanisms.reflected_laplace:ReflectedLaplace",
+        "staircase": "dprelease.mechanisms.staircase:Staircase",
+        "stochastic_sign": "dprelease.mechanisms.stochastic_sign:StochasticSign",
+    },
+    "aggregates": {
+        "algebraic_connectivity": "dprelease.aggregates.graph:connectivity",
+        "cdf": "dprelease.aggregates.cdf:aggregate",
+        "correlation": "dprelease.aggregates.covariance:correlation",
+        "count": "dprelease.aggregates.count:aggregate",
+        "count_distinct": "dprelease.aggregates.count_distinct:aggregate",
+        "count_persons": "dprelease.aggregates.count:persons",
+        "covariance": "dprelease.aggregates.covariance:aggregate",
+        "eigenvalues": "dprelease.aggregates.eigenvalues:aggregate",
+        "degree": "dprelease.aggregates.graph:degree",
+        "histogram": "dprelease.aggregates.histogram:aggregate",
+        "histogram_of_ranges": "dprelease.aggregates.ranges:aggregate",
+        "laplacian_eigenvalues": "dprelease.aggregates.graph:laplacian",
+        "max": "dprelease.aggregates.quantile:maximum",
+        "mean": "dprelease.aggregates.mean:aggregate",
+        "median": "dprelease.aggregates.quantile:median",
+        "min": "dprelease.aggregates.quantile:minimum",
+        "proportion": "dprelease.aggregates.mean:proportion",
+        "quantile": "dprelease.aggregates.quantile:aggregate",
+        "ratio": "dprelease.aggregates.ratio:aggregate",
+        "std": "dprelease.aggregates.variance:std",
+        "sum": "dprelease.aggregates.sum:aggregate",
+        "variance": "dprelease.aggregates.variance:aggregate",
+        "weighted_count": "dprelease.aggregates.weighted:weighted_count",
+        "weighted_mean": "dprelease.aggregates.weighted:weighted_mean",
+        "weighted_proportion": "dprelease.aggregates.weighted:weighted_proportion",
+        "weighted_sum": "dprelease.aggregates.weighted:weighted_sum",
+        "winsorised_from": "dprelease.aggregates.winsorised:lower",
+        "winsorised_mean": "dprelease.aggregates.winsorised:winsorised_mean",
+        "winsorised_std": "dprelease.aggregates.winsorised:winsorised_std",
+        "winsorised_sum": "dprelease.aggregates.winsorised:winsorised_sum",
+        "winsorised_to": "dprelease.aggregates.winsorised:upper",
+        "winsorised_variance": "dprelease.aggregates.winsorised:winsorised_variance",
+    },
+    "engines": {
+        "duckdb": "dprelease.engines.duckdb:DuckDBEngine",
+        "postgres": "dprelease.engines.postgres_engine:PostgresEngine",
+        "reference": "dprelease.engines.reference:ReferenceEngine",
+        "spark": "dprelease.engines.spark:SparkEngine",
+    },
+    "formats": {
+        "csv": "dprelease.results.formats.csv_:write",
+        "datapackage": "dprelease.results.formats.data_package:write",
+        "html": "dprelease.results.formats.html:write",
+        "parquet": "dprelease.results.formats.parquet:write",
+        "registry": "dprelease.results.formats.registry_record:write",
+    },
+}
+
+_OWN: dict[str, dict[str, str]] = {
+    "draws": {
+        "balanced_cells": "dprelease.measurements.balanced:BalancedDraw",
+        "balanced_tree": "dprelease.measurements.binned_tree:BalancedTreeDraw",
+        "box": "dprelease.measurements.graph_box:BoxDraw",
+        "cells": "dprelease.measurements.cells:CellDraw",
+        "centred_cells": "dprelease.measurements.centred_sums:CentredDraw",
+        "centred_cells_of_n": "dprelease.measurements.centred_squares:PublicDraw",
+        "exponential": "dprelease.measurements.ranks:ExponentialDraw",
+        "constant": "dprelease.measurements.constant:ConstantDraw",
+        "gaussian": "dprelease.measurements.gaussian:GaussianDraw",
+        "exponential_interval": "dprelease.measurements.rank_interval:IntervalDraw",
+        "joint_exponential": "dprelease.measurements.replaced:JointOfCopies",
+        "joint_ranks": "dprelease.measurements.joint_ranks:JointDraw",
+        "mean": "dprelease.measurements.truncated_mean:MeanDraw",
+        "permute_and_flip": "dprelease.measurements.ranks:FlipDraw",
+        "recursive_exponential": "dprelease.measurements.replaced:RecursiveOfCopies",
+        "recursive_ranks": "dprelease.measurements.recursive_ranks:RecursiveDraw",
+        "ratio_ends": "dprelease.measurements.ratio_sums:EndsDraw",
+        "scalar": "dprelease.measurements.scalar:ScalarDraw",
+        "tree_cells": "dprelease.measurements.binned_tree:TreeDraw",
+        "winsorised": "dprelease.measurements.winsorised:WinsorisedDraw",
+    },
+    "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
+    "measurements": {
+        "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
+        "bins": "dprelease.measurements.bins:Bins",
+        "centred_squares": "dprelease.measurements.centred_squares:CentredSquares",
+        "centred_sums": "dprelease.measurements.centred_sums:CentredSums",
+        "constant": "dprelease.measurements.constant:Constant",
+        "graph_box": "dprelease.measurements.graph_box:GraphBox",
+        "joint_ranks": "dprelease.measurements.joint_ranks:JointRanks",
+        "laplacian": "dprelease.measurements.laplacian:Laplacian",
+        "matrix": "dprelease.measurements.matrix:Matrix",
+        "pairs": "dprelease.measurements.pairs:Pairs",
+        "rank_interval": "dprelease.measurements.rank_interval:RankInterval",
+        "ranks": "dprelease.measurements.ranks:Ranks",
+        "ratio_ends": "dprelease.measurements.ratio_sums:RatioEnds",
+        "ratio_sums": "dprelease.measurements.ratio_sums:RatioSums",
+        "recursive_ranks": "dprelease.measurements.recursive_ranks:RecursiveRanks",
+        "scalar": "dprelease.measurements.scalar:Scalar",
+        "soft_table": "dprelease.measurements.soft_table:SoftTable",
+        "spectrum": "dprelease.measurements.spectrum:Spectrum",
+        "tensor": "dprelease.measurements.tensor:Tensor",
+        "tree_of_bins": "dprelease.measurements.binned_tree:TreeOfBins",
+        "tree_of_shares": "dprelease.measurements.binned_tree:TreeOfShares",
+        "truncated_mean": "dprelease.measurements.truncated_mean:TruncatedMean",
+        "two_sums": "dprelease.measurements.two_sums:TwoSums",
+        "winsorised": "dprelease.measurements.winsorised:WinsorisedCells",
+    },
+}
+"""Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and
+a plan's file names it."""
+
+REMOVED: dict[str, str] = {
+    "randomized_response": "leave `mechanism` out, or write `mechanism: optimal_grid` (up to 64 values) or `staircase`",
+}
+"""Mechanisms of earlier versions, which verify what they drew: name to what to write instead."""
+
+KINDS: tuple[str, ...] = tuple(_BUILT_IN)
+"""The plurals: mechanisms, aggregates, engines, formats."""
+
+
+def _own_or_open(kind: str) -> dict[str, str]:
+    return _OWN[kind] if kind in _OWN else _BUILT_IN[kind]
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return the built-in names of `kind`, in alphabetical order; imports nothing."""
+    return tuple(sorted(_own_or_open(kind)))
+
+
+def third_party_names(kind: str) -> tuple[str, ...]:
+    """Return the names other installed packages offer for `kind`; loads none of them."""
+    found = {point.name for point in _offers(kind)}
+    return tuple(sorted(found - set(_BUILT_IN[kind])))
+
+
+def _offers(kind: str) -> tuple[EntryPoint, ...]:
+    return _found(f"dprelease.{kind}", tuple(sys.path), entry_points)
+
+
+@lru_cache(maxsize=64)
+def _found(
+    group: str, path: tuple[str, ...], search: Callable[..., Iterable[EntryPoint]]
+) -> tuple[EntryPoint, ...]:
+    """Return what packages on `path` offer: their files are read once per process and path."""
+    del path  # where `search` looks
+    return tuple(search(group=group))
+
+
+def load(kind: str, name: str) -> object:
+    """Return what `name` stands for.
+
+    Raises:
+        ArgumentError: no built-in and no installed package offers that name (DPR610), or two
+            packages do (DPR611).
+    """
+    target = _own_or_open(kind).get(name)
+    if target is not None:
+        module, _, attribute = target.partition(":")
+        return getattr(import_module(module), attribute)
+    offers = [] if kind in _OWN else [point for point in _offers(kind) if point.name == name]
+    if len(offers) > 1:
+        raise ArgumentError(
+            f"two installed packages offer {kind} `{name}`",
+            fix="uninstall one of them",
+            code="DPR611",
+        )
+    if offers:
+        loaded: object = offers[0].load()
+        return loaded
+    near = difflib.get_close_matches(name, names(kind), n=1)
+    raise ArgumentError(
+        f"there is no {kind[:-1]} called `{name}`",
+        fix=f"did you mean `{near[0]}`?" if near else f"known names: {', '.join(names(kind))}",
+        code="DPR610",
+    )

@@ -1,0 +1,400 @@
+"""Several tables made of noisy integers: estimates, values that add up, and their intervals.
+
+All of it is post-processing: a function of the plan and the noisy integers, the same everywhere.
+
+    estimates   weighted least squares over the tables that were measured: unbiased, rarely whole
+    values      the nearest numbers that are allowed, parents first (`fitting.nearest`)
+    intervals   of the estimates, half widths from the plan, kept to the hull of the domain
+
+The values, and the proof of how near they are, stand in a folder beside the noisy integers. Who checks
+it makes the estimates again, looks at every constraint, and follows the proof. Then the values are made
+again: a proof leaves room (across gaps, in margins), and values that are equally near prove the same.
+
+Units: a fit's numbers are steps of its step size; estimates are in `fitting.estimate.ONE`ths of a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dprelease.aggregates.base import Floats
+from dprelease.core.strict_json import canonical_json
+from dprelease.fitting.certificate import gaps, violations
+from dprelease.fitting.estimate import ONE, Estimates, Estimator
+from dprelease.fitting.feasible import Feasible
+from dprelease.fitting.interval import ends, holding
+from dprelease.fitting.least_squares import estimator
+from dprelease.fitting.nearest import Fit, SumBounds, nearest
+from dprelease.fitting.noise import Noise
+from dprelease.fitting.quotient import classes_of
+from dprelease.fitting.structure import Structure
+from dprelease.release_plan.detail import DetailRow
+from dprelease.release_plan.fits import feasible_values, noise_of
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.tables import PlannedFit
+from dprelease.results.fitted_ratios import Sums, ratio_parts
+from dprelease.results.noised import Cells, Noised, assemble, tidy
+from dprelease.results.receipt import Receipt
+
+Fits = Mapping[str, Mapping[str, Any]]
+"""Per fit `{"values": {table: integers}, "proof": …}`, as JSON holds it."""
+
+STANDARD_ERRORS = 5
+"""A value that fitting moved by more of them from its own measurement is `adjusted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedColumn:
+    """One published column of one table, every array `(cells,)`."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+    estimate: Floats
+    unbiased: Floats
+    status: npt.NDArray[np.object_]
+
+
+def noised_of(
+    plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None
+) -> Noised:
+    """Return what a draw gives: the tidy table, or of a release of several tables all of them.
+
+    Args:
+        fits: values that were fitted before; made here without them.
+    """
+    if plan.tables is None:
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        return Noised(plan=plan, table=table, cells=cells, receipt=receipt)
+    fits = fits_of(plan, cells) if fits is None else fits
+    columns = columns_of(plan, cells, fits)
+    parts = {}
+    for name in (t.name for t in plan.tables.tables):
+        own, mine = plan.of_table(name), columns
+        rows: tuple[tuple[str, int], ...] = ()
+        if plan.tables.detail is not None and plan.tables.detail.table == name:
+            found = plan.tables.detail.rows(plan.tables, cells)
+            by, keys = plan.tables.detail.by(plan.tables), tuple(row.key for row in found)
+            own, mine = replace(own, by=by, keys=keys), _mixed(plan, columns, found)
+            rows = tuple((row.table, row.cell) for row in found)
+        table = _table(own, name, mine)
+        parts[name] = Noised(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
+    return Noised(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
+
+
+def _mixed(
+    plan: ReleasePlan, columns: Mapping[tuple[str, str], PublishedColumn], rows: Sequence[DetailRow]
+) -> dict[tuple[str, str], PublishedColumn]:
+    """Return the columns of a table whose rows stand at several levels: each row is its own table's."""
+    assert plan.tables is not None
+    assert plan.tables.detail is not None
+    table, levels = plan.tables.detail.table, plan.tables.detail.levels
+    places = {name: [i for i, row in enumerate(rows) if row.table == name] for name in levels}
+    cells = {name: [rows[i].cell for i in places[name]] for name in levels}
+    by_text = {(s.table, s.text): s.columns for s in plan.statistics}
+    out = {}
+    for (name, text), names in by_text.items():
+        if name != table:
+            continue
+        for i, column in enumerate(names):
+            here = {level: columns[level, by_text[level, text][i]] for level in levels}
+            out[table, column] = _gathered(here, places, cells)
+    return out
+
+
+def _gathered(
+    here: Mapping[str, PublishedColumn],
+    places: Mapping[str, list[int]],
+    cells: Mapping[str, list[int]],
+) -> PublishedColumn:
+    """Return one column of rows of several levels: which `cells` of each level stand at which `places`."""
+    made = {}
+    for field in fields(PublishedColumn):
+        parts = {level: getattr(column, field.name) for level, column in here.items()}
+        kind = np.result_type(*(part.dtype for part in parts.values()))
+        whole = np.empty(sum(map(len, places.values())), dtype=kind)
+        for level, part in parts.items():
+            whole[places[level]] = part[cells[level]]
+        made[field.name] = whole
+    return PublishedColumn(**made)
+
+
+def _table(
+    plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], PublishedColumn]
+) -> pa.Table:
+    """Return the tidy table of one table of several: the fitted value is the consistent one."""
+    parts: dict[str, list[Any]] = {}
+    for statistic in plan.statistics:
+        mine = [columns[name, column] for column in statistic.columns]
+        for part in ("value", "lower", "upper", "estimate", "unbiased", "status"):
+            made = np.stack([getattr(column, part) for column in mine], axis=1)
+            parts.setdefault(part, []).append(made)
+    return tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
+
+
+def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
+    """Return the values of every fit with their proofs. Never raises on a draw."""
+    assert plan.tables is not None
+    out: dict[str, dict[str, Any]] = {}
+    # counts first: a sum of the same rows keeps within what they allow
+    for fit in sorted(plan.tables.fits, key=lambda f: f.counts is not None):
+        each = OneFit(plan, fit, cells)
+        found = each.nearest(out)
+        out[fit.name] = {
+            "values": {name: list(map(int, values)) for name, values in found.values.items()},
+            "proof": found.proof,
+        }
+    return {fit.name: out[fit.name] for fit in plan.tables.fits}
+
+
+def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
+    """Return what is wrong with stated values: constraints that do not hold, proofs that prove too little."""
+    assert plan.tables is not None
+    if set(fits) != {fit.name for fit in plan.tables.fits}:
+        return ["the fitted values are of other statistics"]
+    found: list[str] = []
+    for fit in plan.tables.fits:
+        each = OneFit(plan, fit, cells)
+        stated = fits[fit.name]
+        values = stated["values"]
+        if set(stated) != {"values", "proof"} or not _shaped(each.structure, values):
+            return [f"{fit.name}: the fitted values are of another shape"]
+        wrong = each.broken(fits)
+        found += [f"{fit.name}: {problem}" for problem in wrong]
+        if wrong:
+            continue
+        off = gaps(
+            each.structure,
+            each.sets(fits),
+            each.estimates.values,
+            each.variances,
+            values,
+            stated["proof"],
+        )
+        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
+        # equally near, or the multipliers, of which many prove the same: the fit is made again.
+        again = each.nearest(fits)
+        if again.values != _lists(values):
+            said = "not the nearest allowed ones" if any(off.values()) else "not those of the fit"
+            found.append(f"{fit.name}: its values are {said}")
+        elif not _same(again.proof, stated["proof"]):
+            found.append(f"{fit.name}: its proof is not that of the fit")
+    return found
+
+
+def _same(made: object, stated: object) -> bool:
+    """Return whether two JSON values are one text: 1.0 and True are not 1."""
+    return canonical_json(made) == canonical_json(stated)
+
+
+def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    return {name: list(cells) for name, cells in values.items()}
+
+
+def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
+    """Return, per fit, the constraints that its values do not meet. Never raises on its values."""
+    assert plan.tables is not None
+    out: dict[str, list[str]] = {}
+    for fit in plan.tables.fits:
+        each = OneFit(plan, fit, {})
+        values = fits.get(fit.name, {}).get("values", {})
+        if not _shaped(each.structure, values):
+            out[fit.name] = ["its values are of another shape"]
+            continue
+        out[fit.name] = each.broken(fits)
+    return out
+
+
+def _shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
+    sizes = {table.name: table.cells for table in structure.tables}
+    return set(values) == set(sizes) and all(
+        len(values[name]) == size and all(type(v) is int for v in values[name])
+        for name, size in sizes.items()
+    )
+
+
+def columns_of(
+    plan: ReleasePlan, cells: Cells, fits: Fits
+) -> dict[tuple[str, str], PublishedColumn]:
+    """Return every fitted column, by table and published name."""
+    assert plan.tables is not None
+    out: dict[tuple[str, str], PublishedColumn] = {}
+    ones = {fit.name: OneFit(plan, fit, cells) for fit in plan.tables.fits}
+    for name, each in ones.items():
+        for part in each.fit.tables:
+            out[part.table, part.column] = each.column(part.table, fits[name]["values"])
+    for ratio in plan.tables.ratios:
+        top, bottom = ones[ratio.top], ones[ratio.bottom]
+        statistic = top.statistics[ratio.table, ratio.statistic]
+        parts = ratio_parts(
+            ratio,
+            statistic,
+            top.fit.step_size / bottom.fit.step_size,
+            classes_of(top.estimator, bottom.estimator, ratio.table),
+            top.sums(ratio.table, fits[ratio.top]["values"]),
+            bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
+        )
+        out[ratio.table, statistic.columns[0]] = PublishedColumn(**parts)
+    return out
+
+
+class OneFit:
+    """One fit with what its plan and its noisy integers make of it."""
+
+    def __init__(self, plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> None:
+        assert plan.tables is not None
+        self.plan, self.fit = plan, fit
+        both = (*plan.statistics, *plan.tables.hidden)
+        self.statistics = {(s.table or "", s.name): s for s in both}
+        self.structure = plan.tables.structure([t.table for t in fit.tables])
+        blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
+        self.noises: dict[str, Noise | None] = dict.fromkeys(t.table for t in fit.tables)
+        self.noises |= {name: noise_of(b.law) for name, b in blocks.items()}
+        self._measured = {name: block.name for name, block in blocks.items()}
+        self._cells = cells
+
+    @cached_property
+    def noisy(self) -> dict[str, list[int]]:
+        return {
+            table: [row[self.fit.cell] for row in self._cells[block]]
+            for table, block in self._measured.items()
+        }
+
+    @cached_property
+    def _valid(self) -> tuple[dict[str, tuple[tuple[int, int], ...]], Feasible]:
+        return feasible_values(self.fit, self.statistics, self.structure)
+
+    @property
+    def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        return self._valid[0]
+
+    @property
+    def feasible(self) -> Feasible:
+        return self._valid[1]
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        return estimator(self.structure, self.noises, list(self.fit.totals))
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        return self.estimator.estimates(self.noisy, self.fit.totals)
+
+    @cached_property
+    def variances(self) -> dict[str, Floats]:
+        return {t.table: self.estimator.variance(t.table) for t in self.fit.tables}
+
+    def between(self, fits: Mapping[str, Any]) -> SumBounds | None:
+        """Return the counts that a sum keeps within, and what a row adds at least and at most."""
+        if self.fit.counts is None:
+            return None
+        return SumBounds(fits[self.fit.counts]["values"], self.fit.low, self.fit.high)
+
+    def nearest(self, fits: Mapping[str, Any]) -> Fit:
+        """Return the values, beside those of the counts that they keep within."""
+        return nearest(
+            self.structure,
+            self.feasible,
+            self.estimates,
+            self.variances,
+            between=self.between(fits),
+        )
+
+    def broken(self, fits: Mapping[str, Any]) -> list[str]:
+        """Return the constraints that the values of this fit do not meet."""
+        between = self.between(fits)
+        return violations(
+            self.structure,
+            self.domains,
+            self.fit.totals,
+            fits[self.fit.name]["values"],
+            counts=None if between is None else between.counts,
+            between=(0, 0) if between is None else (between.low, between.high),
+        )
+
+    def sets(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what every cell can take: beside counts, what they leave of it."""
+        between = self.between(fits)
+        if between is None:
+            return self.feasible.sets
+        return {
+            table: [((between.low * c, between.high * c),) for c in counts]
+            for table, counts in between.counts.items()
+        }
+
+    def sums(self, table: str, values: Mapping[str, Sequence[int]]) -> Sums:
+        """Return what a quotient takes of this fit."""
+        return Sums(values[table], self.estimates.values[table], self.estimates.slack)
+
+    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> PublishedColumn:
+        part = self.fit.at(table)
+        statistic = self.statistics[table, part.statistic]
+        runs = self.domains[table]
+        hull = runs[0][0], runs[-1][1]
+        exact = self.estimates.values[table]
+        classes = self.estimator.classes(table)
+        halves = [part.halves[c] for c in classes]
+        lows, highs = ends(exact, halves, hull, slack=self.estimates.slack)
+        lows, highs = holding(values[table], lows, highs, runs)
+        value = np.array(values[table], dtype=object)
+        estimate = np.array([e / ONE for e in exact], dtype=float)
+        status = self._status(table, value, lows, highs, hull)
+        middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
+        return PublishedColumn(
+            self._scaled(value),
+            self._scaled(np.array(lows, dtype=object)),
+            self._scaled(np.array(highs, dtype=object)),
+            middle,
+            self._scaled(estimate),
+            status,
+        )
+
+    def _scaled(self, steps: npt.NDArray[Any]) -> Floats:
+        """Return steps in the statistic's unit, each the double nearest to its multiple."""
+        num, den = self.fit.step_size.as_integer_ratio()
+        if steps.dtype == object:
+            small = all(abs(int(k)) * num < 2**53 for k in steps) and den < 2**53
+            if not small:
+                return np.array([float(int(k) * self.fit.step_size) for k in steps]) + 0.0
+        return np.asarray(steps.astype(float) * num / den) + 0.0
+
+    def _status(
+        self,
+        table: str,
+        value: npt.NDArray[np.object_],
+        lows: Sequence[int],
+        highs: Sequence[int],
+        hull: tuple[int, int],
+    ) -> npt.NDArray[np.object_]:
+        low, high = np.array(lows, dtype=object), np.array(highs, dtype=object)
+        status = np.full(len(value), "ok", dtype=object)
+        status[(value <= hull[0]) | (value >= hull[1])] = "at_bound"
+        status[(value < low) | (value > high)] = "gap"
+        status[self._moved(table, value)] = "adjusted"
+        whole = (low <= hull[0]) & (high >= hull[1]) & (hull[0] < hull[1])
+        status[whole.astype(bool)] = "uninformative"
+        public = self.structure.empty(self.structure.table(table))
+        if self.fit.at(table).totals:
+            public = np.ones(len(value), dtype=bool)
+        status[public] = "ok"
+        return status
+
+    def _moved(self, table: str, value: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+        """Return where a value lies more than five standard errors from what was measured of it."""
+        noise = self.noises[table]
+        if noise is not None:
+            spread = np.full(len(value), math.sqrt(float(noise.variance())))
+            centre = np.array(self.noisy[table], dtype=object).astype(float)
+        else:
+            spread = np.sqrt(np.maximum(self.variances[table], 0.0))
+            centre = np.array([e / ONE for e in self.estimates.values[table]], dtype=float)
+        off = np.abs(value.astype(float) - centre)
+        return np.asarray(off > STANDARD_ERRORS * spread)

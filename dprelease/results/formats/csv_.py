@@ -1,0 +1,104 @@
+r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
+
+In `wide.csv` every value stands beside its interval and its status.
+
+A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
+break) as a formula, so such text cells, headers included, get a leading apostrophe. So does text that
+starts with an apostrophe itself: what is guarded is what starts with one, no two labels meet in a
+cell, and `unguarded` gives the label back. Numbers are never touched: a negative value stays one.
+
+Values and interval ends are written with the decimals of their step, estimates in their shortest
+exact form; what is unknown is an empty cell. Same release, same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.numbers import decimals_of
+from dprelease.results.formats.text_columns import fixed, fixed_apart, lines, one_array, shortest
+from dprelease.results.formats.tidy_rows import places_of
+from dprelease.results.formats.wide import wide_table
+from dprelease.results.noised import TIDY, Noised
+
+TIDY_FILE = "data.csv"
+WIDE_FILE = "wide.csv"
+GUARD = "'"
+GUARDED_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", GUARD)
+SPECIAL = re.compile(r'[,"\r\n]')
+
+
+def guarded(text: str) -> str:
+    """Return `text` as a cell that no spreadsheet evaluates.
+
+    >>> guarded("=1+1"), guarded("'=1+1"), guarded("north")
+    ("'=1+1", "''=1+1", 'north')
+    """
+    return GUARD + text if text.startswith(GUARDED_STARTS) else text
+
+
+def unguarded(cell: str) -> str:
+    """Return the text that `guarded` made `cell` of."""
+    return cell.removeprefix(GUARD)
+
+
+@several_tables("each")
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
+    """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
+    return {TIDY_FILE: _tidy(noised), WIDE_FILE: _wide(noised)}
+
+
+def _tidy(noised: Noised) -> bytes:
+    table, keys = noised.table, len(noised.plan.by)
+    decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
+    which = places_of(table.column(keys), list(decimals))
+    texts = []
+    for i, name in enumerate(table.column_names):
+        if i > keys and name in ("value", "lower", "upper", "consistent"):
+            texts.append(fixed_apart(table.column(i), list(decimals.values()), which))
+        elif i > keys and pa.types.is_floating(TIDY.field(name).type):
+            texts.append(shortest(table.column(i)))
+        else:
+            texts.append(_labels(table.column(i)))
+    return _encode(table.column_names, texts)
+
+
+def _wide(noised: Noised) -> bytes:
+    table, keys = wide_table(noised), len(noised.plan.by)
+    texts = [_labels(table.column(i)) for i in range(keys)]
+    places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
+    for i, decimals in enumerate(places):
+        value, lower, upper, status = (table.column(keys + 4 * i + j) for j in range(4))
+        texts += [fixed(column, decimals) for column in (value, lower, upper)]
+        texts.append(_labels(status))
+    return _encode(table.column_names, texts)
+
+
+def _labels(column: pa.ChunkedArray) -> pa.Array:
+    """Return guarded, quoted cells; labels repeat, so each is made once."""
+    coded = one_array(column).dictionary_encode()
+    known = pa.array([_cell(label) for label in coded.dictionary.to_pylist()], pa.large_utf8())
+    return pc.fill_null(known.take(coded.indices), "")
+
+
+def _encode(header: Sequence[str], columns: Sequence[pa.Array]) -> bytes:
+    """Return RFC 4180 text with bare newlines, from columns of finished cells.
+
+    The standard library's writer leaves a carriage return unquoted when lines end in a newline,
+    and readers then break the cell there, which would bring a guarded formula back to a start.
+    """
+    return lines(",".join(map(_cell, header)) + "\n", columns, ",", "\n")
+
+
+def _cell(label: str) -> str:
+    return _quoted(guarded(label))
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if SPECIAL.search(cell) else cell

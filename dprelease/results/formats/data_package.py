@@ -1,0 +1,318 @@
+"""`datapackage.json`: a Frictionless Data Package v2 descriptor of the data files.
+
+Field constraints carry the domains, so any Frictionless tool can check the files: `minimum` and
+`maximum` are the hull, `enum` the declared labels. Constraints cannot say a gap, so a field with
+one says it in `description` and, for programs, in `dprelease:domain` (exact) and `dprelease:step`.
+
+Source  datapackage.org/standard (version 2.0). Hashes are in `release.json`, not here, because
+this file is hashed too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from dprelease.core.numeric import Exact, plain
+from dprelease.release_plan.detail import LEVEL_COLUMN
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_sentence
+from dprelease.results.formats import csv_, parquet
+from dprelease.results.formats.csv_ import guarded
+from dprelease.results.formats.format import several_tables, table_file
+from dprelease.results.formats.json_ import manifest_bytes
+from dprelease.results.formats.licences import licence_entry
+from dprelease.results.formats.public_words import PublicWords, public_words
+from dprelease.results.formats.wide import is_whole
+from dprelease.results.noised import TIDY, Noised, tidy_columns
+from dprelease.schema.about import About
+
+FILE = "datapackage.json"
+SCHEMA = "https://datapackage.org/profiles/2.0/datapackage.json"
+DESCRIPTIONS = {
+    "statistic": "published column",
+    "value": "released value",
+    "lower": "lower end of the 95 % interval for the statistic of these bounded, clamped data, "
+    "rounded outward to the value's step; sampling error and the bias of bounding and clamping are "
+    "not in it",
+    "upper": "upper end of the 95 % interval; both are empty for a choice by rank (median, quantile, "
+    "min, max), whose error is known in rows only",
+    "estimate": "median-unbiased estimate of the same statistic: as likely too high as too low, "
+    "clipped to the ends of the domain, not rounded, gaps not left out. Empty where none is known "
+    "(variances, covariances, choices by rank) and where no signal is left; where that can happen (a "
+    "mean of very few rows) what remains may lean to one side, and so may values of truncated laws "
+    "beside a forbidden interval or on few allowed values",
+    "unbiased": "unbiased estimate, for averaging many releases: its expectation is the statistic of "
+    "the bounded, clamped data, before a declared domain of its own cuts it. May lie outside the domain; no single one is better than the value. "
+    "Empty where none exists or is offered",
+    "consistent": "the value made to fit the other released values of this release, by a fixed rule "
+    "that reads no data; inside the domain; the interval is the value's",
+    "mechanism": "family of the noise",
+    "block": "statistics of one block share one draw and its epsilon",
+    "epsilon": "epsilon of the block, paid once for all its statistics",
+    "status": "ok; at_bound: the value is an end of its domain; uninformative: the interval is the "
+    "whole domain, so the value says nothing; empty_signal: the noise left no signal, the value is a "
+    "convention and says nothing; no_interval: chosen by rank, allowed, and how near it is in its unit is "
+    "not known",
+}
+STATUSES = ["ok", "at_bound", "uninformative", "empty_signal", "no_interval"]
+FITTED = ["adjusted", "gap"]
+"""Statuses of tables that are fitted to each other, beside the others."""
+FITTED_WORDS = (
+    "; adjusted: to fit the other tables the value was moved by more than five standard errors of its own "
+    "measurement; gap: the value lies outside its interval, as a forbidden gap is near"
+)
+
+Field = dict[str, Any]
+
+
+@several_tables("all")
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"datapackage.json": bytes}`."""
+    parts = {name: part.plan for name, part in noised.parts.items()}
+    return {FILE: manifest_bytes(descriptor(noised.plan, manifest, parts))}
+
+
+def descriptor(
+    plan: ReleasePlan,
+    manifest: Mapping[str, Any],
+    parts: Mapping[str, ReleasePlan] | None = None,
+) -> dict[str, Any]:
+    """Return the descriptor as JSON data.
+
+    Args:
+        parts: of several tables, each as a plan of its own: its keys and statistics.
+
+    It lists those data files that the manifest's `files` name, or all three when it names none. Of
+    several tables, keys of a coarser one that a finer one has too are its foreign keys.
+    """
+    words = public_words(manifest)
+    about, named = words.about, manifest.get("pipeline")
+    title = " · ".join(t for t in (about.title or named, manifest.get("period")) if t)
+    if not parts:
+        resources = _resources(plan, words, None)
+    else:
+        resources = [r for name, part in parts.items() for r in _resources(part, words, name)]
+        _relate(plan, resources)
+    files = [r["path"] for r in resources]
+    groups = plan.by, len(plan.keys)
+    weak = weak_sentence(plan.epsilon, words.data)
+    present = set(manifest.get("files") or files)
+    return {
+        "$schema": SCHEMA,
+        "name": _slug(
+            f"{manifest.get('pipeline') or plan.schema}-{manifest.get('period') or 'release'}"
+        ),
+        "title": title or plan.schema,
+        "description": (f"{about.description} " if about.description else "")
+        + f"Noised statistics, {words.statement(plan.guarantee, *groups)}.{weak} In the CSV files a text cell that "
+        "starts with = + - @, an apostrophe, a tab or a line break has one more apostrophe in front: "
+        "take it off.",
+        **_metadata(about, words.name),
+        "dprelease:guarantee": {
+            **manifest["guarantee"],
+            **{
+                k: words.statement(manifest["guarantee"][k], *groups)
+                for k in ("protects", "statement")
+            },
+            **({"weak": weak.strip()} if weak else {}),
+        },
+        "dprelease:plan_hash": manifest["plan_hash"],
+        "resources": [r for r in resources if r["path"] in present],
+    }
+
+
+def _resources(plan: ReleasePlan, words: PublicWords, table: str | None) -> list[dict[str, Any]]:
+    """Return the three files of one table."""
+    tidy = {
+        "fields": _tidy_fields(plan, words, guard=True),
+        "primaryKey": [*map(guarded, plan.by), "statistic"],
+    }
+    wide: dict[str, Any] = {"fields": _wide_fields(plan, words)}
+    if plan.by:
+        wide["primaryKey"] = [guarded(name) for name in plan.by]
+    text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
+    tidy_name, wide_name, parquet_name = (
+        ("data-csv", "wide-csv", "data-parquet")
+        if table is None
+        else (f"{_slug(table)}-csv", f"{_slug(table)}-wide-csv", f"{_slug(table)}-parquet")
+    )
+    return [
+        {"name": tidy_name, "path": table_file(csv_.TIDY_FILE, table), **text, "schema": tidy},
+        {"name": wide_name, "path": table_file(csv_.WIDE_FILE, table), **text, "schema": wide},
+        {
+            "name": parquet_name,
+            "path": table_file(parquet.FILE, table),
+            "format": "parquet",
+            "mediatype": "application/vnd.apache.parquet",
+            "schema": {
+                "fields": _tidy_fields(plan, words, guard=False),
+                "primaryKey": [*plan.by, "statistic"],
+            },
+        },
+    ]
+
+
+def _relate(plan: ReleasePlan, resources: list[dict[str, Any]]) -> None:
+    """Give each wide table a foreign key to every table whose key columns are some of its own.
+
+    Rows of several levels have the key columns of the coarsest in common.
+    """
+    assert plan.tables is not None
+    by = {f"{_slug(t.name)}-wide-csv": t.by for t in plan.tables.tables}
+    shared = dict(by)
+    if plan.tables.detail is not None:
+        coarsest = plan.tables.named(plan.tables.detail.levels[0])
+        shared[f"{_slug(plan.tables.detail.table)}-wide-csv"] = (*coarsest.by, LEVEL_COLUMN)
+    for resource in resources:
+        mine = shared.get(resource["name"])
+        if mine is None:
+            continue
+        found = [
+            {
+                "fields": [guarded(name) for name in theirs],
+                "reference": {"resource": other, "fields": [guarded(name) for name in theirs]},
+            }
+            for other, theirs in by.items()
+            if theirs and other != resource["name"] and set(theirs) < set(mine)
+        ]
+        if found:
+            resource["schema"]["foreignKeys"] = found
+
+
+def _metadata(about: About, name: str) -> dict[str, Any]:
+    """Return licences, contributors, sources and keywords, as far as the publisher said them."""
+    said: dict[str, Any] = {}
+    if about.licence is not None:
+        said["licenses"] = [licence_entry(about.licence)]
+    contact = about.contact
+    web = contact is not None and contact.startswith("http")
+    mail = {"email": contact} if contact is not None and not web else {}
+    page = {"path": contact} if contact is not None and web else {}
+    if about.publisher is not None:
+        url = {} if about.publisher.url is None else {"path": about.publisher.url}
+        publisher = {"title": about.publisher.name, **url, **mail, "roles": ["publisher"]}
+        said["contributors"] = [publisher]
+        said["sources"] = [{"title": f"{name}: private rows of {about.publisher.name}", **url}]
+        if page:
+            said["homepage"] = page["path"]
+    elif contact is not None:
+        said["contributors"] = [{"title": contact, **mail, **page, "roles": ["contact"]}]
+    if about.keywords:
+        said["keywords"] = list(about.keywords)
+    return said
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-") or "release"
+
+
+def _key_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
+    fields = []
+    for i, name in enumerate(plan.by):
+        labels = list(dict.fromkeys(key[i] for key in plan.keys))
+        fields.append(
+            {
+                "name": guarded(name) if guard else name,
+                "type": "string",
+                **({"title": words.columns[name]} if name in words.columns else {}),
+                **({"description": words.details[name]} if name in words.details else {}),
+                "constraints": {"enum": [guarded(t) for t in labels] if guard else labels},
+            }
+        )
+    return fields
+
+
+def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
+    published = [c for s in plan.statistics for c in s.columns]
+    fields = _key_fields(plan, words, guard=guard)
+    for name in tidy_columns(plan).names:
+        field: Field = {
+            "name": name,
+            "type": "number" if pa.types.is_floating(TIDY.field(name).type) else "string",
+            "description": DESCRIPTIONS[name],
+        }
+        if name == "statistic":
+            field["constraints"] = {
+                "required": True,
+                "enum": [guarded(t) for t in published] if guard else published,
+            }
+        elif name == "status":
+            field["constraints"] = {"required": True, "enum": _statuses(plan)}
+            if plan.fitted:
+                field["description"] += FITTED_WORDS
+        elif name in ("value", "consistent"):
+            hulls = [s.domain for s in plan.statistics]
+            field["constraints"] = {
+                "required": True,
+                "minimum": _number(min(d.lower for d in hulls)),
+                "maximum": _number(max(d.upper for d in hulls)),
+            }
+        fields.append(field)
+    return fields
+
+
+def _statuses(plan: ReleasePlan) -> list[str]:
+    return [*STATUSES, *FITTED] if plan.fitted else list(STATUSES)
+
+
+def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
+    return [
+        *_key_fields(plan, words, guard=True),
+        *(
+            field
+            for s in plan.statistics
+            for name in s.columns
+            for field in _value_fields(s, name, words, _statuses(plan))
+        ),
+    ]
+
+
+def _value_fields(
+    statistic: PlannedStatistic, name: str, words: PublicWords, statuses: Sequence[str]
+) -> list[Field]:
+    """Return the fields of a published column: the value, its interval, its status."""
+    kind = "integer" if is_whole(statistic) else "number"
+    ends: list[Field] = [
+        {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
+        for end in ("lower", "upper")
+    ]
+    status: Field = {
+        "name": guarded(f"{name}_status"),
+        "type": "string",
+        "description": f"of {name}: {DESCRIPTIONS['status']}",
+        "constraints": {"required": True, "enum": list(statuses)},
+    }
+    return [_value_field(statistic, name, words), *ends, status]
+
+
+def _value_field(statistic: PlannedStatistic, name: str, words: PublicWords) -> Field:
+    domain = statistic.domain
+    unit = f" ({statistic.measure})" if statistic.measure else ""
+    gaps = "; ".join(f"({plain(a)}, {plain(b)})" for a, b in domain.exact_gaps)
+    return {
+        "name": guarded(name),
+        "type": "integer" if is_whole(statistic) else "number",
+        "title": words.column_heading(statistic, name),
+        "description": f"{statistic.text}{unit}, error expected beforehand {words.error(statistic)}"
+        + (f"; never inside {gaps}" if gaps else ""),
+        "constraints": {
+            "required": True,
+            "minimum": _number(domain.lower),
+            "maximum": _number(domain.upper),
+        },
+        "dprelease:domain": domain.to_json(),
+        "dprelease:step": str(statistic.step),
+    }
+
+
+def _number(value: Exact) -> int | float:
+    """Return the end as files hold it: the nearest double, or an integer."""
+    return (
+        value.numerator if isinstance(value, Fraction) and value.denominator == 1 else float(value)
+    )

@@ -1,0 +1,266 @@
+"""`report.html`: one self-contained page that explains a release to people.
+
+It is a function of the manifest and the tidy table alone, so it can be rebuilt from a published
+folder, byte for byte. No script, no font, no picture is loaded: the style is inline and pinned by
+its hash in a Content-Security-Policy, the plots are inline SVG. Every text reaches the page through
+Jinja2 with autoescaping on; no markup is built in Python.
+
+Limits  Pictures show the first 60 groups and tables the first 250; the data files hold all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Template
+from markupsafe import Markup
+
+from dprelease.core.numeric import fraction_from_json
+from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_promise
+from dprelease.results.formats.budget_figures import budget_figure, price_list
+from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.hierarchy import beside, layers
+from dprelease.results.formats.levels_of_detail import detail_section, shape_of
+from dprelease.results.formats.plain_words import group_name
+from dprelease.results.formats.promise_words import promise
+from dprelease.results.formats.public_words import PublicWords, public_words
+from dprelease.results.formats.report_sections import proved, released_rows, section
+from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.words import (
+    inside,
+    loss_text,
+    mechanism_words,
+    odds,
+    period_words,
+    short,
+)
+from dprelease.results.noised import Noised
+
+FILE = "report.html"
+TABLE_LIMIT = 250
+
+
+@several_tables("all")
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"report.html": bytes}`."""
+    return {FILE: report_from_manifest(manifest, noised.shown)}
+
+
+def report_from_manifest(
+    manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table], *, gone: str = ""
+) -> bytes:
+    """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8.
+
+    Args:
+        table: of a release of several, the tables by name.
+        gone: what the record of corrections says of a release that no longer stands, for a page made
+            after publication. The published page cannot know and must never change (`verify` makes
+            it again byte for byte), so it names the record's place.
+    """
+    page = _template().render(page=_page(manifest, table), gone=gone)
+    return page.encode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    style = text_of("report.css")
+    pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    environment = with_parts()
+    # The style sheet is ours and holds no data: the only text that skips escaping.
+    environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
+    return environment.from_string(text_of("report.html.j2"))
+
+
+def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table]) -> dict[str, Any]:
+    plan = manifest["plan"]
+    blocks = {b["name"]: PlannedMeasurement.from_json(b) for b in plan["blocks"]}
+    statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
+    words = public_words(manifest)
+    tables = _tables(manifest, blocks, statistics, table, words)
+    sections = _placed(tables)
+    epsilon, delta = (
+        fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
+    )
+    factor, certainty = odds(epsilon)
+    name = manifest["pipeline"] or plan["schema"]
+    when = period_words(manifest["period"] or "")
+    return {
+        "title": words.title,
+        "about": words.about,
+        "when": when,
+        "name": name,
+        "period": manifest["period"],
+        "published": manifest.get("published"),
+        "window": plan["window"],
+        "early": manifest.get("early"),
+        **_said(manifest, words),
+        "over_time": manifest["over_time"],
+        "weak_promise": weak_promise(epsilon, words.data),
+        "promise": promise(words, manifest["guarantee"]["adjacency"]),
+        "epsilon": short(epsilon),
+        "delta": f"{float(delta):.3g}" if delta else "",
+        "factor": factor,
+        "certainty": certainty,
+        "tables": tables,
+        "layers": _layers(plan, words),
+        "beside": beside(plan) if "tables" in plan else {},
+        "sections": sections,
+        "blocks": [_accounting(b, statistics) for b in blocks.values()],
+        "loss": loss_text(plan["loss"]),
+        "public": [s.text for s in statistics if blocks[s.block].public],
+        "ranked": any(not blocks[s.block].has_interval for s in statistics),
+        "notes": [words.sentence(note) for note in plan["notes"]],
+        "budget": budget_figure(
+            manifest.get("budget"),
+            epsilon,
+            apart=bool(manifest["guarantee"].get("time", {}).get("immutable")),
+        ),
+        "prices": None if tables[0]["name"] else price_list(manifest, statistics, words.titled),
+        "ledger": manifest["ledger"],
+        "dataset": manifest["dataset"],
+        "plan_hash": manifest["plan_hash"],
+        "validation": manifest["validation"],
+        "software": sorted(manifest["software"].items()),
+        "version": manifest["dprelease"],
+    }
+
+
+def _placed(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return all sections; a publisher's own title, given once, needs no table behind it."""
+    sections: list[dict[str, Any]] = [s for t in tables for s in t["sections"]]
+    titles = Counter(s["title"] for s in sections)
+    for s in sections:
+        s["place"] = "" if s["given"] and titles[s["title"]] == 1 else s["table"]
+    return sections
+
+
+def _said(manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
+    """Return who is protected, and which rows are taken, in the publisher's words."""
+    plan, guarantee = manifest["plan"], manifest["guarantee"]
+    groups = tuple(plan["by"]), len(plan["keys"])
+    return {
+        "where": plan["where"],
+        "condition": words.condition(plan["where"]) if plan["where"] else None,
+        "counted": words.counted,
+        "statement": words.statement(guarantee["statement"], *groups),
+        "protects": words.statement(guarantee["protects"], *groups),
+        "protected": words.protected(*groups),
+        "one": words.one if words.about.unit_name else "one unit",
+    }
+
+
+def _tables(
+    manifest: Mapping[str, Any],
+    blocks: Mapping[str, PlannedMeasurement],
+    statistics: Sequence[PlannedStatistic],
+    table: pa.Table | Mapping[str, pa.Table],
+    words: PublicWords,
+) -> list[dict[str, Any]]:
+    """Return what the page shows of every table; a release of one has one without a name."""
+    plan = manifest["plan"]
+    if "tables" not in plan:
+        return [
+            _one_table(
+                "", plan["by"], plan["keys"], statistics, blocks, table, plan["loss"], 1, words
+            )
+        ]
+    out: list[dict[str, Any]] = []
+    for planned in plan["tables"]["tables"]:
+        name, by, keys = planned["name"], planned["by"], planned["keys"]
+        mine = [s for s in statistics if s.table == name]
+        first = 1 + sum(len(t["sections"]) for t in out)
+        detailed = plan["tables"].get("detail", {}).get("table") == name
+        if detailed:  # its rows are of the draw's choosing
+            by, keys = shape_of(plan, table[name])
+        made = _one_table(
+            name,
+            by,
+            keys,
+            mine,
+            blocks,
+            table[name],
+            plan["loss"],
+            first,
+            words,
+            mixed=detailed,
+        )
+        if detailed:
+            made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
+        out.append(made)
+    return out
+
+
+def _layers(plan: Mapping[str, Any], words: PublicWords) -> list[list[dict[str, Any]]]:
+    """Return the picture of several tables with the names that readers know; [] for one table."""
+    if "tables" not in plan:
+        return []
+    return [
+        [{**t, "by": [inside(words.column(n)) for n in t["by"]]} for t in layer]
+        for layer in layers(plan["tables"])
+    ]
+
+
+def _one_table(
+    name: str,
+    by: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    statistics: Sequence[PlannedStatistic],
+    blocks: Mapping[str, PlannedMeasurement],
+    table: pa.Table,
+    loss: str,
+    first: int,
+    words: PublicWords,
+    *,
+    mixed: bool = False,
+) -> dict[str, Any]:
+    """Return one table's part of the page; `first` numbers its first section, `mixed`: rows of several levels."""
+    listed = [tuple(key) for key in keys[:TABLE_LIMIT]]
+    names = [group_name(key, mixed=mixed) for key in listed]
+    released = released_rows(table, listed)
+    sections = [
+        section(i, s, blocks[s.block], statistics, listed, names, released, loss, words)
+        for i, s in enumerate(statistics, start=first)
+    ]
+    single = [s for s in sections if len(s["columns"]) == 1]
+    for one in sections:
+        one["legend"] = bool(single) and one is single[0]
+    return {
+        "name": name,
+        "by": [words.column(n) for n in by],
+        "grouped": [inside(words.column(n)) for n in by],
+        "groups": len(keys),
+        "listed": len(listed),
+        "hidden": max(0, len(keys) - TABLE_LIMIT),
+        "single": single,
+        "summary": [
+            {"key": key, "cells": [s["rows"][i]["cells"][0] for s in single]}
+            for i, key in enumerate(listed)
+        ],
+        "weak": any(c.weak for s in single for row in s["rows"] for c in row["cells"]),
+        "at_bound": any(s["at_bound"] for s in single),
+        "adjusted": sum(s["adjusted"] for s in sections),
+        "gap": sum(s["gap"] for s in sections),
+        "sections": sections,
+        "detail": None,
+    }
+
+
+def _accounting(
+    block: PlannedMeasurement, statistics: Sequence[PlannedStatistic]
+) -> dict[str, str]:
+    return {
+        "name": block.name,
+        "statistics": ", ".join(s.text for s in statistics if s.block == block.name)
+        or "only which level rows stand at",
+        "mechanism": mechanism_words(block.mechanism),
+        "epsilon": short(block.epsilon),
+        "proved": proved(block),
+    }

@@ -1,0 +1,98 @@
+"""What one unit and one person lose over many releases, in one sentence for readers.
+
+    one aircraft's flights of one week: ε = 0.5; one aircraft over everything released so far: at most 26
+
+Everything said is given by the ledger or follows from declared windows; nothing is added up here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dprelease.budget.person import PersonLoss, person_at
+from dprelease.core.codec import decode
+from dprelease.core.numeric import fraction_from_json
+from dprelease.release_plan.weak import weak_note
+from dprelease.results.formats.public_words import PublicWords
+from dprelease.results.formats.words import short
+from dprelease.schema.unit import UserUnit
+
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+
+SO_FAR = "over everything released so far"
+
+
+def over_time_words(
+    words: PublicWords,
+    spent: tuple[Fraction, Fraction],
+    person: PersonLoss | None,
+    *,
+    scope: str = SO_FAR,
+    apart: bool = True,
+    most: bool = False,
+) -> str:
+    """Return the sentence.
+
+    Args:
+        spent: epsilon and delta of one unit; person: of a whole one, None for no bound.
+        scope: over which releases; apart: whether losses of disjoint times are told apart.
+        most: whether to say that it is the most charged unit's, where it stands beside the figure of others.
+    """
+    at = "at most " if most and apart else ""
+    one, unit = f"{words.one}: {at}{loss_words(*spent)}{weak_note(spent[0])}", words.unit
+    if not (isinstance(unit, UserUnit) and unit.per is not None):
+        return f"{one}, over all releases that can have read it" if apart else f"{one}, {scope}"
+    return f"{one}; {words.whole} {scope}: {_most(person)}"
+
+
+def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | None = None) -> str:
+    """Return it of a dataset's debits up to entry `seq`, or of all."""
+    line, whole = book.timeline(dataset), person_at(book, dataset, seq)
+    if seq is None:
+        now = book.budget(dataset)
+        spent = now.spent, now.spent_delta
+    else:
+        spent = book.spent_at(dataset, seq), book.spent_delta_at(dataset, seq)
+    return over_time_words(words, spent, whole, apart=line.apart, most=True)
+
+
+def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
+    """Return what one unit and a whole person lose: by all so far, as the receipt says, or by this."""
+    guarantee, budget = manifest["guarantee"], manifest.get("budget")
+    if "time" not in guarantee:
+        return ""
+    if budget is not None and ("person" in budget or "person" not in guarantee):
+        spent, delta = (fraction_from_json(budget[name]) for name in ("spent", "delta"))
+        person, scope = budget.get("person"), SO_FAR
+    else:
+        spent, delta = (fraction_from_json(guarantee[name]) for name in ("epsilon", "delta"))
+        person, scope = guarantee.get("person"), "over all of this release"
+    apart = bool(guarantee["time"]["immutable"])
+    return over_time_words(
+        words, (spent, delta), decode(PersonLoss | None, person), scope=scope, apart=apart
+    )
+
+
+def _most(person: PersonLoss | None) -> str:
+    if person is None:
+        return "no bound, as a release without a period reads all of time"
+    if person.delta >= 1:
+        return "no useful bound, as the group rule's δ reaches 1"
+    weak = weak_note(person.epsilon)
+    if not person.delta:
+        return f"at most {short(person.epsilon)}{weak}"
+    rho = "" if person.rho is None else f" (ρ = {short(person.rho)})"
+    return f"at most {short(person.epsilon)}{rho}, apart from δ = {delta_text(person.delta)}{weak}"
+
+
+def loss_words(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:
+    """Return `ε = 0.5` or `ε = 0.5, δ = 1e-06`."""
+    return f"ε = {short(epsilon)}" + (f", δ = {delta_text(delta)}" if delta else "")
+
+
+def delta_text(delta: Fraction) -> str:
+    """Return a delta for readers."""
+    return f"{float(delta):.3g}"

@@ -1,0 +1,316 @@
+"""One statistic of a release as a picture of its own: SVG for notebooks, slides and papers.
+
+The geometry is the report's (`plots`); here positions are pixels and the colours are inside, so
+that the picture stands alone. Released values only, every text escaped, nothing loaded.
+
+A statistic of several columns (a histogram, a spectrum) is a panel per group, side by side, each
+with its own vertical scale: groups differ in size by far, and a common scale would flatten most.
+
+Limits  The first `LIMIT` groups, and the note says so; `group` picks any one.
+"""
+
+from __future__ import annotations
+
+import html as escaping
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.core.errors import ArgumentError
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.formats.chart import Point
+from dprelease.results.formats.plain_words import group_name
+from dprelease.results.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
+from dprelease.results.formats.public_words import planned_words
+from dprelease.results.formats.report_sections import released_rows
+from dprelease.results.noised import Noised
+from dprelease.schema.naming import nearest
+
+LIMIT = 60
+WIDTH = 480
+LEFT = 150
+RIGHT = 20
+HEAD = 40
+SCALE = 70
+"""Where the panels start when they go two abreast: their scale's labels need less than names."""
+BETWEEN = 60
+LINE = 22
+"""Characters of a row's name in one line."""
+PANEL = 152
+
+
+_STYLE = (
+    "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
+    ".soft{fill:#50606f}.title{font-weight:600;font-size:14px}.group{font-weight:600}"
+    ".small{font-size:10px}.grid{stroke:#d7dee5}.axis{stroke:#50606f}.gap{fill:#d7dee5}"
+    ".bar{stroke:#14588c;stroke-width:2}.dot{fill:#14588c;stroke:#fff;stroke-width:1.5}"
+    ".weak .bar{stroke:#5f6a76;stroke-width:1;stroke-dasharray:3 4}"
+    ".weak .dot{fill:#fff;stroke:#5f6a76}.column{fill:#c9dff0}.weak .column{fill:#e8ebee}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture: shows itself in a notebook; `svg` is its text, to be written to a file."""
+
+    title: str
+    svg: str
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<Picture of {self.title}; its `svg` is {len(self.svg):,} characters>"
+
+
+def dots(
+    title: str,
+    note: str,
+    names: list[str],
+    points: list[Point],
+    hull: tuple[float, float],
+    gaps: list[tuple[float, float]],
+) -> Picture:
+    """Return a dot with its interval per group.
+
+    Args:
+        title, note: shown above: what it is, and its unit or error.
+        names: one per group; points: the values; both in the same order.
+        hull, gaps: of the statistic's domain.
+    """
+    plot = dot_plot(points[:LIMIT], hull, gaps, ("", ""))
+    parts = [*_frame(plot), *_marks(plot, names[:LIMIT])]
+    height = HEAD + plot.base + 30
+    described = f"{title}, a dot with its 95 % interval for each of {len(plot.marks)} groups"
+    return Picture(title, _svg(title, note, described, parts, height))
+
+
+def _x(percent: float) -> float:
+    return round(LEFT + WIDTH * percent / 100, 2)
+
+
+def _frame(plot: DotPlot) -> list[str]:
+    base = HEAD + plot.base
+    out = [
+        f'<rect class="gap" x="{_x(g.at)}" y="{HEAD}" width="{round(WIDTH * g.width / 100, 2)}" height="{plot.base}"/>'
+        for g in plot.gaps
+    ]
+    for tick in plot.ticks:
+        out += [
+            f'<line class="grid" x1="{_x(tick.at)}" x2="{_x(tick.at)}" y1="{HEAD}" y2="{base}"/>',
+            f'<text class="soft" x="{_x(tick.at)}" y="{base + 18}" text-anchor="middle">{_text(tick.label)}</text>',
+        ]
+    out.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{base}" y2="{base}"/>')
+    return out
+
+
+def _marks(plot: DotPlot, names: list[str]) -> list[str]:
+    out = []
+    for name, mark in zip(names, plot.marks, strict=True):
+        y = HEAD + mark.y
+        dot = "" if mark.outside else f'<circle class="dot" cx="{_x(mark.at)}" cy="{y}" r="5"/>'
+        out += [
+            *_name(name, y),
+            f'<g class="{"weak" if mark.weak else "clear"}">',
+            f'<line class="bar" x1="{_x(mark.low)}" x2="{_x(mark.high)}" y1="{y}" y2="{y}"/>',
+            _cut(_x(mark.low), y, 5) if mark.cut_low else "",
+            _cut(_x(mark.high), y, -5) if mark.cut_high else "",
+            f"{dot}</g>",
+        ]
+    return out
+
+
+def _name(name: str, y: int) -> list[str]:
+    """Return a row's name, a long one in two lines."""
+    if len(name) <= LINE:
+        return [f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(name)}</text>']
+    breaks = [i for i, c in enumerate(name) if c == " " and i <= LINE + 3]
+    at = min(breaks, key=lambda i: abs(2 * i - len(name)), default=LINE)
+    lines = (name[:at], _short(name[at:].strip(), LINE + 3))
+    return [
+        f'<text class="small" x="{LEFT - 12}" y="{y + down}" text-anchor="end">{_text(line)}</text>'
+        for line, down in zip(lines, (-2, 10), strict=True)
+    ]
+
+
+def below(title: str, pictures: Sequence[Picture]) -> Picture:
+    """Return pictures one below the other, each with its own scale."""
+    parts, y = [], 0
+    for picture in pictures:
+        height = int(picture.svg.partition(' height="')[2].partition('"')[0])
+        parts.append(picture.svg.replace("<svg ", f'<svg y="{y}" ', 1))
+        y += height
+    width = LEFT + WIDTH + RIGHT
+    return Picture(
+        title,
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}">'
+        + "".join(parts)
+        + "</svg>",
+    )
+
+
+def _cut(x: float, y: int, back: int) -> str:
+    """Return the arrow of an interval that goes on beyond the picture."""
+    return f'<path class="bar" fill="none" d="M{x + back} {y - 5} L{x} {y} L{x + back} {y + 5}"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One group's values: `labels` name the columns, `points` hold them, both in the same order."""
+
+    name: str
+    labels: list[str]
+    points: list[Point]
+
+
+def panels(title: str, note: str, groups: list[Panel]) -> Picture:
+    """Return a picture of columns per group; one group fills the width, several go two abreast.
+
+    Args:
+        title, note: shown above: what it is, and its unit or error.
+        groups: in the order to be shown.
+    """
+    shown = groups[:LIMIT]
+    abreast = 1 if len(shown) == 1 else 2
+    parts: list[str] = []
+    height = HEAD
+    for i, panel in enumerate(shown):
+        row, place = divmod(i, abreast)
+        width = (WIDTH - (abreast - 1) * BETWEEN + (LEFT - SCALE) * (abreast > 1)) / abreast
+        left = (LEFT if abreast == 1 else SCALE) + place * (width + BETWEEN)
+        drawn, tall = _panel(panel, left, width, HEAD + row * PANEL)
+        parts += drawn
+        height = max(height, tall)
+    described = f"{title}, {len(shown[0].points)} columns with 95 % intervals for each of {len(shown)} groups"
+    return Picture(title, _svg(title, note, described, parts, height))
+
+
+def _panel(panel: Panel, left: float, width: float, above: int) -> tuple[list[str], int]:
+    top = max((max(p.value, p.upper) for p in panel.points if not p.weak), default=0.0)
+    found = bars(panel.points, top)
+    start = above + (18 if panel.name else 0)
+    base = start + found.base
+    right = round(left + width, 2)
+
+    def x(percent: float) -> float:
+        return round(left + width * percent / 100, 2)
+
+    out = ['<g class="panel">']
+    if panel.name:
+        out.append(
+            f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{_text(_short(panel.name, 34))}</text>'
+        )
+    for bar, label, point in zip(found.bars, panel.labels, panel.points, strict=True):
+        out += [
+            f'<g class="{"weak" if point.weak else "clear"}"><rect class="column" x="{x(bar.at)}" y="{start + bar.y}" width="{round(width * bar.width / 100, 2)}" height="{bar.height}">',
+            f"<title>{_text(label)}: {point.value:,.6g}</title></rect>",
+            f'<line class="bar" x1="{x(bar.middle)}" x2="{x(bar.middle)}" y1="{start + bar.low}" y2="{start + bar.high}"/></g>',
+        ]
+    out += [
+        f'<line class="axis" x1="{x(0)}" x2="{right}" y1="{base}" y2="{base}"/>',
+        f'<text class="soft" x="{x(0)}" y="{base + 18}">{_text(_short(panel.labels[0], 20))}</text>',
+        f'<text class="soft" x="{right}" y="{base + 18}" text-anchor="end">{_text(_short(panel.labels[-1], 20))}</text>',
+        f'<text class="soft" x="{x(0) - 8}" y="{start + BAR_TOP + 8}" text-anchor="end">{top:,.4g}</text>',
+        "</g>",
+    ]
+    return out, base + 30
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _svg(title: str, note: str, described: str, parts: list[str], height: int) -> str:
+    width = LEFT + WIDTH + RIGHT
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}"><title>{_text(described)}</title><style>{_STYLE}</style>'
+        f'<rect width="{width}" height="{height}" fill="#fff"/>'
+        f'<text class="title" x="12" y="18">{_text(title)}</text>'
+        f'<text class="soft" x="12" y="34">{_text(note)}</text>' + "".join(parts) + "</svg>"
+    )
+
+
+def _text(value: str) -> str:
+    return escaping.escape(value)
+
+
+def release_picture(
+    noised: Noised, statistic: str | None, group: str | Sequence[str] | None = None
+) -> Picture:
+    """Return the picture of a released statistic, the first one by default.
+
+    Args:
+        statistic: its published name, or as it was asked for.
+        group: one group alone: its label, or its labels in the order of `by`.
+
+    Raises:
+        ArgumentError: there is no such statistic (DPR613), or no such group (DPR618).
+    """
+    plan = noised.plan
+    chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
+    if chosen is None:
+        names = [s.name for s in plan.statistics]
+        near = nearest(str(statistic), names)
+        raise ArgumentError(
+            f"the release has no statistic `{statistic}`",
+            where="plot(...)",
+            fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
+            code="DPR613",
+        )
+    keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
+    found = _points(noised, chosen, keys[:LIMIT])
+    words = planned_words(plan)
+    title, said = words.heading(chosen), words.error(chosen)
+    title = title if chosen.name in title else f"{title} ({chosen.name})"
+    measure = words.titled(chosen)[1]
+    unit = f" {measure}" if measure and measure not in said else ""
+    sure = plan.block(chosen.block).has_interval
+    bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
+    planned = "error expected beforehand " if said.startswith("±") else ""
+    note = f"{planned}{said}{unit}; {bars_say}"
+    if len(keys) > LIMIT:
+        note += f"; the first {LIMIT} of {len(keys):,} groups"
+        keys = keys[:LIMIT]
+    names = [group_name(key, mixed=bool(noised.rows)) if key else "" for key in keys]
+    if len(chosen.columns) > 1:
+        labels = [c.removeprefix(chosen.name) or c for c in chosen.columns]
+        made = [
+            Panel(name, labels, [found[key, c] for c in chosen.columns])
+            for name, key in zip(names, keys, strict=True)
+        ]
+        return panels(title, note, made)
+    points = [found[key, chosen.columns[0]] for key in keys]
+    domain = chosen.domain
+    named = [name or "all rows" for name in names]
+    return dots(title, note, named, points, domain.hull, list(domain.forbidden))
+
+
+def _group(noised: Noised, group: str | Sequence[str]) -> tuple[str, ...]:
+    plan = noised.plan
+    asked = (group,) if isinstance(group, str) else tuple(group)
+    if asked in plan.keys:
+        return asked
+    shown = " · ".join(map(str, asked))
+    near = nearest(shown, [" · ".join(key) for key in plan.keys])
+    raise ArgumentError(
+        f"the release has no group `{shown}`",
+        where="plot(...)",
+        why=None if plan.by else "it has one group, of all rows",
+        fix=f"did you mean `{near}`?"
+        if near
+        else "leave `group` out, or give one label per column of `by`",
+        code="DPR618",
+    )
+
+
+def _points(
+    noised: Noised, chosen: PlannedStatistic, listed: Sequence[tuple[str, ...]]
+) -> dict[tuple[tuple[str, ...], str], Point]:
+    """Return the listed groups' values; a large table is thinned before it becomes Python."""
+    table, name = noised.table, len(noised.plan.by)
+    wanted = pa.array(chosen.columns, pa.utf8())
+    mine = table.filter(pc.is_in(table.column(name), value_set=wanted))
+    return {place: row.point for place, row in released_rows(mine, listed).items()}

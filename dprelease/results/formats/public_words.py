@@ -1,0 +1,241 @@
+"""What public pages and files call things: the publisher's words where there are some, else ours.
+
+A function of the manifest's request, so `verify` makes the same pages again. A folder of somebody else's
+is read with the same checks as a schema file: texts of one line and bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.core import registry
+from dprelease.query.request import request_to_json
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.formats.plain_words import plain_condition, plain_error
+from dprelease.results.formats.words import heading, inside, name_words
+from dprelease.schema.about import ROWS, About
+from dprelease.schema.about_model import about_from_json
+from dprelease.schema.naming import is_shown
+from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
+from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
+
+_MOST = 500
+"""Characters of a column's or statistic's title that are shown of a foreign folder."""
+_AMOUNT = re.compile(r"\b(\d[\d,]*) (units?|rows?)\b")
+_RANKED = "(95 %)"
+_CALL = re.compile(r"\b([a-z_]+)\([^()]*\)")
+"""A statistic as it is asked for, in a plan's sentence."""
+_FINEST = re.compile(r"(by the finest groups \()([^;()]*)(?=;)")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicWords:
+    """The words of one release.
+
+    Attributes:
+        name: what it is called where it has no title; unit: the protected one.
+        columns: titles that were given, by name; details: descriptions of columns.
+        statistics: titles that were given, by table (None: the release has one) and name.
+    """
+
+    name: str
+    unit: Unit = field(default_factory=RowUnit)
+    about: About = field(default_factory=About)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
+    statistics: Mapping[tuple[str | None, str], str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return self.about.title or name_words(self.name)
+
+    @property
+    def one(self) -> str:
+        """The protected unit: one aircraft's flights of one week."""
+        return one_unit(self.unit, self.about.unit_name)
+
+    @property
+    def data(self) -> str:
+        """What a result may depend on: one patient's visits, or `one unit's data` where nobody named it."""
+        return "one unit's data" if self.about.unit_name is None else self.one
+
+    @property
+    def whole(self) -> str:
+        """Who is behind all of a person's units: one aircraft."""
+        return whole_unit(self.unit, self.about.unit_name)
+
+    @property
+    def rows(self) -> str:
+        """What a person's rows are called."""
+        return ROWS if self.about.unit_name is None else self.about.unit_name.rows
+
+    def protected(self, by: tuple[str, ...], groups: int) -> str:
+        """Return the unit and how much of it counts, in brackets."""
+        kept = kept_words(self.unit, [inside(self.column(name)) for name in by], groups)
+        return f"{self.one} ({kept})" if kept else self.one
+
+    @property
+    def counted(self) -> str:
+        """What the rows are called that statistics are made of."""
+        name = self.about.unit_name
+        return self.rows if name is None or not isinstance(self.unit, RowUnit) else name.many
+
+    def statement(self, text: str, by: tuple[str, ...], groups: int) -> str:
+        """Return a sentence about who is protected with the publisher's words for the unit."""
+        if self.about.unit_name is None:
+            return text
+        for adjacency in Adjacency:
+            exact = describe(adjacency, self.unit)
+            done = exact.rpartition(", ")[2]
+            text = text.replace(exact, f"{self.protected(by, groups)}, {done}")
+        return self.sentence(text)
+
+    def sentence(self, text: str) -> str:
+        """Return a plan's sentence with the publisher's words for statistics, groups and the protected unit in it."""
+        text = _CALL.sub(self._called, text)
+        text = _FINEST.sub(lambda found: found[1] + self._columns(found[2]), text)
+        if self.about.unit_name is None or not isinstance(self.unit, UserUnit):
+            return text
+        column = rf"\b(one|per|of a|each|any) {re.escape(self.unit.column)}\b"
+        return re.sub(column, rf"\1 {_plain(self.about.unit_name.one)}", text)
+
+    def _called(self, found: re.Match[str]) -> str:
+        made = heading(found[0], found[1], self.columns)
+        return found[0] if made == found[0] else inside(made)
+
+    def _columns(self, listed: str) -> str:
+        return ", ".join(inside(self.column(name)) for name in listed.split(", "))
+
+    def condition(self, text: str) -> str | None:
+        """Return which rows are taken, in words; None where it is more than comparisons of columns."""
+        return plain_condition(text, lambda name: inside(self.column(name)))
+
+    def error(self, statistic: PlannedStatistic) -> str:
+        """Return a statistic's expected error, as its plan says it, in a reader's words."""
+        counts = _counts(statistic) or _RANKED in statistic.error_text
+        called = self._measures if counts else {}
+        return plain_error(statistic.error_text, {**called, "group": self.counted})
+
+    def mute(self, statistic: PlannedStatistic) -> str:
+        """Return why a statistic is expected to say nothing, as its plan says it, in a reader's words; else ''."""
+        said = str(statistic.uninformative or "")
+        return plain_error(said, {"rows": self.counted, "group": self.counted})
+
+    def change(self, statistic: PlannedStatistic) -> str:
+        """Return how far one unit moves what is measured."""
+        return _AMOUNT.sub(self._amount, statistic.sensitivity)
+
+    def _amount(self, found: re.Match[str]) -> str:
+        name, kind = self.about.unit_name, found[2]
+        if name is None or (
+            kind.startswith("row") and isinstance(self.unit, UserUnit) and found[1] == "1"
+        ):
+            return found[0]  # one of a person's rows has no name
+        many = name.many if kind.startswith("unit") else self.counted
+        return f"{found[1]} {name.one if found[1] == '1' else many}"
+
+    def measure(self, statistic: PlannedStatistic) -> str:
+        """Return the unit of its values."""
+        called = self._measures if _counts(statistic) else {}
+        return called.get(statistic.measure, statistic.measure)
+
+    @property
+    def _measures(self) -> Mapping[str, str]:
+        """Return what units and rows are called, where the publisher said it."""
+        name = self.about.unit_name
+        return {} if name is None else {"units": name.many, "rows": self.counted}
+
+    def column(self, name: str) -> str:
+        """Return what a column is called."""
+        return self.columns.get(name, name)
+
+    def heading(self, statistic: PlannedStatistic) -> str:
+        """Return what a statistic is called: by its publisher, or by what it is."""
+        own = self.given(statistic)
+        if own is not None:
+            return own
+        made = heading(statistic.text, statistic.function, self.columns)
+        return self._counted().get(made, made)
+
+    def column_heading(self, statistic: PlannedStatistic, column: str) -> str:
+        """Return what one of its published columns is called: the heading, and which bin of several."""
+        part = column.removeprefix(statistic.name) if len(statistic.columns) > 1 else ""
+        return f"{self.heading(statistic)} {part}".rstrip()
+
+    def given(self, statistic: PlannedStatistic) -> str | None:
+        """Return the title that the publisher gave it in its table, or None."""
+        return self.statistics.get((statistic.table, statistic.name))
+
+    def titled(self, statistic: PlannedStatistic) -> tuple[str, str]:
+        """Return a statistic's heading and the unit beside it, which a number of rows needs none of."""
+        return self.heading(statistic), "" if _counts(statistic) else statistic.measure
+
+    def _counted(self) -> Mapping[str, str]:
+        """Return our two headings of counts in the publisher's words."""
+        unit = self.about.unit_name
+        if unit is None:
+            return {}
+        return {
+            "Number of units": f"Number of {unit.many}",
+            "Number of rows": f"Number of {self.counted}",
+        }
+
+
+def _counts(statistic: PlannedStatistic) -> bool:
+    known = statistic.function in registry.names("aggregates")
+    return known and aggregate_named(statistic.function).counting
+
+
+def _plain(text: str) -> str:
+    """Return a text that stands for itself in a replacement."""
+    return text.replace("\\", r"\\")
+
+
+def public_words(manifest: Mapping[str, Any]) -> PublicWords:
+    """Return the words of a manifest's request.
+
+    Raises:
+        ArgumentError, ValueError, TypeError, LookupError, AttributeError: they have another shape
+            than a release's.
+    """
+    name = manifest["pipeline"] or manifest["plan"]["schema"]
+    return _words(name, unit_from_json(manifest["guarantee"]["unit"]), manifest["request"])
+
+
+def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
+    """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
+    asked = None if plan.asked is None else request_to_json(plan.asked)
+    return _words(name or plan.schema, plan.unit, asked)
+
+
+def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWords:
+    if asked is None:
+        return PublicWords(name, unit)
+    columns = asked["schema"]["columns"]
+    hierarchies = asked["schema"].get("hierarchies", {}).values()
+    levels = {level: title for h in hierarchies for level, title in h.get("titles", {}).items()}
+    release = asked["release"]
+    parts = (
+        [(t["name"], t) for t in release["tables"]] if "tables" in release else [(None, release)]
+    )
+    listed = [(table, s) for table, part in parts for s in part["statistics"]]
+    return PublicWords(
+        name,
+        unit,
+        about_from_json(asked["schema"]),
+        _said(levels | {n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
+        _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
+        _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),
+    )
+
+
+def _said(words: dict[Any, Any], most: int) -> dict[Any, str]:
+    for text in words.values():
+        if not isinstance(text, str) or not 0 < len(text) <= most or not is_shown(text):
+            raise ValueError("not words that can be shown")
+    return words

@@ -1,0 +1,278 @@
+"""One statistic of one table as a section of the report: its picture, its numbers, how it was measured.
+
+Limits  Pictures show the first 60 groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.core import registry
+from dprelease.core.numeric import Exact, fraction_from_json
+from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import STATED
+from dprelease.results.formats.chart import Point, point
+from dprelease.results.formats.numbers import (
+    decimals_of,
+    figure_text,
+    reading_decimals,
+    reading_text,
+)
+from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
+from dprelease.results.formats.public_words import PublicWords
+from dprelease.results.formats.words import mechanism_words, short
+
+PLOT_LIMIT = 60
+COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
+"""Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
+SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
+WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One released value as text, with its companions; "–" where there is none."""
+
+    value: str
+    lower: str
+    upper: str
+    estimate: str
+    unbiased: str
+    consistent: str
+    status: str
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One row of the tidy table."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    status: str
+    estimate: float | None
+    unbiased: float | None
+    consistent: float
+
+    @property
+    def weak(self) -> bool:
+        return self.status in WEAK
+
+    @property
+    def point(self) -> Point:
+        return point(self.value, self.lower, self.upper, weak=self.weak)
+
+
+Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
+
+
+def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
+    """Return the rows of the listed groups; a large table is thinned before it becomes Python."""
+    keys = len(listed[0])
+    for i in range(keys):
+        labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
+        table = table.filter(pc.is_in(table.column(i), value_set=labels))
+    names = table.schema.names[keys:]
+    at = {name: keys + names.index(name) for name in names}
+    at.setdefault("consistent", at["value"])  # where tables add up
+    columns = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
+    parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]
+    return {
+        (tuple(group), name): ReportRow(value, *others)
+        for group, name, value, *others in zip(groups, *parts, strict=True)
+    }
+
+
+def section(
+    number: int,
+    statistic: PlannedStatistic,
+    block: PlannedMeasurement,
+    statistics: Sequence[PlannedStatistic],
+    keys: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+    released: Columns,
+    loss: str,
+    words: PublicWords,
+) -> dict[str, Any]:
+    grid = [[released[key, column] for column in statistic.columns] for key in keys]
+    flat = [r for row in grid for r in row]
+    drawn = [r.point for r in flat]
+    spread = [(p.upper - p.lower) / 4 for p in drawn if not p.weak and block.has_interval]
+    # The plan's error is at a public guess of the group size; small groups are often worse.
+    errors = [median(spread)] if spread else []
+    if statistic.planned_error is not None and loss == "absolute":
+        errors.append(statistic.planned_error)
+    error = max(errors, default=None)
+    decimals = reading_decimals(statistic.step, error)
+    domain = statistic.domain
+    ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
+    shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
+    rows = [
+        {"key": key, "name": name, "cells": [_cell(r, decimals) for r in row]}
+        for key, name, row in zip(keys, names, grid, strict=True)
+    ]
+    many = len(statistic.columns) > 1
+    plot = None if many else _dots(grid, names, statistic, ends)
+    return {
+        "id": f"s{number}",
+        **_called(statistic, words),
+        "rows": rows,
+        "shown": min(len(keys), PLOT_LIMIT),
+        "plot": plot,
+        "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
+        "bars": _histograms(grid, rows) if many else (),
+        "error_words": "Error (root mean square)"
+        if loss == "squared" and block.has_interval
+        else "Error",
+        "interval": block.has_interval,
+        "mute": "" if block.has_interval else words.mute(statistic),
+        **_planned(statistic, words),
+        **_counted(flat),
+        "low": ends[0],
+        "high": ends[1],
+        "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
+        "epsilon": short(block.epsilon),
+        "shared": shared,
+        "proved": proved(block),
+        "counts": _parts(statistic.function),
+        "why": _why(statistic),
+    }
+
+
+def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
+    """Return what a statistic and its columns are called; given: whether by the publisher."""
+    title, measure = words.titled(statistic)
+    return {
+        "title": title,
+        "given": words.given(statistic) is not None,
+        "table": statistic.table or "",
+        "name": statistic.name,
+        "text": statistic.text,
+        "measure": measure,
+        "columns": statistic.columns,
+        "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
+    }
+
+
+def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
+    """Return what the plan says of a statistic, whatever was drawn."""
+    return {
+        "error_text": words.error(statistic),
+        "stated": statistic.error_text == STATED or statistic.error_text.startswith("exact"),
+        "mechanism": mechanism_words(statistic.mechanism),
+        "sensitivity": words.change(statistic),
+        "step": _end(statistic.step, statistic.step),
+        "options": [
+            {
+                "mechanism": mechanism_words(o.mechanism),
+                "expected": "" if o.expected_error is None else figure_text(o.expected_error),
+                "worst": "" if o.worst_error is None else figure_text(o.worst_error),
+                "note": o.note,
+            }
+            for o in statistic.chosen
+        ],
+        "spikes": statistic.spikes,
+        "notes": [words.sentence(note) for note in statistic.notes],
+        "remark": statistic.remark,
+    }
+
+
+def _counted(values: Sequence[ReportRow]) -> dict[str, Any]:
+    """Return how many of the released values are of which status."""
+    return {
+        "unbiased": any(r.unbiased is not None for r in values),
+        "weak": sum(r.weak for r in values),
+        "at_bound": sum(r.status == "at_bound" for r in values),
+        "adjusted": sum(r.status == "adjusted" for r in values),
+        "gap": sum(r.status == "gap" for r in values),
+        "moved": sum(r.consistent != r.value for r in values),
+    }
+
+
+def _parts(function: str) -> bool:
+    """Return whether the columns of a statistic are parts of one whole."""
+    return function in registry.names("aggregates") and aggregate_named(function).parts
+
+
+def _dots(
+    grid: Sequence[Sequence[ReportRow]],
+    names: Sequence[str],
+    statistic: PlannedStatistic,
+    ends: tuple[str, str],
+) -> DotPlot:
+    points, domain = [row[0].point for row in grid[:PLOT_LIMIT]], statistic.domain
+    return dot_plot(points, domain.hull, domain.forbidden, ends, names[:PLOT_LIMIT])
+
+
+def _histograms(
+    grid: Sequence[Sequence[ReportRow]], rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, Bars, str], ...]:
+    """Return (group, picture, largest value) per group; each group has its own vertical scale."""
+    pictures = []
+    for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
+        points = [r.point for r in row]
+        top = max((max(p.value, p.upper) for p in points if not p.weak), default=0.0)
+        largest = max(range(len(row)), key=lambda i: row[i].value)
+        pictures.append((texts["name"], bars(points, top), texts["cells"][largest].value))
+    return tuple(pictures)
+
+
+def _cell(row: ReportRow, decimals: int) -> Cell:
+    status = WEAK.get(row.status, SAID.get(row.status, ""))
+    value = reading_text(row.value, decimals)
+
+    def text(x: float | None) -> str:
+        return "–" if x is None else reading_text(x, decimals)
+
+    return Cell(
+        value=value,
+        lower=text(row.lower),
+        upper=text(row.upper),
+        estimate=text(row.estimate),
+        unbiased=text(row.unbiased),
+        consistent=text(row.consistent),
+        status=status,
+        weak=row.weak,
+    )
+
+
+def _end(value: Exact, step: Fraction) -> str:
+    """Return a domain's end for readers: exact where it is a short decimal."""
+    if not isinstance(value, Fraction):
+        return "∞" if value > 0 else "\u2212∞"
+    decimals = decimals_of(value)
+    if decimals is None:
+        decimals = decimals_of(step)
+    return reading_text(float(value), 6 if decimals is None else decimals)
+
+
+def _why(statistic: PlannedStatistic) -> str:
+    """Return why the first priced mechanism was used, in one sentence; empty without a rival."""
+    if not statistic.chosen:
+        return ""
+    first = statistic.chosen[0]
+    rival = next((o for o in statistic.chosen if o.mechanism != first.mechanism), None)
+    if rival is None or not first.expected_error or not rival.expected_error:
+        return ""
+    name = mechanism_words(rival.mechanism)
+    more = 100 * (rival.expected_error / first.expected_error - 1)
+    if more < 0.05:
+        return f"{name} would have done as well here"
+    shown = f"{more:,.0f}" if more >= 10 else f"{more:.2g}"
+    return f"the runner-up, {name}, would have had {shown} % more expected error"
+
+
+def proved(block: PlannedMeasurement) -> str:
+    upper = block.certificate.get("epsilon_upper")
+    return "" if upper is None else short(fraction_from_json(str(upper)))

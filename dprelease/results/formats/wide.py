@@ -1,0 +1,73 @@
+"""The wide table: one row per group, keys first, then the published columns, each with its interval.
+
+    <keys>  <name>  <name>_lower  <name>_upper  <name>_status  <next name>  …
+
+Column order is the plan's, group order is the declared one, whatever the tidy table's order; so
+the table's shape is public. Statistics whose step and domain are whole numbers are int64, their
+interval ends too. An uninformative value never stands alone: where its status is left out, it is
+null.
+
+Limits  Whole numbers are read from float64, exact below 2**53; wider domains stay float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.noised import WEAK, Noised, tidy_columns
+
+
+def is_whole(statistic: PlannedStatistic) -> bool:
+    """Return whether every published value is an integer that a double holds exactly."""
+    low, high = statistic.domain.hull
+    return statistic.step.denominator == 1 and max(abs(low), abs(high)) < 2.0**53
+
+
+def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -> pa.Table:
+    """Return the release as `(groups, keys + published columns)`.
+
+    Args:
+        intervals: with `<name>_lower` and `<name>_upper`, null for a choice by rank.
+        status: with `<name>_status`; without it, uninformative values are null.
+
+    A value missing from the tidy table is null; validation has refused such a table before.
+    """
+    plan, table = noised.plan, noised.table
+    keys, parts = len(plan.by), tidy_columns(plan)
+    groups = group_places(table, plan)
+    published = [name for s in plan.statistics for name in s.columns]
+    which = places_of(table.column(keys), published)
+    columns: list[pa.Array] = [
+        pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(keys)
+    ]
+    whole = [is_whole(s) for s in plan.statistics for _ in s.columns]
+    names = [*plan.by]
+    for place, (name, is_count) in enumerate(zip(published, whole, strict=True)):
+        mine = np.flatnonzero((which == place) & (groups >= 0))
+        at = np.full(len(plan.keys), -1, dtype=np.int64)
+        at[groups[mine]] = mine
+        rows = pa.array(at, mask=at < 0)
+
+        def taken(part: str, rows: pa.Array = rows) -> pa.Array:
+            column = table.column(keys + parts.get_field_index(part))
+            return pa.chunked_array([column.combine_chunks()]).take(rows).combine_chunks()
+
+        kind = pa.int64() if is_count else pa.float64()
+        said = taken("status")
+        value = taken("value").cast(kind)
+        if not status:
+            weak = pc.is_in(said, value_set=pa.array(WEAK))
+            value = pc.if_else(weak, pa.scalar(None, kind), value)
+        columns.append(value)
+        names.append(name)
+        if intervals:
+            columns += [taken("lower").cast(kind), taken("upper").cast(kind)]
+            names += [f"{name}_lower", f"{name}_upper"]
+        if status:
+            columns.append(said)
+            names.append(f"{name}_status")
+    return pa.table(columns, names=names)

@@ -1,0 +1,172 @@
+"""What stands in a published folder, read within bounds and through no link.
+
+Folders are foreign until they verify: a file may be a pipe, a link or endless, and there may be any
+number of them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import IO
+
+from dprelease.budget.citation import MANIFEST
+from dprelease.core.errors import VerificationError
+from dprelease.core.numeric import counted
+from dprelease.results import corrections
+
+MOST_BYTES = 256 * 2**20
+"""Most that is read of one period's folder."""
+_MOST_FILES = 1000
+_LARGEST_PAGE = 32 * 2**20
+_LARGEST_RECORD = 16 * 2**20
+_LEFT_BY = {
+    ".DS_Store": "the Finder of macOS",
+    ".ipynb_checkpoints": "Jupyter",
+    "__MACOSX": "an archive of macOS",
+    "Thumbs.db": "the Explorer of Windows",
+    "desktop.ini": "the Explorer of Windows",
+}
+# O_NONBLOCK: a named pipe must be recognised, not waited for.
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def read_folder(
+    path: Path, *, unread: Collection[str] = (), only: Collection[str] | None = None
+) -> dict[str, bytes]:
+    """Return name to bytes of a published folder, following no link inside it.
+
+    Args:
+        unread: files that are looked at as all others, but come back empty.
+        only: the files that are read; all others are `unread`.
+
+    Raises:
+        VerificationError: there is no such folder, it holds something that is not a regular file,
+            more than 1,000 files, or more bytes than may be read (DPR810).
+    """
+    try:
+        # `latest` is a link: the folder itself may be named by one, its content may not.
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise not_a_release(path, error.strerror) from None
+    try:
+        return _contents(descriptor, unread=unread, only=only)
+    except _TooMuchError as problem:
+        raise not_a_release(path, str(problem)) from None
+    except OSError:
+        why = "it holds something that is not a readable regular file"
+        raise not_a_release(path, why) from None
+    finally:
+        os.close(descriptor)
+
+
+def record_at(path: Path) -> bytes:
+    """Return the bytes of a record of corrections; VerificationError DPR830 if it cannot be one."""
+    try:
+        with open(os.open(path, PLAIN), "rb") as file:
+            return record_of(file)
+    except OSError:
+        raise corrections.unreadable() from None
+
+
+class _TooMuchError(OSError):
+    """A folder of somebody else's that nobody should have to read."""
+
+
+def _contents(
+    folder: int, *, unread: Collection[str] = (), only: Collection[str] | None = None
+) -> dict[str, bytes]:
+    """Return the folder's files, within `MOST_BYTES` together and `_MOST_FILES`."""
+    found: dict[str, bytes] = {}
+    left = MOST_BYTES
+    names = sorted(os.listdir(folder))
+    if len(names) > _MOST_FILES:
+        raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
+    for name in names:
+        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError("not a regular file")
+            skipped = name in unread or (only is not None and name not in only)
+            found[name] = b"" if skipped else file.read(left + 1)
+            left -= len(found[name])
+        if left < 0:
+            raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
+    return found
+
+
+def files_beside(folder: int) -> dict[str, bytes]:
+    """Return the files beside the periods, passing over all else, and what is too large for ours."""
+    found: dict[str, bytes] = {}
+    for name in sorted(os.listdir(folder)):
+        said = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        ours = stat.S_ISREG(said.st_mode) and not name.startswith(".")
+        if name == corrections.FILE and ours:
+            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+                found[name] = record_of(file)
+        elif ours and said.st_size <= _LARGEST_PAGE and len(found) < _MOST_FILES:
+            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+                found[name] = file.read(_LARGEST_PAGE)
+    return found
+
+
+def record_of(file: IO[bytes]) -> bytes:
+    """Return the record of corrections; VerificationError DPR830 where it is larger than one can be."""
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        data = file.read(_LARGEST_RECORD + 1)
+        if len(data) <= _LARGEST_RECORD:
+            return data
+    raise corrections.unreadable()
+
+
+def holds(folder: int, files: Mapping[str, bytes]) -> bool:
+    """Return whether the folder holds exactly `files`; sizes are looked at before bytes."""
+    if set(os.listdir(folder)) != set(files):
+        return False
+    for name, data in files.items():
+        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+            said = os.fstat(file.fileno())
+            if not stat.S_ISREG(said.st_mode) or said.st_size != len(data) or file.read() != data:
+                return False
+    return True
+
+
+def left_by(name: str) -> str | None:
+    """Return which program leaves files or folders of this name behind; None if none is known."""
+    if name in _LEFT_BY:
+        return _LEFT_BY[name]
+    return "macOS" if name.startswith("._") else None
+
+
+def not_a_release(path: Path, why: str | None) -> VerificationError:
+    """Return the refusal of a folder; it says what stands there, if that can be told."""
+    why, fix = _what_is_there(path) or (why, "name <to>/<pipeline>/<period> or its `latest`")
+    return VerificationError(
+        "this is not a published folder", where=str(path), why=why, fix=fix, code="DPR810"
+    )
+
+
+def _what_is_there(path: Path) -> tuple[str, str] | None:
+    """Return what keeps a folder from being one of a period, and what to do, where that can be told."""
+    try:
+        names = sorted(entry.name for entry in path.iterdir())[:_MOST_FILES]
+    except OSError:
+        return None
+    if MANIFEST not in names:
+        periods = [n for n in names if n != "latest" and (path / n / MANIFEST).is_file()]
+        if periods:
+            listed = ", ".join(periods[-3:])
+            return (
+                f"it is the folder of a pipeline, with {counted(len(periods), 'period')}: {listed}",
+                f"name one of them: {path / periods[-1]}",
+            )
+        inner = next(iter(sorted(path.glob(f"*/*/{MANIFEST}"))), None)
+        if inner is not None:
+            pipeline = inner.parent.parent
+            return "it is the folder above those of pipelines", f"name one of them: {pipeline}"
+    for name in names:
+        who = left_by(name)
+        if who is not None and not (path / name).is_file():
+            return f"it holds {name}, which {who} made", f"remove it: {path / name}"
+    return None

@@ -1,0 +1,314 @@
+"""All periods of one pipeline, read from its published folders alone.
+
+    <to>/<pipeline>/<period>/   release.json and a table: what was released
+    <to>/<pipeline>/status.json what was withdrawn or superseded since
+
+Nothing else is looked at, no ledger, no clock: the same folders give the same series. A folder
+that does not hold a release, or whose table is not the one its manifest hashes, is left out and
+named, so that one bad folder does not hide the others. This is not a verification: `dprelease verify`
+looks at one folder in full.
+
+A statistic is followed over time as long as it is asked for in the same words under the same
+name; a changed definition begins a new track.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dprelease.core.errors import DpreleaseError, printable
+from dprelease.core.strict_json import read_json
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results import fitted
+from dprelease.results.corrections import FILE as STATUS
+from dprelease.results.corrections import Correction, current, parse
+from dprelease.results.formats import csv_, json_, parquet
+from dprelease.results.formats.format import table_file
+from dprelease.results.formats.html import FILE as REPORT
+from dprelease.results.formats.plain_words import group_name
+from dprelease.results.noised import Noised, cells_from_json
+from dprelease.results.publish import period_order
+from dprelease.results.published_folder import MOST_BYTES, read_folder, record_at
+from dprelease.results.receipt import Receipt
+from dprelease.results.series.foreign import Place, Shape, Stated, stated
+from dprelease.results.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
+
+_FAULTS = (
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, MemoryError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period(Stated):
+    """One published period: what its manifest states, and how it stands.
+
+    Attributes:
+        release: SHA-256 of its `release.json`.
+        report: whether the folder holds one.
+        correction: the entry that withdrew or superseded it, if there is one.
+    """
+
+    name: str
+    release: str
+    report: bool
+    correction: Correction | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it was neither corrected nor released early: what `latest` may name."""
+        return self.correction is None and self.early is None
+
+    @property
+    def word(self) -> str:
+        """How it stands, in one word; "" for the ordinary case."""
+        if self.correction is not None:
+            return self.correction.word
+        return "" if self.early is None else "early"
+
+
+_ReceiptOf = Callable[[Mapping[str, Any], ReleasePlan], Receipt]
+
+Columns = Mapping[Place, PeriodColumn]
+"""Released values of one period, by published column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One published column over time: `lines[group][i]` belongs to the i-th period.
+
+    `title`, `measure`, `by` and `mixed` are the newest period's: words, key columns of its table, and whether its
+    rows stand at several levels.
+    """
+
+    table: str | None
+    column: str
+    statistic: PlannedStatistic
+    lines: Lines
+    title: str
+    measure: str
+    by: tuple[str, ...]
+    mixed: bool = False
+
+    def group(self, key: Key) -> str:
+        """Return what a group is called."""
+        return group_name(key, mixed=self.mixed)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSeries:
+    """Everything that is published of one pipeline; periods in order, oldest first."""
+
+    pipeline: str
+    by: tuple[str, ...]
+    periods: tuple[Period, ...]
+    tracks: tuple[Track, ...]
+    corrections: tuple[Correction, ...]
+    unreadable: tuple[str, ...]
+
+
+def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> PublishedSeries:
+    """Return the series of the pipeline folder `folder`.
+
+    Args:
+        beside: the files beside the periods, if they are read already.
+
+    Raises:
+        VerificationError: the record of corrections is broken (DPR830).
+        OSError: the folder cannot be listed.
+    """
+    status = (folder / STATUS) if beside is None else None
+    data = beside.get(STATUS) if beside is not None else None
+    if status is not None and (status.exists() or status.is_symlink()):
+        data = record_at(status)
+    entries = parse(data)
+    stands = current(entries)
+    found: list[tuple[Period, Columns]] = []
+    unreadable = []
+    with os.scandir(folder) as listed:
+        names = [
+            e.name for e in listed if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
+        ]
+    for name in sorted(names, key=period_order):
+        try:
+            found.append(_read(folder / name, name, stands.get(name)))
+        except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
+            unreadable.append(printable(name))  # a folder's name may not be text at all
+    return PublishedSeries(
+        pipeline=folder.name,
+        by=found[-1][0].by if found else (),
+        periods=tuple(period for period, _ in found),
+        tracks=_tracks(found),
+        corrections=entries,
+        unreadable=tuple(unreadable),
+    )
+
+
+def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) -> Noised:
+    """Return the release made again from a manifest's plan and noisy integers, with its receipt if it is asked for."""
+    plan = ReleasePlan.from_json(manifest["plan"])
+    cells = cells_from_json(manifest["draw"]["cells"], plan)
+    paid = Receipt("0", "0", "") if receipt is None else receipt(manifest, plan)
+    return fitted.noised_of(plan, cells, paid, manifest["draw"].get("fits"))
+
+
+def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:
+    # Tables can be large, and one is enough.
+    tables: tuple[str, ...] = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
+    if (
+        not tables and not (path / csv_.TIDY_FILE).is_file()
+    ):  # of several tables, Parquet where there is
+        listed = [entry.name for entry in path.iterdir()]
+        some = any(name.endswith(".parquet") for name in listed)
+        tables = tuple(name for name in listed if name.endswith(".csv" if some else "_wide.csv"))
+    files = read_folder(path, unread=(*tables, csv_.WIDE_FILE, REPORT))
+    manifest = read_json(files[json_.FILE])
+    if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
+        raise ValueError("not this period")
+    said = stated(manifest)
+    period = Period(
+        **{part.name: getattr(said, part.name) for part in fields(Stated)},
+        name=name,
+        release=hashlib.sha256(files[json_.FILE]).hexdigest(),
+        report=REPORT in files,
+        correction=correction,
+    )
+    values = _values(files, manifest, said)
+    if not set(values) <= set(said.statistics) or not all(map(_numbers, values.values())):
+        raise ValueError("values that the plan does not have")
+    return period, values
+
+
+def _numbers(column: PeriodColumn) -> bool:
+    """Return whether values are numbers, and ends of intervals numbers or missing."""
+    ends = (column.table["lower"], column.table["upper"])
+    known = column.table["value"].null_count == 0 and column.table["status"].null_count == 0
+    return known and all(
+        pc.all(pc.is_finite(part), min_count=0).as_py() for part in (column.table["value"], *ends)
+    )
+
+
+def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
+    """Return the released values: from a data file, else from the noisy integers."""
+    if said.tables:
+        made = None if _has_all(files, said) else noised_of(manifest).parts
+        return {
+            (shape.name, column): values
+            for shape in said.tables
+            for column, values in released(
+                _table(files, manifest, shape) if made is None else made[shape.name].table,
+                len(shape.by),
+            ).items()
+        }
+    keys, rows = len(said.by), said.groups * len(said.statistics)
+    for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
+        if name in files:
+            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
+                raise ValueError("not the hashed table")
+            return _of_one(released(read(files[name], keys, rows), keys))
+    return _of_one(released(noised_of(manifest).table, keys))
+
+
+def _of_one(columns: Mapping[str, PeriodColumn]) -> Columns:
+    """Return the columns of a release of one table."""
+    return {(None, column): values for column, values in columns.items()}
+
+
+def _has_all(files: Mapping[str, bytes], said: Stated) -> bool:
+    """Return whether every table has a data file."""
+    return all(
+        any(table_file(file, shape.name) in files for file in (parquet.FILE, csv_.TIDY_FILE))
+        for shape in said.tables
+    )
+
+
+def _table(files: Mapping[str, bytes], manifest: Mapping[str, Any], shape: Shape) -> pa.Table:
+    """Return one of several tables from its hashed data file."""
+    for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
+        name = table_file(file, shape.name)
+        if name in files:
+            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
+                raise ValueError("not the hashed table")
+            return read(files[name], len(shape.by), shape.rows)
+    raise ValueError("a table has no file")
+
+
+def _from_parquet(data: bytes, keys: int, rows: int) -> pa.Table:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        if file.metadata.num_rows != rows or sum(g.total_byte_size for g in groups) > MOST_BYTES:
+            raise ValueError("not the table of the plan")
+        names = file.schema_arrow.names
+        # A key column may be called like one of ours, and columns are read by name.
+        apart = not set(names[:keys]) & set(names[keys:])
+        return file.read(columns=[*names[:keys], "statistic", *COLUMNS] if apart else None)
+
+
+def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
+    if len(rows) != count + 1:
+        raise ValueError("not the table of the plan")
+    columns = []
+    for i, name in enumerate(rows[0]):
+        cells = [row[i] for row in rows[1:]]
+        if i >= keys and name in ("value", "lower", "upper"):
+            columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
+        else:
+            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
+    return pa.table(columns, names=rows[0])
+
+
+def _tracks(found: Sequence[tuple[Period, Columns]]) -> tuple[Track, ...]:
+    """Return one track per (table, column, definition); the newest period's come first, in its order."""
+    newest: dict[tuple[Place, str], tuple[PlannedStatistic, Period]] = {}
+    for period, _ in reversed(found):
+        for place, statistic in period.statistics.items():
+            newest.setdefault((place, _definition(statistic)), (statistic, period))
+    return tuple(
+        _track(
+            place,
+            statistic,
+            period,
+            [values if _asks(p, place, text) else {} for p, values in found],
+        )
+        for (place, text), (statistic, period) in newest.items()
+    )
+
+
+def _track(
+    place: Place, statistic: PlannedStatistic, newest: Period, values: Sequence[Columns]
+) -> Track:
+    table, column = place
+    shape = next((s for s in newest.tables if s.name == table), None)
+    title, measure = newest.words.titled(statistic)
+    return Track(
+        table=table,
+        column=column,
+        statistic=statistic,
+        lines=Lines([columns.get(place) for columns in values]),
+        title=title,
+        measure=measure,
+        by=newest.by if shape is None else shape.by,
+        mixed=shape is not None and shape.mixed,
+    )
+
+
+def _definition(statistic: PlannedStatistic) -> str:
+    return f"{statistic.text}\n{statistic.measure}"
+
+
+def _asks(period: Period, place: Place, text: str) -> bool:
+    asked = period.statistics.get(place)
+    return asked is not None and _definition(asked) == text

@@ -1,0 +1,140 @@
+"""Withdraw or supersede a published release: an entry in the record, no byte of it removed.
+
+The ledger is not touched: what was published was seen, so its budget stays spent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dprelease.core.errors import ArgumentError, VerificationError
+from dprelease.core.numeric import counted
+from dprelease.core.periods import names_a_period
+from dprelease.results import corrections
+from dprelease.results.corrections import Correction
+from dprelease.results.formats.json_ import FILE as MANIFEST
+from dprelease.results.formats.manifest_file import read_manifest
+from dprelease.results.publish import update_beside
+from dprelease.results.published_folder import read_folder, record_at
+from dprelease.results.series.collect import collect
+from dprelease.results.series.write import files_of
+
+
+def withdraw(
+    folder: Path, *, reason: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Correction:
+    """Record that the release in `folder` is withdrawn, and make the index again.
+
+    Raises:
+        VerificationError: `folder` holds no release (DPR801, DPR810), it does not stand in its
+            pipeline's folder (DPR831), or the record is broken (DPR830).
+        ArgumentError: no usable reason (DPR691).
+    """
+    return _record(folder, "withdraw", reason, None, now)
+
+
+def supersede(
+    folder: Path,
+    *,
+    by: Path,
+    reason: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Correction:
+    """Record that the release in `by` stands instead of the one in `folder`.
+
+    Raises:
+        ArgumentError: both are the same release (DPR692); else as `withdraw`.
+    """
+    place = by.resolve()
+    manifest, release = _release(place)
+    if release == _release(folder.resolve())[1]:
+        raise ArgumentError(
+            "a release cannot supersede itself",
+            where=str(by),
+            fix="name the folder of the release that stands instead",
+            code="DPR692",
+        )
+    successor = {
+        "pipeline": str(manifest["pipeline"]),
+        "period": str(manifest["period"]),
+        "release": release,
+    }
+    return _record(folder, "supersede", reason, successor, now)
+
+
+def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> tuple[bool, str]:
+    """Return whether the release stands, and what the record beside its folder says.
+
+    One that stands under the name of another period, or under another name in its pipeline's folder, does not.
+
+    Args:
+        folder: the release's folder, its link `latest` included.
+        release: SHA-256 of its `release.json`.
+
+    Raises:
+        VerificationError: the record is broken (DPR830).
+    """
+    place = folder.resolve()
+    if place.name != manifest["period"] and (
+        place.parent.name == manifest["pipeline"] or names_a_period(place.name)
+    ):
+        return (
+            False,
+            f"the release is of {manifest['period']}, and its folder is named {place.name}",
+        )
+    beside = place.parent / corrections.FILE
+    if not beside.exists() and not beside.is_symlink():
+        return True, "no correction is recorded beside the folder"
+    entries = corrections.parse(record_at(beside))
+    entry = corrections.current(entries).get(str(manifest["period"]))
+    if entry is None:
+        return True, f"stands; {counted(len(entries), 'correction')} of other periods"
+    if entry.release != release:
+        return False, f"{entry.says()} (the record names another release of this period)"
+    return False, entry.says()
+
+
+def _record(
+    folder: Path,
+    action: corrections.Action,
+    reason: str,
+    by: Mapping[str, str] | None,
+    now: Callable[[], datetime],
+) -> Correction:
+    place = folder.resolve()
+    manifest, release = _release(place)
+    period = str(manifest["period"])
+    if (place.parent.name, place.name) != (manifest["pipeline"], period):
+        raise VerificationError(
+            "this release does not stand where it was published",
+            where=str(folder),
+            why="its record of corrections belongs beside it, in the pipeline's folder",
+            fix=f"name <to>/{manifest['pipeline']}/{period}",
+            code="DPR831",
+        )
+    at = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def make(beside: Mapping[str, bytes]) -> dict[str, bytes]:
+        status = corrections.add(
+            beside.get(corrections.FILE),
+            action=action,
+            period=period,
+            release=release,
+            reason=reason,
+            at=at,
+            by=by,
+        )
+        new = {corrections.FILE: status}
+        return {**new, **files_of(collect(place.parent, {**beside, **new}))}
+
+    update_beside(place.parent, make)
+    entries = corrections.parse(record_at(place.parent / corrections.FILE))
+    return corrections.current(entries)[period]
+
+
+def _release(folder: Path) -> tuple[dict[str, object], str]:
+    data = read_folder(folder, only=(MANIFEST,)).get(MANIFEST, b"")
+    return read_manifest(data, folder, revoked=True), hashlib.sha256(data).hexdigest()

@@ -1,0 +1,156 @@
+"""`index.json`: the whole series for programs, `index/1`.
+
+    periods   name, window, scheduled instant, the instant it closes if it was released early, loss,
+              ledger entry, status, where its folder is
+    budget    what the pipeline's own periods cost one unit together; the dataset's, as of the newest
+              ledger entry; `person`: what they cost a whole person, where the unit is one of their
+              intervals (null: no bound)
+    tracks    per published column (of several tables, per table and column): definition, and per group one [value, lower, upper, status]
+              (or null) for each period, in the order of `periods`; lower and upper are null for
+              a choice by rank
+
+Losses are exact "p/q" strings. Withdrawn periods keep their values here, marked: the record is
+complete, and what to leave out is the reader's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.budget.person import PersonLoss
+from dprelease.core.codec import encode
+from dprelease.core.strict_json import json_text
+from dprelease.results.formats.text_columns import joined, lines, one_array, shortest
+from dprelease.results.series.collect import Period, PublishedSeries, Track
+from dprelease.results.series.lines import NUMBERS, Key
+from dprelease.results.series.over_time import series_loss
+
+FILE = "index.json"
+VERSION = "index/1"
+
+
+def write(series: PublishedSeries) -> bytes:
+    """Return the file: strict JSON, a line per period and per group.
+
+    Raises:
+        ValueError: a NaN or an infinity, which strict JSON cannot hold.
+    """
+    parts = [f"{json_text(k)}:{json_text(v)}".encode() for k, v in summary(series).items()]
+    periods = ",\n".join([json_text(_period(p)) for p in series.periods])
+    parts.append(b'"periods":' + (f"[\n{periods}\n]".encode() if periods else b"[]"))
+    groups: Sequence[Key] = ()
+    keys, tracks = _keys(groups), []
+    for track in series.tracks:
+        if track.lines.groups is not groups:  # nearly all tracks share theirs
+            groups = track.lines.groups
+            keys = _keys(groups)
+        tracks.append(_track(track, keys))
+    parts.append(b'"tracks":' + (b"[\n%b\n]" % b",\n".join(tracks) if tracks else b"[]"))
+    return b"{\n%b\n}\n" % b",\n".join(parts)
+
+
+def summary(series: PublishedSeries) -> dict[str, Any]:
+    """Return the file's content without its periods and tracks."""
+    newest, total = newest_entry(series), series_loss(series.periods)
+    line = newest.line if newest else None
+    return {
+        "dprelease": VERSION,
+        "pipeline": series.pipeline,
+        "title": newest.words.title if newest else None,
+        "dataset": newest.dataset if newest else None,
+        "by": list(series.by),
+        "budget": {
+            "pipeline_epsilon": str(total.epsilon),
+            "pipeline_delta": str(total.delta),
+            "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
+            "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
+            **({"person": encode(total.person, PersonLoss | None)} if line and line.per else {}),
+        },
+        "corrections_head": series.corrections[-1].hash if series.corrections else None,
+        "unreadable": list(series.unreadable),
+    }
+
+
+def newest_entry(series: PublishedSeries) -> Period | None:
+    """Return the period with the newest ledger entry."""
+    return max(series.periods, key=_sequence, default=None)
+
+
+def _period(period: Period) -> dict[str, Any]:
+    correction = period.correction
+    return {
+        "period": period.name,
+        "href": f"{period.name}/",
+        "window": None if period.window is None else list(period.window),
+        "scheduled": period.scheduled,
+        "early": period.early,
+        "epsilon": str(period.epsilon),
+        "delta": str(period.delta),
+        "over_time": period.over_time or None,
+        "adjacency": period.adjacency,
+        "unit": period.unit,
+        "plan_hash": period.plan_hash,
+        "release_sha256": period.release,
+        "ledger": None if period.ledger is None else dict(period.ledger),
+        "status": "published" if correction is None else correction.word,
+        "correction": None
+        if correction is None
+        else {
+            "reason": correction.reason,
+            "at": correction.at,
+            "by": correction.by,
+            "hash": correction.hash,
+        },
+    }
+
+
+def _sequence(period: Period) -> tuple[int, str]:
+    return (int(period.ledger["seq"]) if period.ledger else -1, period.name)
+
+
+def _track(track: Track, keys: pa.Array) -> bytes:
+    """Return one track; `keys` are its groups as JSON, and every cell is made column by column."""
+    statistic = track.statistic
+    head = json_text(
+        {
+            **({} if track.table is None else {"table": track.table, "by": list(track.by)}),
+            "column": track.column,
+            "statistic": statistic.text,
+            "title": track.title,
+            "measure": statistic.measure,
+            "step": str(statistic.step),
+            "domain": statistic.domain.to_json(),
+        }
+    )
+    values = joined([_values(period) for period in track.lines.aligned()], ",")
+    groups = joined(['{"key":', keys, ',"values":[', values, "]}"], "")
+    if not len(keys):
+        return f'{head[:-1]},"groups":[]}}'.encode()
+    return lines(f'{head[:-1]},"groups":[\n', [groups], "", ",\n")[:-2] + b"\n]}"
+
+
+def _keys(groups: Sequence[Key]) -> pa.Array:
+    """Return groups as JSON; they share labels, so each label is written once."""
+    labels = {label: json_text(label) for label in {label for key in groups for label in key}}
+    made = (f"[{','.join([labels[label] for label in key])}]" for key in groups)
+    return pa.array(made, pa.large_utf8())
+
+
+def _values(period: pa.Table) -> pa.Array:
+    """Return one period's `[value, lower, upper, status]` by group, `null` where it has none."""
+    numbers = []
+    for name in NUMBERS:
+        column = period[name]
+        if pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise ValueError("a NaN or an infinity: strict JSON cannot hold it")
+        numbers.append(shortest(column, missing="null"))
+    coded = one_array(period["status"]).dictionary_encode()
+    words = pa.array(map(json_text, coded.dictionary.to_pylist()), pa.large_utf8()).take(
+        coded.indices
+    )
+    made = joined(["[", joined([*numbers, words], ","), "]"], "")
+    return pc.fill_null(made, "null")

@@ -1,0 +1,162 @@
+"""Released values of one published column over time, group by group, kept as columns.
+
+A series can hold millions of values. They stay in the arrays they were read into; a `Value` is made
+when somebody asks for a group's line, and `index.json` is written from the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.results.formats.chart import Point, point
+from dprelease.results.formats.text_columns import one_array
+from dprelease.results.noised import WEAK
+
+Key = tuple[str, ...]
+Floats = npt.NDArray[np.float64]
+NUMBERS = ("value", "lower", "upper")
+COLUMNS = dict.fromkeys(NUMBERS, pa.float64()) | {"status": pa.utf8()}
+
+
+class Value(NamedTuple):
+    """One released value with its 95 % interval, None for a choice by rank."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    status: str
+
+    @property
+    def weak(self) -> bool:
+        return self.status in WEAK
+
+    @property
+    def point(self) -> Point:
+        return point(self.value, self.lower, self.upper, weak=self.weak)
+
+
+@dataclass(frozen=True)
+class PeriodColumn:
+    """One published column of one period; `table` has the columns `COLUMNS`, `(groups,)`."""
+
+    keys: list[Key]
+    table: pa.Table
+
+    @cached_property
+    def places(self) -> dict[Key, int]:
+        """Every group's row."""
+        return {key: row for row, key in enumerate(self.keys)}
+
+
+def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
+    """Return a tidy table's values by published column; of a repeated group the last row counts.
+
+    Raises:
+        KeyError: a column is missing.
+    """
+    # By name, after the keys: an older folder may have fewer columns than this version writes.
+    at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
+    values = pa.table({name: table.column(at[name]).cast(kind) for name, kind in COLUMNS.items()})
+    names = table.column(at["statistic"])
+    labels = [table.column(i) for i in range(keys)]
+    out: dict[str, PeriodColumn] = {}
+    seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None
+    if names.null_count:
+        raise ValueError("a row of no statistic")
+    coded = one_array(names).dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")  # rows by statistic, in their own order
+    bounds = np.searchsorted(codes[order], np.arange(len(coded.dictionary) + 1))
+    for name, first, last_row in zip(
+        coded.dictionary.to_pylist(), bounds, bounds[1:], strict=False
+    ):
+        rows = pa.array(order[first:last_row], pa.int64())
+        mine = [column.take(rows) for column in labels]
+        # Columns share their groups, nearly always: then their keys are made and looked at once.
+        if seen is None or not _same(mine, seen[0]):
+            seen = (mine, *_keys(mine, len(rows)))
+        _, found, last = seen
+        out[name] = PeriodColumn(found, values.take(rows if last is None else rows.take(last)))
+    return out
+
+
+def _same(labels: Sequence[pa.ChunkedArray], others: Sequence[pa.ChunkedArray]) -> bool:
+    return bool(labels) and all(a.equals(b) for a, b in zip(labels, others, strict=True))
+
+
+def _keys(labels: Sequence[pa.ChunkedArray], rows: int) -> tuple[list[Key], pa.Array | None]:
+    """Return the groups, and the row of each one if they repeat."""
+    columns = [column.to_pylist() for column in labels]
+    keys: list[Key] = list(zip(*columns, strict=True)) if labels else [()] * rows
+    places = {key: row for row, key in enumerate(keys)}
+    if len(places) == rows:
+        return keys, None
+    return list(places), pa.array(places.values(), pa.int64())
+
+
+class Lines(Mapping[Key, tuple[Value | None, ...]]):
+    """One line per group, in order: its value in every period, None where there is none."""
+
+    def __init__(self, periods: Sequence[PeriodColumn | None]) -> None:
+        """Take the column's values period by period; the groups of the newest one come first."""
+        known = [p.keys for p in reversed(periods) if p is not None]
+        if all(keys is known[0] or keys == known[0] for keys in known):
+            self.groups = known[0] if known else []
+        else:
+            self.groups = list(dict.fromkeys(key for keys in known for key in keys))
+        self._periods = tuple(periods)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, key: Key) -> tuple[Value | None, ...]:
+        if not any(p is not None and key in p.places for p in self._periods):
+            raise KeyError(key)
+        return self._made([key])[key]
+
+    def first(self, count: int) -> dict[Key, tuple[Value | None, ...]]:
+        """Return the lines of the first `count` groups, made at once."""
+        return self._made(self.groups[:count])
+
+    def aligned(self) -> Iterator[pa.Table]:
+        """Yield every period's value, lower, upper and status by group; no status, no value."""
+        return (self._rows(period, self.groups) for period in self._periods)
+
+    def widths(self) -> Floats:
+        """Return upper - lower of all values that say something and have an interval."""
+        weak = pa.array(WEAK, pa.utf8())
+        found = [np.empty(0)]
+        for period in self._periods:
+            if period is not None:
+                clear = period.table.filter(pc.invert(pc.is_in(period.table["status"], weak)))
+                found.append(pc.subtract(clear["upper"], clear["lower"]).drop_null().to_numpy())
+        return np.concatenate(found)
+
+    def _made(self, keys: Sequence[Key]) -> dict[Key, tuple[Value | None, ...]]:
+        periods = []
+        for period in self._periods:
+            columns = (column.to_pylist() for column in self._rows(period, keys).columns)
+            cells = zip(*columns, strict=True)
+            periods.append([None if row[-1] is None else Value(*row) for row in cells])
+        lines = zip(*periods, strict=True) if periods else iter([()] * len(keys))
+        return dict(zip(keys, lines, strict=True))
+
+    @staticmethod
+    def _rows(period: PeriodColumn | None, keys: Sequence[Key]) -> pa.Table:
+        """Return a period's rows of `keys`, null where it has none."""
+        if period is None:
+            return pa.table({name: pa.nulls(len(keys), kind) for name, kind in COLUMNS.items()})
+        if keys == period.keys[: len(keys)]:
+            return period.table.slice(0, len(keys))
+        return period.table.take(pa.array(map(period.places.get, keys), pa.int64()))

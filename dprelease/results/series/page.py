@@ -1,0 +1,305 @@
+"""`index.html`: every period of a pipeline on one self-contained page.
+
+Statistics over time, one small picture per group with 95 % intervals, and the numbers behind every
+picture; all periods with links; what is spent; what was withdrawn. As `report.html` it loads
+nothing: style inline and pinned by its hash, pictures inline SVG, every text through Jinja2 with
+autoescaping on.
+
+Limits  The first `OPEN` groups of a statistic show at once, further ones unfold by name. Beyond
+        `PICTURES` pictures, and beyond `ROWS` rows of numbers, the page shows fewer groups and the
+        newest periods only, and says so; `index.json` holds all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from jinja2 import Template
+from markupsafe import Markup
+
+from dprelease.core.numeric import counted, fraction_from_json
+from dprelease.release_plan.detail import LEVEL_COLUMN
+from dprelease.release_plan.weak import weak_promise
+from dprelease.results.formats.html import FILE as REPORT
+from dprelease.results.formats.numbers import reading_decimals, reading_text
+from dprelease.results.formats.report_sections import WEAK
+from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.words import inside, name_words, period_words, short
+from dprelease.results.series.collect import Period, PublishedSeries, Track
+from dprelease.results.series.index_json import newest_entry, summary
+from dprelease.results.series.lines import Key, Value
+from dprelease.results.series.over_time import series_loss
+from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture
+from dprelease.schema.about import About
+
+FILE = "index.html"
+OPEN = 24
+PICTURES = 2000
+ROWS = 30_000
+LONGEST = 400
+"""Periods in one picture: the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the numbers behind a picture."""
+
+    period: str
+    value: str
+    lower: str
+    upper: str
+    mark: str
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group's picture and numbers."""
+
+    name: str
+    picture: LinePlot
+    summary: str
+    newest: str
+    rows: tuple[Row, ...]
+
+
+def write(series: PublishedSeries) -> bytes:
+    """Return the page, UTF-8."""
+    return _template().render(page=_page(series)).encode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    own = resources.files("dprelease.results.series")
+    style = text_of("report.css") + own.joinpath("index.css").read_text(encoding="utf-8")
+    pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    environment = with_parts()
+    # The style sheets are ours and hold no data: the only text that skips escaping.
+    environment.globals.update(style=Markup(style), pin=pin, box=(WIDTH, HEIGHT))  # noqa: S704
+    return environment.from_string(own.joinpath("index.html.j2").read_text(encoding="utf-8"))
+
+
+def _page(series: PublishedSeries) -> dict[str, Any]:
+    periods = series.periods
+    said = summary(series)
+    loss, newest = series_loss(periods), newest_entry(series)
+    epsilon, delta = loss.epsilon, loss.delta
+    tracks = [t for t in series.tracks if t.lines]
+    groups = max((len(t.lines) for t in tracks), default=0)
+    listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
+    drawn = sum(min(len(t.lines), listed) for t in tracks)
+    kept = max(4, ROWS // max(1, drawn))
+    stands = [p for p in periods if p.stands]
+    return {
+        "title": newest.words.title if newest else name_words(series.pipeline),
+        "about": newest.words.about if newest else About(),
+        "name": series.pipeline,
+        "dataset": said["dataset"],
+        "windows": any(p.window for p in periods),
+        "scheduled": any(p.scheduled for p in periods),
+        "count": len(periods),
+        "corrected": sum(p.correction is not None for p in periods),
+        "first": _when(periods[0].name) if periods else "",
+        "last": _when(periods[-1].name) if periods else "",
+        "axis": [p.name for p in (periods[-LONGEST:][:1] + periods[-1:])] or ["", ""],
+        "newest": _row(stands[-1]) if stands else None,
+        "epsilon": short(epsilon),
+        "delta": f"{float(delta):.3g}" if delta else "",
+        "each": _each(p.epsilon for p in periods),
+        "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
+        "over_time": newest.over_time if newest else "",
+        "as_of": _when(newest.name) if newest else "",
+        "apart": loss.apart,
+        "whom": f"any {newest.words.one}"
+        if newest and newest.words.about.unit_name
+        else "any one protected unit",
+        "weak_promise": weak_promise(epsilon, newest.words.data)
+        if newest
+        else weak_promise(epsilon),
+        "budget": _budget(said["budget"], epsilon, adds=_adds(periods)),
+        "sections": _sections(tracks, periods, listed, kept),
+        "groups": groups,
+        "listed": listed,
+        "kept": kept if kept < len(periods) else 0,
+        "shown": min(len(periods), LONGEST),
+        "observed": list(dict.fromkeys(note for p in periods for note in p.observed)),
+        "periods": [_row(p) for p in reversed(periods)],
+        "corrections": [
+            {"period": c.period, "says": c.says()} for c in reversed(series.corrections)
+        ],
+        "head": said["corrections_head"],
+        "unreadable": series.unreadable,
+    }
+
+
+def _sections(
+    tracks: Sequence[Track], periods: Sequence[Period], listed: int, kept: int
+) -> list[dict[str, Any]]:
+    """Return one section per statistic; a statistic of several columns has one part per column."""
+    made: dict[tuple[str | None, str, str], dict[str, Any]] = {}
+    titles = Counter((t.title, t.table) for t in tracks)
+    tables = Counter(title for title, _ in titles)
+    for track in tracks:
+        s = track.statistic
+        section = made.setdefault(
+            (track.table, s.name, s.text),
+            {
+                "id": f"s{len(made) + 1}",
+                "title": f"{track.title} in {track.table}"
+                if tables[track.title] > 1
+                else track.title,
+                "by": [
+                    inside(periods[-1].words.column(n))
+                    for n in track.by
+                    if not (track.mixed and n == LEVEL_COLUMN)
+                ],
+                "text": s.text,
+                "measure": track.measure,
+                "parts": [],
+            },
+        )
+        section["parts"].append(_part(track, periods, listed, kept))
+    return list(made.values())
+
+
+def _part(track: Track, periods: Sequence[Period], listed: int, kept: int) -> dict[str, Any]:
+    s = track.statistic
+    widths = track.lines.widths()
+    error = float(np.median(widths / 4)) if len(widths) else None
+    decimals = reading_decimals(s.step, error)
+    groups = [
+        _group(key, line, track, periods, decimals, kept)
+        for key, line in track.lines.first(listed).items()
+    ]
+    return {
+        "label": track.column.removeprefix(s.name) or track.column,
+        "open": groups[:OPEN],
+        "folded": groups[OPEN:],
+        "hidden": len(track.lines) - len(groups),
+    }
+
+
+def _group(
+    key: Key,
+    line: Sequence[Value | None],
+    track: Track,
+    periods: Sequence[Period],
+    decimals: int,
+    kept: int,
+) -> Group:
+    domain = track.statistic.domain
+    rows = [
+        _numbers(value, period, decimals)
+        for value, period in zip(line, periods, strict=True)
+        if value is not None
+    ]
+    current = [
+        (value, period)
+        for value, period in zip(line, periods, strict=True)
+        if value is not None and period.stands
+    ]
+    summary = "no current value"
+    newest = "no current value"
+    if current:
+        value, period = current[-1]
+        shown = _numbers(value, period, decimals)
+        newest = "newest says nothing" if value.weak else f"newest {shown.value}"
+        summary = f"{counted(len(current), 'value')}; the newest, {shown.period}: {shown.value}"
+        if value.lower is not None:
+            summary += f", 95 % interval {shown.lower} to {shown.upper}"
+    return Group(
+        name=track.group(key),
+        picture=picture(
+            [None if v is None else v.point for v in line[-LONGEST:]],
+            [p.correction is not None for p in periods[-LONGEST:]],
+            domain.hull,
+            domain.forbidden,
+        ),
+        summary=summary,
+        newest=newest,
+        rows=tuple(reversed(rows))[:kept],
+    )
+
+
+def _numbers(value: Value, period: Period, decimals: int) -> Row:
+    mark = "at bound" if value.status == "at_bound" else WEAK.get(value.status, "")
+    mark = period.word or mark
+    value_text, lower, upper = (
+        "–" if x is None else reading_text(x, decimals)
+        for x in (value.value, value.lower, value.upper)
+    )
+    return Row(period.name, value_text, lower, upper, mark, value.weak or bool(period.correction))
+
+
+def _row(period: Period) -> dict[str, Any]:
+    correction = period.correction
+    return {
+        "name": period.name,
+        "when": _when(period.name),
+        "href": f"{period.name}/{REPORT}" if period.report else f"{period.name}/",
+        "window": [t[:10] for t in period.window] if period.window else None,
+        "scheduled": period.scheduled,
+        "epsilon": short(period.epsilon),
+        "delta": f"{float(period.delta):.3g}" if period.delta else "",
+        "seq": period.ledger["seq"] if period.ledger else "",
+        "word": period.word,
+        "early": period.early,
+        "says": "" if correction is None else correction.says(),
+        "by": None if correction is None else correction.by,
+    }
+
+
+def _protected(period: Period, series: PublishedSeries) -> str:
+    """Return the protected unit in plain words, with the groups that the newest period has."""
+    return period.words.protected(series.by, series.periods[-1].groups)
+
+
+def _when(name: str) -> str:
+    return period_words(name) or name
+
+
+def _each(losses: Iterable[Fraction]) -> str:
+    """Return the loss of one period: one number if all have the same, else the range."""
+    found = sorted(set(losses))
+    if not found:
+        return ""
+    if len(found) == 1:
+        return short(found[0])
+    return f"{short(found[0])} to {short(found[-1])}"
+
+
+def _adds(periods: Sequence[Period]) -> bool:
+    """Return whether the periods' losses are parts of one dataset's sum in one ledger."""
+    books = {(p.dataset, p.ledger["ledger_id"] if p.ledger else None) for p in periods}
+    return len(books) == 1 and all(p.adds for p in periods)
+
+
+def _budget(budget: dict[str, str | None], own: Fraction, *, adds: bool) -> dict[str, Any] | None:
+    """Return the dataset's budget; `adds`: what of it `own`, the loss of these periods, is can be said."""
+    if not budget["dataset_spent"] or not budget["dataset_total"]:
+        return None
+    spent, total = (
+        fraction_from_json(budget["dataset_spent"]),
+        fraction_from_json(budget["dataset_total"]),
+    )
+    if total <= 0:
+        return None
+    mine = min(own, spent) if adds else Fraction(0)
+    return {
+        "spent": short(spent),
+        "total": short(total),
+        "left": short(max(total - spent, Fraction(0))),
+        "adds": adds,
+        "others": short(spent - mine) if adds and spent > mine else "",
+        "mine_share": round(float(min(mine / total, Fraction(1)) * 100), 3),
+        "spent_share": round(float(min(spent / total, Fraction(1)) * 100), 3),
+    }

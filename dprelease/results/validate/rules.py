@@ -1,0 +1,216 @@
+"""The built-in rules: a noised table holds every declared value once, each of them allowed.
+
+    shape      the tidy columns are there; no row has an undeclared group or statistic
+    groups     every declared group appears exactly once per published column
+    finite     the value is a number
+    domain     the value lies in its statistic's domain, gaps left out
+    step       the value is the double nearest to a multiple of its statistic's step
+    consistent the consistent value is in the domain and on the step, too; where tables add up there is none
+    interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
+    status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap
+    adds_up    several tables: every constraint between them holds
+    joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
+
+The check is total: a broken table yields a failing verdict, never an exception, because nothing
+after the charge may fail on a value. It repairs nothing and asks for no redraw: drawing until the
+rules hold would be rejection sampling, a different and uncalibrated mechanism
+(`docs/theory/the-wall-and-the-ledger.md#no-redraw`).
+
+Vectorised over rows; the joint rules are exact rationals for every group that doubles alone do not
+settle beyond doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.fitted import broken
+from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.noised import WEAK, Noised, tidy_columns
+from dprelease.results.validate.joint import holds, joint_rules, surely_holds
+from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
+from dprelease.results.validate.verdict import RuleResult, Verdict
+
+ENGINE = "built-in"
+STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap")
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The tidy table as arrays, shape `(rows,)`; `slot` = group * columns + column, or -1."""
+
+    slot: Integers
+    value: Floats
+    lower: Floats
+    upper: Floats
+    consistent: Floats
+    legal_status: npt.NDArray[np.bool_]
+
+
+def check(noised: Noised) -> Verdict:
+    """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
+    if noised.plan.tables is not None:
+        return _several(noised)
+    plan = noised.plan
+    rows = noised.table.num_rows
+    if not has_tidy_columns(noised.table, plan):
+        return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
+    table = _read(noised.table, plan)
+    stray = int((table.slot < 0).sum())
+    results = [RuleResult("shape", "*", rows, stray)]
+    start = 0
+    for statistic in plan.statistics:
+        results += _statistic_rules(plan, statistic, start, table)
+        start += len(statistic.columns)
+    results += _joint_rules(plan, table)
+    return Verdict.of(tuple(results), ENGINE)
+
+
+def _several(noised: Noised) -> Verdict:
+    """Return the verdict on several tables: each by itself, and that they add up."""
+    assert noised.plan.tables is not None
+    results: list[RuleResult] = []
+    for table in noised.plan.tables.tables:
+        part = noised.parts.get(table.name)
+        if part is None:
+            results.append(RuleResult("shape", table.name, 1, 1))
+            continue
+        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in check(part).rules]
+    looked = sum(part.table.num_rows for part in noised.parts.values())
+    for name, problems in broken(noised.plan, noised.fits).items():
+        results.append(RuleResult("adds_up", name, looked, len(problems)))
+    return Verdict.of(tuple(results), ENGINE)
+
+
+def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
+    """Return whether the table has the key columns and then exactly the tidy ones, with types."""
+    columns = tidy_columns(plan)
+    if table.column_names != [*plan.by, *columns.names]:
+        return False
+    return [field.type for field in table.schema][len(plan.by) :] == columns.types and all(
+        pa.types.is_string(f.type) for f in list(table.schema)[: len(plan.by)]
+    )
+
+
+def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
+    keys = len(plan.by)
+    published = [c for s in plan.statistics for c in s.columns]
+    column = places_of(table.column(keys), published)
+    group = group_places(table, plan)
+    slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
+    parts = tidy_columns(plan)
+    value, lower, upper, fitted = (
+        table.column(keys + parts.get_field_index(name))
+        .to_numpy(zero_copy_only=False)
+        .astype(float)
+        for name in ("value", "lower", "upper", "value" if plan.fitted else "consistent")
+    )
+    status = pc.is_in(table.column(keys + len(parts) - 1), value_set=pa.array(STATUSES))
+    legal = status.to_numpy(zero_copy_only=False).astype(bool)
+    return _Table(slot, value, lower, upper, fitted, legal)
+
+
+def _statistic_rules(
+    plan: ReleasePlan, statistic: PlannedStatistic, start: int, table: _Table
+) -> list[RuleResult]:
+    width = sum(len(s.columns) for s in plan.statistics)
+    column = np.where(table.slot >= 0, table.slot % width, -1)
+    mine = (column >= start) & (column < start + len(statistic.columns))
+    group = table.slot[mine] // width
+    place = group * len(statistic.columns) + column[mine] - start
+    expected = len(plan.keys) * len(statistic.columns)
+    times = np.bincount(place, minlength=expected)
+    value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
+    fitted = table.consistent[mine]
+    ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)
+    if not plan.block(statistic.block).has_interval:
+        ordered = np.isnan(lower) & np.isnan(upper)
+
+    def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
+        return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
+
+    beside = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
+    return [
+        result("groups", times == 1),
+        result("finite", np.isfinite(value)),
+        result("domain", statistic.domain.contains(value)),
+        result("step", on_step(value, statistic.step)),
+        *([] if plan.fitted else [result("consistent", beside)]),
+        result("interval", ordered),
+        result("status", table.legal_status[mine]),
+    ]
+
+
+def on_step(values: Floats, step: Fraction) -> npt.NDArray[np.bool_]:
+    """Return, per value, whether it is the double nearest to some multiple of `step`.
+
+    k * p / q is one correctly rounded division while k * p and q are below 2**53; larger values
+    take the exact road, one by one. Comparing with a tolerance instead would pass values that
+    carry more digits than were drawn.
+    """
+    p, q = step.numerator, step.denominator
+    with np.errstate(all="ignore"):
+        k = np.rint(values * (q / p))
+        near = k * p / q == values
+        small = (np.abs(k) * p < 2.0**53) & (q < 2**53)
+    large = np.flatnonzero(np.isfinite(values) & ~small)
+    for i in large:
+        multiple = round(Fraction(float(values[i])) / step) * step
+        near[i] = float(multiple) == values[i]
+    return np.asarray(near & np.isfinite(values))
+
+
+def _joint_rules(plan: ReleasePlan, table: _Table) -> list[RuleResult]:
+    starts, width = {}, 0
+    for statistic in plan.statistics:
+        starts[statistic.name] = width
+        width += len(statistic.columns)
+    results = []
+    for rule in joint_rules(plan):
+        first = _by_group(plan, table, starts[rule.first.name], width)
+        second = _by_group(plan, table, starts[rule.second.name], width)
+        both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
+        unsettled = both[~surely_holds(rule, first[both], second[both])]
+        failed = sum(
+            not holds(
+                rule, _multiple(first[i], rule.first.step), _multiple(second[i], rule.second.step)
+            )
+            for i in unsettled
+        )
+        results.append(RuleResult(rule.name, rule.names, int(both.size), failed))
+    for pair in pair_rules(plan):
+        values = np.stack([_by_group(plan, table, starts[s.name], width) for s in pair.members])
+        known = np.flatnonzero(np.isfinite(values).all(axis=0))
+        unsettled = known[~pair_surely_holds(pair, values[:, known])]
+        failed = sum(
+            not pair_holds(
+                pair,
+                [_multiple(v[i], s.step) for v, s in zip(values, pair.members, strict=True)],
+            )
+            for i in unsettled
+        )
+        results.append(RuleResult(pair.name, pair.names, int(known.size), failed))
+    return results
+
+
+def _by_group(plan: ReleasePlan, table: _Table, column: int, width: int) -> Floats:
+    """Return one published column in group order, NaN where it is missing; `(groups,)`."""
+    out = np.full(len(plan.keys), np.nan)
+    mine = (table.slot >= 0) & (table.slot % width == column)
+    out[table.slot[mine] // width] = table.value[mine]
+    return out
+
+
+def _multiple(value: float, step: Fraction) -> Fraction:
+    return round(Fraction(float(value)) / step) * step

@@ -1,0 +1,379 @@
+"""Re-check a publication folder: what a stranger does who holds nothing but the folder.
+
+A folder is a function of what was asked, what was drawn and what was paid (`derivation`). All of it
+is made again from those three parts and compared: what differs is named, and a file, a key or a
+block that the derivation does not make fails. No field of a manifest can make a check gentler, and
+the format version alone, never a software version, chooses the rules.
+
+    request       the request passes the readers of schemas and releases
+    plan          the plan made again from the request and its recorded choice is the plan here
+    certificates  every sensitivity from the query, every law's loss from its own integers, their
+                  sum against the guarantee, in exact arithmetic
+    values        the table made again from the noisy integers: finite, in its domains, on its steps;
+                  joint constraints hold
+    files         every byte of every file, made again, is here, and nothing else is
+    status        the record of corrections beside the folder does not withdraw the release
+    ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
+                  under it, and the whole chain; without it the receipt is stated, not checked
+
+No data is needed, and no trust in the publisher's software: only in the arithmetic done here. What
+cannot be checked from outside is in `UNKNOWN`, and said with every answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dprelease import __version__
+from dprelease.budget.connection import Place
+from dprelease.core.codec import encode
+from dprelease.core.errors import (
+    ConfigError,
+    DpreleaseError,
+    VerificationError,
+    printable,
+    shortened,
+)
+from dprelease.core.given import given_path
+from dprelease.core.numeric import counted
+from dprelease.core.patience import within
+from dprelease.core.strict_json import read_json
+from dprelease.query.calendar import zone_tables
+from dprelease.results.formats.json_ import FILE, VERSION
+from dprelease.results.formats.manifest_file import read_manifest
+from dprelease.results.series.correct import standing_of
+from dprelease.verification.cited_entry import against_ledger
+from dprelease.verification.comparison import (
+    Listing,
+    as_published,
+    differences,
+    listing,
+    paths_apart,
+    read_file,
+)
+from dprelease.verification.derivation import Derivation, missing_packages
+
+PATIENCE = 30.0
+"""Seconds that making a foreign plan again may take."""
+
+UNKNOWN = (
+    "that the table was the right one, and was bounded and summed as the plan says",
+    "that the noise came from the operating system's generator",
+    "that ranges, groups and guesses were declared without a look at the data",
+    "that no other ledger exists for these people",
+    "that the publisher did not draw several times and keep one draw",
+    "what the publisher states in words: titles, names, `software`, days of publication and schedule",
+)
+"""What no folder can show."""
+
+_OF_TODAY = frozenset({"status", "ledger"})
+"""Checks whose answer no other version changes."""
+
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,2}[a-z0-9.]{0,12}", re.ASCII)
+
+_MOST_SAID = 1000
+"""Bytes of UTF-8 that all details have together: an answer, its fixed words counted, takes at most 2 kB."""
+
+_FAULTS = (
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, MemoryError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at.
+
+    Attributes:
+        ok: whether it holds; None if it was not looked at.
+        detail: what was found, in public words.
+    """
+
+    name: str
+    ok: bool | None
+    detail: str
+
+    @property
+    def mark(self) -> str:
+        return {True: "ok", False: "FAIL", None: "-"}[self.ok]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All checks of one folder; `ok` exactly if none of them failed.
+
+    What was not looked at (`not_checked`) is said, and does not fail: a folder alone holds no ledger.
+
+    Attributes:
+        of: which release it is, by its manifest, whatever the folder is called.
+        made_by: the version that made it, as it states, where that is not this one.
+    """
+
+    folder: str
+    checks: tuple[Check, ...]
+    of: str = ""
+    made_by: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return all(c.ok is not False for c in self.checks)
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.checks if c.ok is None)
+
+    @property
+    def summary(self) -> str:
+        """The result in one line."""
+        if self.needs is not None:
+            return (
+                f"not verified by dprelease {__version__}. The folder states that {self.needs} made it:"
+                " only that version makes it again to the byte, so verify it with that one"
+            )
+        if not self.ok:
+            return "NOT verified"
+        left = ", ".join(self.not_checked)
+        said = f"verified under the rules of {VERSION}: {self.of}"
+        return said + (f"; not checked: {left}" if left else "")
+
+    @property
+    def needs(self) -> str | None:
+        """What may verify a folder that this version does not make again; None where nothing else would.
+
+        It is the folder's own word, and no answer: the folder is not verified.
+        """
+        failed = {check.name for check in self.checks if check.ok is False}
+        if self.made_by is None or not failed or failed <= _OF_TODAY:
+            return None
+        return f"dprelease {self.made_by}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "folder": self.folder,
+            "ok": self.ok,
+            "of": self.of,
+            "rules": VERSION,
+            "needs": self.needs,
+            "checks": [encode(check) for check in self.checks],
+            "not_checked": list(self.not_checked),
+            "unknown": list(UNKNOWN),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{c.mark:<4} {c.name:<13} {c.detail}" for c in self.checks]
+        return "\n".join(
+            [*lines, self.summary, "no folder can show:", *(f"  {u}" for u in UNKNOWN)]
+        )
+
+
+def verify(
+    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+) -> Verification:
+    """Re-check one publication folder, with the ledger's anchor if `ledger` is given.
+
+    Args:
+        ledger: its file, or a server by reference: `${env:NAME}`.
+        patience: seconds after which a foreign plan that takes long is given up.
+
+    Raises:
+        VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
+            (DPR802), or one of a format that is revoked (DPR803).
+        ArgumentError: `folder` is no path (DPR642).
+    """
+    return examined(folder, ledger=ledger, patience=patience)[0]
+
+
+def examined(
+    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+) -> tuple[Verification, Derivation]:
+    """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
+    path = given_path(folder, "a publication", "public/clinic_weekly/latest")
+    found = listing(path)
+    data = _manifest_bytes(path, found)
+    manifest = read_manifest(data, path)
+    assert data is not None
+    made = Derivation(manifest, lambda name, data: as_published(path / name, data))
+    checks: list[Check] = []
+    with within(patience):  # a few bytes can ask for much; what follows is bounded by what is there
+        _chain(
+            checks,
+            ("request", lambda: _request(manifest, made)),
+            ("plan", lambda: _plan(manifest, made)),
+            ("certificates", lambda: _certificates(made)),
+        )
+    _chain(checks, ("values", lambda: _values(made)))
+    manifest.pop("draw", None)  # read by now: the integers of many groups take their room once
+    _chain(checks, ("files", lambda: _files(path, found, data, made)))
+    release = hashlib.sha256(data).hexdigest()
+    checks.append(_guarded("status", lambda: standing_of(path, manifest, release)))
+    if ledger is None:
+        checks.append(Check("ledger", None, _not_asked(manifest)))
+    else:
+        checks.append(_guarded("ledger", lambda: against_ledger(path, found, made, ledger)))
+    answer = Verification(str(path), _within(checks), _of(path, manifest), _maker(manifest))
+    return answer, made
+
+
+def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Table], str]:
+    """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
+
+    The other files are not looked at: a page can be made again where they are gone.
+
+    Raises:
+        VerificationError: as `verify`, or the release does not follow from its request (DPR805).
+    """
+    found = listing(folder)
+    data = _manifest_bytes(folder, found)
+    made = Derivation(read_manifest(data, folder), lambda name, b: as_published(folder / name, b))
+    release = hashlib.sha256(data or b"").hexdigest()
+    with within(PATIENCE):
+        try:
+            return read_json(made.files[FILE]), made.noised.shown, release
+        except (*_FAULTS, ConfigError):
+            raise VerificationError(
+                "the release does not follow from its request",
+                where=str(folder),
+                fix="`dprelease verify` says what is wrong with it",
+                code="DPR805",
+            ) from None
+
+
+def _manifest_bytes(path: Path, found: Listing) -> bytes | None:
+    try:
+        return read_file(path / FILE) if FILE in found else None
+    except OSError:
+        return None
+
+
+def _chain(checks: list[Check], *looks: tuple[str, Callable[[], tuple[bool, str]]]) -> None:
+    """Run checks of which each rests on those before: after one that fails none is looked at."""
+    for name, look in looks:
+        failed = next((c.name for c in checks if c.ok is False), None)
+        if failed is not None:
+            checks.append(Check(name, None, f"not looked at: it rests on the {failed}"))
+        else:
+            checks.append(_guarded(name, look))
+
+
+def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
+    """Run one check; a manifest that breaks it is a failed check, not a traceback."""
+    try:
+        ok, detail = look()
+    except DpreleaseError as problem:
+        ok, detail = False, _said(problem)
+    except _FAULTS:
+        ok, detail = False, "the manifest does not hold what this check needs"
+    return Check(name, ok, printable(detail))
+
+
+def _of(path: Path, manifest: Mapping[str, Any]) -> str:
+    """Return which release a folder holds; also what the folder is called, if that is something else."""
+    pipeline, period = manifest.get("pipeline"), manifest.get("period")
+    if not (isinstance(pipeline, str) and isinstance(period, str)):
+        return "a release without a ledger"
+    said, name = f"{period} of {pipeline}", path.resolve().name
+    other = "" if name == period else f" (the folder is called {name})"
+    return printable(shortened(f"{said}{other}", 200))
+
+
+def _maker(manifest: Mapping[str, Any]) -> str | None:
+    """Return the other version that the manifest names."""
+    said = manifest.get("software")
+    named = said.get("dprelease") if isinstance(said, Mapping) else None
+    known = isinstance(named, str) and _VERSION.fullmatch(named) is not None
+    return str(named) if known and named != __version__ else None
+
+
+def _within(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Return the checks with the longest details shortened, so that the whole answer stays short."""
+    sizes = [len(c.detail.encode()) for c in checks]
+    most = next(n for n in range(_MOST_SAID, 0, -1) if sum(min(s, n) for s in sizes) <= _MOST_SAID)
+    return tuple(replace(c, detail=shortened(c.detail, most)) for c in checks)
+
+
+def _said(problem: DpreleaseError) -> str:
+    why = "" if problem.why is None else f": {problem.why.splitlines()[0]}"
+    return f"{problem.what}{why} ({problem.code})"
+
+
+def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
+    missing = missing_packages(manifest)
+    if missing:
+        return False, f"not verified here: needs the package that offers {', '.join(missing)}"
+    query = made.query
+    calendar = query.calendar
+    when = "" if calendar is None else f", {calendar.every} {calendar.name}"
+    published, tomorrow = manifest["receipt"]["published"], datetime.now(UTC) + timedelta(days=1)
+    if published is not None and published > tomorrow.date().isoformat():
+        return (
+            False,
+            f"it was published on {published[:10]}, by its own words, which is yet to come",
+        )
+    if calendar is not None and calendar.name != manifest["receipt"]["period"]:
+        return False, f"it asks for {calendar.name}, and the receipt is of another period"
+    return True, f"schema {query.schema.name}, {counted(len(query.statistics), 'statistic')}{when}"
+
+
+def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
+    stated, plan = manifest["plan"], made.plan
+    again = plan.to_json()
+    if again != stated:
+        where = paths_apart(again, stated)
+        calendar = made.query.calendar
+        if calendar is not None and calendar.zones != zone_tables() and "window" in "".join(where):
+            return False, f"not verified here: needs the time zone tables {calendar.zones[:20]}"
+        return False, f"the plan is not the request's: {', '.join(where)}"
+    made.plan_hash, made.what_if  # noqa: B018 - planned here, under the clock
+    return True, plan.guarantee
+
+
+def _certificates(made: Derivation) -> tuple[bool, str]:
+    total, plan = made.loss, made.plan
+    said = "".join(f"; {note}" for note in plan.notes if note.startswith("observed"))
+    return (
+        True,
+        f"{counted(len(plan.blocks), 'law')} recomputed, proved epsilon {float(total):.9g} in total{said}",
+    )
+
+
+def _values(made: Derivation) -> tuple[bool, str]:
+    verdict, noised = made.verdict, made.noised
+    rows = sum(part.table.num_rows for part in noised.parts.values()) or noised.table.num_rows
+    return (
+        verdict.ok,
+        f"{rows:,} made again from the noisy integers, {verdict}",
+    )
+
+
+def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
+    files = made.files
+    wrong = differences(path, found, files)
+    if not wrong:
+        return True, f"{counted(len(files), 'file')} made again, every byte"
+    if FILE in wrong:
+        where = paths_apart(read_json(files[FILE]), read_json(data))
+        wrong[FILE] += f" ({', '.join(where)})" if where else ""
+    said = [f"{name[:60]} {problem}" for name, problem in wrong.items()]
+    more = [f"and {len(said) - 5} more"] if len(said) > 5 else []
+    return False, "; ".join([*said[:5], *more])
+
+
+def _not_asked(manifest: Mapping[str, Any]) -> str:
+    try:
+        cited = manifest["ledger"]
+        if cited is None:
+            return "not checked: the release cites none"
+        return (
+            f"not checked: entry {int(cited['seq'])} of ledger {str(cited['ledger_id'])[:8]} is"
+            " stated; `--ledger FILE` checks it"
+        )
+    except _FAULTS:
+        return "not checked: none was given"

@@ -1,0 +1,187 @@
+"""The wall: the only place that sees both an exact answer and a random bit.
+
+Left of it everything is public metadata, right of it everything is noised. `execute` trusts no
+price: before anything is charged it recomputes every sensitivity from the bounded query and every
+certificate from the law's own integers, and refuses a plan that claims less than it costs.
+
+Order: check, charge, compute exact integers, draw inside the ledger's transaction,
+hand out noisy integers. Nothing after the charge depends on the data in whether it succeeds: the
+engine is total, draws are total, and what is committed has a fixed width.
+
+Sources: `docs/theory/the-wall-and-the-ledger.md#the-wall`, `#the-charge-comes-first`.
+
+Attack model: the observer sees released integers, names, plan and ledger; not memory, not timing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.aggregates.graph_sensitivity import OBSERVED
+from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.budget.composition import Proof, total_rho
+from dprelease.core.codec import decode, encode
+from dprelease.core.entropy import RandomBits, SystemBits
+from dprelease.core.errors import InternalError, SourceError
+from dprelease.core.secret import Secret
+from dprelease.engines.engine import Engine
+from dprelease.engines.source import Source
+from dprelease.measurements.base import family_of
+from dprelease.measurements.draw import Objects
+from dprelease.query.answer import Answer
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
+from dprelease.query.graph import SPARSE
+from dprelease.query.intervals import intervals_of
+from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.guarantee import composed
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.noised import Cells
+from dprelease.results.noised import decode as cells_of
+from dprelease.results.noised import encode as payload_of
+from dprelease.wall.recompute import recompute
+
+Exact = Secret[Answer]
+
+
+def check(plan: ReleasePlan) -> Fraction:
+    """Recompute all sensitivities and certificates; return the proved epsilon at the plan's delta.
+
+    Raises:
+        InternalError: the plan claims less than it costs (DPR901), or a block does not measure
+            what its measurement says (DPR902).
+    """
+    believed = _believed(plan)
+    return composed(believed, _proofs(believed))
+
+
+def concentrated(plan: ReleasePlan) -> Fraction:
+    """Return the plan's proved rho, recomputed, for datasets whose budget composes by zCDP.
+
+    Raises:
+        InternalError: as `check`.
+    """
+    return total_rho(_proofs(_believed(plan)))
+
+
+def _believed(plan: ReleasePlan) -> ReleasePlan:
+    """Return the plan with every block read again from its JSON.
+
+    An object proves its loss by a method of its own class, whatever its numbers are; what is read from
+    JSON is of the class that its tag is registered for.
+    """
+    kind = tuple[PlannedMeasurement, ...]
+    return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))
+
+
+def _proofs(plan: ReleasePlan) -> list[Proof]:
+    return [block.law.proof(_sensitivity(plan, block)) for block in plan.blocks]
+
+
+def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> Sensitivity:
+    """Recompute the sensitivity to one unit, from what the engine sums and the declared unit alone."""
+    measurement = block.measurement
+    why = family_of(measurement).refusal(measurement, block.law, plan.query, measurement.primitives)
+    if why:
+        raise InternalError(
+            f"block {block.name} draws something else than its measurement says",
+            why=why,
+            fix="make the plan again with this version of dprelease",
+            code="DPR902",
+        )
+    if measurement.form in OBSERVED and not any(SPARSE in note for note in plan.notes):
+        raise InternalError(
+            f"block {block.name} is not proved, and the plan does not say so",
+            why="a sparse eigenvalue's numerical error is observed only",
+            fix="make the plan again with this version of dprelease",
+            code="DPR902",
+        )
+    return recompute(
+        plan.query,
+        measurement,
+        measurement.primitives,
+        measurement.max_rows,
+        unit=plan.unit,
+        adjacency=plan.adjacency,
+        groups=len(plan.keys),
+        whole=plan.where is None and plan.window is None,
+        per=intervals_of(plan.unit, plan.time),
+        merge=None if plan.tables is None else plan.tables.sums(block.table),
+    )
+
+
+def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
+    """Refuse, before the charge, a table without the declared public number of rows.
+
+    Under substitution all neighbours have equally many rows, so this count is not private.
+
+    Raises:
+        SourceError: the table has another number of rows (DPR508).
+    """
+    declared = {b.measurement.public_rows for b in plan.blocks} - {None}
+    if not declared:
+        return
+    count = BoundedQuery(
+        plan.query.columns,
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows", max_rows=1),),
+        view=plan.query.view,
+        missing=plan.query.missing,
+    )
+    if {int(engine.compute(source, count, b"").reveal_to_mechanism().sums[0, 0])} != declared:
+        raise SourceError(
+            "the table does not have the public number of rows that the schema declares",
+            why="its sums and variances are priced for exactly that number",
+            fix="correct `rows: {exact: ...}` in the schema, or leave it out",
+            code="DPR508",
+        )
+
+
+def draw(
+    plan: ReleasePlan,
+    exact: Exact,
+    *,
+    bits: RandomBits | None = None,
+    once: Callable[[Callable[[], bytes]], bytes] | None = None,
+) -> Cells:
+    """Draw every block from the exact primitives and return the noisy integers.
+
+    Args:
+        exact: the engine's answer for `plan.query`.
+        bits: must be the system's; the argument exists so that tests can see it refused.
+        once: the ledger's `draw_once`, which runs the draw inside its transaction and returns the
+            committed bytes; None for an unledgered release.
+
+    Raises:
+        InternalError: the bits are not the system's (DPR903).
+        WithheldError: the table does not have the declared public number of rows (DPR702).
+    """
+    source = SystemBits() if bits is None else bits
+    if type(source) is not SystemBits:
+        raise InternalError(
+            "a release draws from the operating system's generator only",
+            why="a repeatable source would let anyone subtract the noise",
+            fix="do not pass `bits`",
+            code="DPR903",
+        )
+    answer = exact.reveal_to_mechanism()
+
+    # All that could go wrong happens before the transaction: inside it there is only drawing.
+    blocks = _believed(plan).blocks
+    answers = [_cells(plan, b, answer) for b in blocks]
+
+    def payload() -> bytes:
+        drawn = (b.law.draw(cells, source) for b, cells in zip(blocks, answers, strict=True))
+        return b"".join(payload_of(raw) for raw in drawn)
+
+    return cells_of(plan, payload() if once is None else once(payload))
+
+
+def _cells(plan: ReleasePlan, block: PlannedMeasurement, answer: Answer) -> Objects:
+    measurement = block.measurement
+    cells = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))
+    merge = None if plan.tables is None else plan.tables.sums(block.table)
+    return cells if merge is None else summed(cells, *merge)

@@ -1,0 +1,398 @@
+"""The wall's own sensitivity: from what the engine really sums and the declared unit, nothing else.
+
+`sensitivity` prices a measurement by what the measurement says of itself; here the same number is made
+again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
+claim a smaller sensitivity than its query has. What has no proved bound is refused.
+
+Units: integer grid steps.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dprelease.aggregates import spectrum
+from dprelease.aggregates.bin_sensitivity import bin_sensitivity, hold_every_code
+from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
+from dprelease.aggregates.measurement import BY_RANK, Measurement
+from dprelease.aggregates.sensitivity import (
+    Bounds,
+    Sensitivity,
+    of_levels,
+    of_limits,
+    sensitivity,
+    unit_bounds,
+)
+from dprelease.core.errors import InternalError
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
+from dprelease.query.intervals import Intervals
+from dprelease.query.never_null import never_null
+from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
+from dprelease.wall.code_sensitivity import code_range, code_sensitivity
+from dprelease.wall.pair_sensitivity import coefficients, linear_sensitivity, pair_sensitivity
+from dprelease.wall.rank_sensitivity import rank_sensitivity
+from dprelease.wall.spectral_sensitivity import eigenvalue_sensitivity, entry_sensitivity
+from dprelease.wall.sums_of_groups import PERSONS, Merge, bounds_of_sums
+from dprelease.wall.tree_sensitivity import tree_sensitivity
+
+_MOST_LINEAR = 3
+"""Codes whose corners are all tried, with and without each of them."""
+
+_ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
+
+
+def row_sensitivity(
+    query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
+) -> tuple[int, int]:
+    """Return (l1_added_row, l1_replaced_row) of `measurement`, recomputed from what the engine really sums.
+
+    The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
+    of the same code are bounded together: with code k in the code's range every cell is a
+    polynomial of degree at most 2, which `code_sensitivity` bounds. Products of two codes likewise, by
+    `pair_sensitivity`, and sums of several codes by `linear_sensitivity`. Bins of one code are
+    indicators. Measures of different codes, or of rows and of a code that may be null, can move apart:
+    their bounds add up.
+
+    Raises:
+        InternalError: a primitive has no proved bound (DPR902).
+    """
+    used = [query.primitives[i] for i in primitives]
+    if measurement.form == "scatter":
+        low, high = _quadratic(query, used)
+        return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 1),) * 2
+    if measurement.form == "cross":
+        return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
+    if measurement.form in ("spectrum", "matrix", "pairs"):
+        return _spectral(query, measurement, used)
+    if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree"):
+        of_form = tree_sensitivity if measurement.form == "binned_tree" else rank_sensitivity
+        try:
+            return of_form(query, measurement, used)
+        except ValueError as problem:
+            raise _unproved(str(problem)) from None
+    if measurement.form != "linear":
+        raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
+    apart: dict[tuple[str, int | None, int | None], list[int]] = {}
+    for place, p in enumerate(used):
+        known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
+        crossed = p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
+        if not (known and crossed) or p.kind not in _ADDITIVE:
+            raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
+        apart.setdefault((p.kind, p.code, p.other), []).append(place)
+    l1_added_row, l1_replaced_row = _linear_sensitivity(query, measurement, used, apart)
+    absent = measurement.public_rows is None
+    for (kind, code, other), places in apart.items():
+        weights = [[row[place] for place in places] for row in measurement.weights]
+        part = [used[place] for place in places]
+        if kind == "between":
+            added = bin_sensitivity(weights, [(p.low, p.high) for p in part])
+            replaced = 2 * added
+        elif kind == "distinct":  # a replaced row takes one value away and brings another one
+            added = replaced = sum(abs(w) for row in weights for w in row)
+        elif kind == "product" and code is not None and other is not None:
+            top = _top(query, code), _top(query, other)
+            added, replaced = pair_sensitivity(weights, part, top, absent=absent)
+        else:
+            span = (0, 0) if code is None else _code_range(query.codes[code])
+            cells = [_polynomial(row, part) for row in weights]
+            added, replaced = code_sensitivity(cells, span, absent=absent)
+        l1_added_row, l1_replaced_row = l1_added_row + added, l1_replaced_row + replaced
+    return l1_added_row, l1_replaced_row
+
+
+def _linear_sensitivity(
+    query: BoundedQuery,
+    measurement: Measurement,
+    used: list[Primitive],
+    apart: dict[tuple[str, int | None, int | None], list[int]],
+) -> tuple[int, int]:
+    """Return the sensitivity of cells that are linear in several codes, whose places leave `apart`.
+
+    A row may lack any of the codes and have the others. One code alone stays with its own powers.
+    """
+    linear = {
+        key: places
+        for key, places in apart.items()
+        if key[0] == "power" and max(used[place].power for place in places) <= 1
+    }
+    if not 2 <= len(linear) <= _MOST_LINEAR:
+        return 0, 0
+    spans = {}
+    for key in linear:
+        code = query.codes[key[1] or 0]
+        spans[key[1] or 0] = *_code_range(code), not _keeps_every_row(query, code)
+    at = [place for key in linear for place in apart.pop(key)]
+    weights = [[row[place] for place in at] for row in measurement.weights]
+    return linear_sensitivity(weights, [used[place] for place in at], spans)
+
+
+def _spectral(
+    query: BoundedQuery, measurement: Measurement, used: list[Primitive]
+) -> tuple[int, int]:
+    """Return the sensitivity of a covariance matrix's measurement, made of its columns' own moments."""
+    axes, n = measurement.axes, measurement.public_rows
+    shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
+    singles = dict.fromkeys(p.code for p in used if p.kind == "power" and p.code is not None)
+    if tuple(_top(query, c) for c in singles) != tuple(a.scale for a in axes) or len(axes) < 2:
+        raise _unproved("its columns are not those of its measurement")
+    if any(a.step_size <= 0 or a.scale < 1 for a in axes) or measurement.step_size <= 0:
+        raise _unproved("its steps are not positive")
+    private = measurement.form == "pairs"
+    shaped = spectrum.pair_shape if private else spectrum.scatter_shape
+    if shape != shaped(tuple(singles)) or private != (n is None):
+        raise _unproved("its matrix is not made of its columns' own moments")
+    if n is None:
+        parts = zip(spectrum.factors(axes), spectrum.pair_parts(axes), strict=True)
+        total = sum(f * part for f, part in parts)
+        return total, 2 * total
+    if measurement.form == "spectrum":
+        return (eigenvalue_sensitivity(axes, n, measurement.step_size),) * 2
+    return (entry_sensitivity(axes, n, measurement.step_size),) * 2
+
+
+def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
+    """Return Ka Kb of a cross product n S(ab) - S(a) S(b) over exactly the rows it counts."""
+    shape = [(p.kind, p.code, p.power, p.other, p.other_power) for p in used]
+    a, b = (used[0].code, used[0].other) if used else (None, None)
+    powers = ((1, 1), (1, 0), (0, 1), (0, 0))
+    if a is None or b is None or shape != [("product", a, p, b, q) for p, q in powers]:
+        raise _unproved("its cross product is not made of two columns' own moments")
+    return _top(query, a) * _top(query, b)
+
+
+def _top(query: BoundedQuery, code: int) -> int:
+    """Return the greatest code, the least being 0."""
+    low, high = _code_range(query.codes[code])
+    if low or isinstance(query.codes[code], Label):
+        raise _unproved("a factor of its products is not a number's code from 0 upwards")
+    return high
+
+
+def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
+    """Return the code range of a scatter n S(k^2) - S(k)^2 over exactly the rows it counts."""
+    shape = [(p.kind, p.code, p.power) for p in used]
+    code = used[0].code if used else None
+    if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:
+        raise _unproved("its scatter is not made of one column's own moments")
+    return _code_range(query.codes[code])
+
+
+def _code_range(code: Code) -> tuple[int, int]:
+    """Return the least and greatest code of a row, a null's default included."""
+    if not isinstance(code, Fixed):
+        return 0, 1
+    default = 0 if code.default is None else code.default
+    return min(0, default), max(code.grid.hull_steps, default)
+
+
+def _polynomial(weights: list[int], used: list[Primitive]) -> tuple[int, int, int]:
+    """Return the coefficients of one cell as a function of one row's code."""
+    out = [0, 0, 0]
+    for weight, primitive in zip(weights, used, strict=True):
+        out[primitive.power if primitive.kind == "power" else 0] += weight
+    return out[0], out[1], out[2]
+
+
+def recompute(
+    query: BoundedQuery,
+    measurement: Measurement,
+    primitives: tuple[int, ...],
+    max_rows: int | None,
+    *,
+    unit: Unit,
+    adjacency: Adjacency,
+    groups: int,
+    whole: bool,
+    per: Intervals | None,
+    merge: Merge | None = None,
+) -> Sensitivity:
+    """Return the sensitivity to one unit, from what the engine sums and the declared unit alone.
+
+    Args:
+        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away;
+        per: the declared intervals of a unit that is a person in one of them.
+        merge: the sums of groups that are drawn, where it is not the groups themselves.
+
+    Raises:
+        InternalError: contributions are not bounded as declared, or cells have no proved bound (DPR902).
+    """
+    bounds = unit_bounds(unit, max_rows, groups)
+    used = [query.primitives[i] for i in primitives]
+    _check_bounds(query, used, bounds, unit, groups)
+    if query.per != per:
+        raise _unproved("it bounds contributions in other intervals than the unit has")
+    if merge is not None:
+        sums = measurement.form == "linear" and measurement.family == "bins"
+        found = bounds_of_sums(used, bounds, groups, merge)
+        if found is None or not sums or measurement.public_rows is not None:
+            raise _unproved("its table is not made of sums of its groups")
+        bounds, groups = found
+    elif any(p.cells for p in used):
+        raise _unproved("it counts persons in cells of groups that are not put together")
+    if measurement.public_rows is not None and primitives:
+        _check_public(query, used, unit, adjacency, groups, whole=whole)
+    if measurement.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
+        measurement, primitives = _size_of(query, measurement, used), primitives[:1]
+    if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
+        honest = _edge_sensitivity(query, measurement, used, unit)
+        # Squares are proved for sums over rows and for a scatter only: none here.
+        moved = sensitivity(honest, bounds, adjacency, groups, positive=False)
+        return replace(moved, l2_squared=None)
+    added, replaced = row_sensitivity(query, measurement, primitives)
+    if measurement.form == "binned_tree":
+        fixed = added == 1 and _sum_is_fixed(query, measurement, used)
+        return replace(of_levels(measurement, bounds, adjacency, groups, added), sum_is_fixed=fixed)
+    per_unit = bool(used) and all(p.kind in PERSONS for p in used)
+    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=per_unit)
+    positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
+    moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    if measurement.form == "winsorised":
+        moved = replace(moved, score_spread=of_limits(honest, bounds, adjacency, groups))
+    n = len(used)
+    alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
+    fixed = measurement.form == "linear" and alone and _sum_is_fixed(query, measurement, used)
+    # Sums of groups are fitted, as independent cells.
+    return replace(moved, sum_is_fixed=fixed, one_sided_half=moved.one_sided_half and merge is None)
+
+
+def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
+    """Return whether what it counts are bins that hold every row of a public number, each in one of them."""
+    codes = [p.code for p in used if p.kind == "between" and p.code is not None]
+    if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
+        return False
+    return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
+
+
+def _edge_sensitivity(
+    query: BoundedQuery, measurement: Measurement, used: list[Primitive], unit: Unit
+) -> Measurement:
+    """Return a graph's measurement with the sensitivity that its edges really give it.
+
+    Only the prepared graph has a proved bound under the edge unit: a row of an edge table is no
+    unit, as one edge may have any number of rows.
+    """
+    if not isinstance(unit, EdgeUnit) or measurement.form not in GRAPH_FORMS:
+        raise _unproved("edges are protected in statistics of the graph that they make, only there")
+    ends = [(p.kind, p.code, p.other) for p in used]
+    made = [("edges", p.code, p.other) for p in query.primitives if p.code is not None]
+    if len(query.primitives) != 1 or ends != made or query.groups.columns:
+        raise _unproved("it does not measure one simple graph")
+    codes = [query.codes[place] for place in ends[0][1:] if place is not None]
+    labels = unit.node_labels
+    if codes != [Label(unit.source, labels), Label(unit.target, labels)]:
+        raise _unproved("its edges do not join the declared nodes of the unit's two columns")
+    try:
+        found = graph_sensitivity(measurement.form, measurement.weights, unit.nodes, unit.k)
+    except ValueError:
+        raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
+    added, replaced, components = found
+    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
+    return replace(honest, linf_per_component=components)
+
+
+def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[int, ...]) -> bool:
+    """Return whether no row can make any cell of a linear form negative."""
+    used = [query.primitives[i] for i in ids]
+    places: dict[int | None, list[int]] = {}
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for place, p in enumerate(used):
+        if p.kind == "power":
+            places.setdefault(p.code, []).append(place)
+        elif p.kind == "product" and p.code is not None and p.other is not None:
+            pairs.setdefault((p.code, p.other), []).append(place)
+        elif p.kind not in ("rows", *PERSONS, "between") or any(
+            row[place] < 0 for row in measurement.weights
+        ):
+            return False
+    for code, at in places.items():
+        span = (0, 0) if code is None else _code_range(query.codes[code])
+        for row in measurement.weights:
+            cell = _polynomial([row[i] for i in at], [used[i] for i in at])
+            if code_range(cell, span)[0] < 0:
+                return False
+    for (one, other), at in pairs.items():
+        top = _top(query, one), _top(query, other)
+        for row in measurement.weights:
+            if min(coefficients([row[i] for i in at], [used[i] for i in at], top)) < 0:
+                return False
+    return True
+
+
+def _check_bounds(
+    query: BoundedQuery, used: list[Primitive], bounds: Bounds, unit: Unit, groups: int
+) -> None:
+    caps = [query.max_rows if p.max_rows is None else p.max_rows for p in used]
+    total = query.max_rows_total
+    stated = [*caps, query.max_rows, query.max_groups, bounds.rows, bounds.groups, groups]
+    stated += [cap for cap in (total, bounds.total) if cap is not None]
+    honest = (
+        all(type(cap) is int and cap >= 1 for cap in stated)  # -1000000 rows would earn budget
+        and all(cap <= bounds.rows for cap in caps)
+        and query.max_groups <= bounds.groups
+        and (bounds.total is None or (total is not None and total <= bounds.total))
+        and query.user == (unit.column if isinstance(unit, UserUnit) else None)
+        and len(query.groups.keys) == groups
+    )
+    if len({p.max_rows for p in used}) > 1:
+        raise _unproved("its sums are over different rows of a unit, which no bound is of")
+    if not honest:
+        raise _unproved("its rows per unit, groups per unit, unit or groups differ")
+
+
+def _check_public(
+    query: BoundedQuery,
+    used: list[Primitive],
+    unit: Unit,
+    adjacency: Adjacency,
+    groups: int,
+    *,
+    whole: bool,
+) -> None:
+    """Whatever can take a row out of the statistic makes n private."""
+    places = [place for p in used for place in (p.code, p.other) if place is not None]
+    codes = [query.codes[place] for place in places]
+    public = (
+        adjacency is Adjacency.substitution
+        and isinstance(unit, RowUnit)
+        and groups == 1
+        and not query.groups.columns
+        and whole
+        and query.where is None
+        and query.window is None
+        and (query.view is None or query.view.keeps_rows)
+        and all(_keeps_every_row(query, c) for c in codes)
+    )
+    if not public:
+        raise _unproved("it takes a private number of rows for a public one")
+
+
+def _keeps_every_row(query: BoundedQuery, code: Code) -> bool:
+    """Return whether no row has a null code, whatever its cells hold."""
+    if isinstance(code, Condition):
+        return never_null(code.expression, query.columns)
+    return isinstance(code, Fixed) and code.default is not None
+
+
+def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> Measurement:
+    """Return the measurement of a truncated mean's size; its sum must be what `MeanDraw` bounds."""
+    code = used[0].code if used else None
+    shape = [(p.kind, p.code, p.power) for p in used]
+    if (
+        code is None
+        or shape != [("power", code, 0), ("power", code, 1)]
+        or measurement.weights != ((1, 0), (0, 1))
+        or measurement.form != "linear"
+        or _code_range(query.codes[code]) != (0, measurement.scale)
+    ):
+        raise _unproved("its mean is not a size and a sum of one column's codes")
+    return replace(measurement, weights=((1,),))
+
+
+def _unproved(why: str) -> InternalError:
+    return InternalError(
+        "the query does not measure what the plan says",
+        why=why,
+        fix="make the plan again with this version of dprelease",
+        code="DPR902",
+    )

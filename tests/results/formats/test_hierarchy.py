@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import dprelease as dp
+from dprelease.results.formats.hierarchy import beside, layers
+from tests.several_tables import TREE, USER, schema
+
+MARGINS = [
+    {"name": "nation", "by": [], "statistics": ["count"]},
+    {"name": "regions", "by": ["region"], "statistics": ["count"]},
+    {"name": "sexes", "by": ["sex"], "statistics": ["count"]},
+    {"name": "districts", "by": ["district", "sex"], "statistics": ["count"]},
+]
+
+
+def drawn(made: dict[str, Any]) -> list[list[tuple[str, list[str]]]]:
+    tables = dp.plan(made).to_json()["tables"]
+    return [[(t["name"], t["of"]) for t in layer] for layer in layers(tables)]
+
+
+def test_tables_stand_below_those_that_they_add_up_to() -> None:
+    assert drawn(schema(MARGINS)) == [
+        [("nation", [])],
+        [("regions", ["nation"]), ("sexes", ["nation"])],
+        [("districts", ["regions", "sexes"])],  # and not the nation again
+    ]
+    assert drawn(schema(list(reversed(MARGINS)))) == [
+        [("nation", [])],
+        [("sexes", ["nation"]), ("regions", ["nation"])],
+        [("districts", ["sexes", "regions"])],
+    ]
+
+
+def test_the_hierarchy_says_where_numbers_come_from() -> None:
+    totals = [{"table": "nation", "statistic": "count", "values": [["600"]]}]
+    count = [{**t, "statistics": ["count"]} for t in TREE]
+    made = schema(
+        [count[0], {**count[1], "share": 0.5}, count[2]],
+        adjacency="substitution",
+        rows={"exact": 600},
+        release={"totals": totals},
+    )
+    tables = dp.plan(made).to_json()["tables"]
+    found = {t["name"]: (t["origin"], t["groups"]) for layer in layers(tables) for t in layer}
+    assert found == {
+        "nation": ("stated by the publisher", 1),
+        "regions": ("measured", 2),
+        "districts": ("measured", 12),
+    }
+    unmeasured = {**tables, "fits": [{"tables": [{"table": "nation", "block": None}]}]}
+    assert layers(unmeasured)[0][0]["origin"] == "not measured, added up"
+
+
+def test_the_hierarchy_names_what_does_not_add_up() -> None:
+    several = ["count", "count(persons)", "mean(income)"]
+    tables = [{**t, "statistics": several} for t in TREE]
+    apart = {"computed": ["mean(income)"], "apart": ["count(persons)"]}
+    assert beside(dp.plan(schema(tables, unit=USER)).to_json()) == apart
+    one = schema(tables, unit={**USER, "max_groups": 1})
+    assert beside(dp.plan(one).to_json()) == {**apart, "apart": []}
+    bins = [
+        {**TREE[0], "statistics": ["count"]},
+        {**TREE[2], "statistics": ["count", "sum(income)"]},
+    ]
+    assert beside(dp.plan(schema(bins)).to_json()) == {"computed": [], "apart": []}

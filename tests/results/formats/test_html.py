@@ -1,0 +1,300 @@
+"""The report: hostile text stays text, nothing is loaded, the page rebuilds byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from importlib import resources
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from jinja2 import Template
+
+import dprelease as dp
+from dprelease.measurements.candidate import Option
+from dprelease.results.formats import html, parquet
+from dprelease.results.formats.json_ import build_manifest, manifest_bytes
+from dprelease.results.validate.rules import check
+from dprelease.schema.domain import Domain
+from tests.results.formats import releases
+
+GOOD = releases.clinic()
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '" onload="alert(1)',
+    "' onerror='x",
+    "{{7*7}}",
+    "{% include 'x' %}",
+    "</title><img src=x>",
+    "</svg><script>x</script>",
+    "<!-- -->",
+    "javascript:alert(1)",
+    "&lt;b&gt;",
+]
+
+
+def manifest_of(release, **more):
+    return build_manifest(release, check(release), {}, software=releases.SOFTWARE, **more)
+
+
+def page(release, **more) -> str:
+    return html.write(release, manifest_of(release, **more))["report.html"].decode()
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, ids, and the visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.stack: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in {"meta", "wbr", "line", "rect", "circle", "path"}:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.stack, f"</{tag}> closes nothing"
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def hostile(text: str):
+    """A release in which every free text is `text`."""
+    s = releases.statistic(
+        text, f"mean({text})", Domain(0, 9), "0.1", block=text, measure=text, mechanism=text,
+        error=1.0, notes=(text,), columns=[text],
+    )  # fmt: skip
+    bins = releases.statistic(
+        "h" + text, f"histogram({text}, [0, 1])", Domain(0, 9), "1", block=text,
+        columns=[f"h{text}[0,1)", f"h{text}[1,2]"],
+    )  # fmt: skip
+    plan = releases.plan(
+        [s, bins],
+        [releases.block(text)],
+        by=(text,),
+        keys=[(text,), ("b",)],
+        notes=(text,),
+        where=text,
+    )
+    receipt = releases.Receipt(
+        "1/2", "0", text, text, text, 1, text, dataset=text, pipeline=text, period=text
+    )
+    rows = [(3.0, 1.0, 5.0, "ok"), (0.0, 0.0, 9.0, "uninformative")]
+    return releases.noised(plan, dict.fromkeys((text, *bins.columns), rows), receipt)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_and_never_run(text):
+    built = Page(page(hostile(text)))
+    assert built.stack == []
+    allowed = {tag for tag, _ in Page(page(GOOD)).elements}
+    assert {tag for tag, _ in built.elements} <= allowed
+    assert "script" not in allowed and "img" not in allowed
+    assert not any(name.startswith("on") for _, attrs in built.elements for name in attrs)
+    assert not any("style" in attrs for _, attrs in built.elements)
+    assert text in built.text  # shown as it is: neither run nor evaluated nor lost
+
+
+def test_the_default_template_is_the_twin_that_would_run_it():
+    assert "<script>" in Template("{{ x }}").render(x=HOSTILE[0])
+
+
+def test_nothing_is_loaded_and_the_style_is_pinned():
+    text = page(GOOD)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None
+    pin = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policies = [a["content"] for t, a in Page(text).elements if "http-equiv" in a]
+    pinned = f"default-src 'none'; style-src 'sha256-{pin}'; img-src data:; "
+    assert policies == [pinned + "base-uri 'none'; form-action 'none'"]
+    for tag, attrs in Page(text).elements:
+        for name in ("src", "href", "xlink:href"):
+            assert (
+                name not in attrs
+                or str(attrs[name]).startswith("#")
+                or (tag, name) == ("a", "href")
+            )
+    assert "url(http" not in text and "@import" not in text and "http://" not in text
+    assert len(text) < 60_000
+
+
+def test_headings_ids_and_pictures_are_accessible():
+    built = Page(page(GOOD))
+    ids = [a["id"] for _, a in built.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    hrefs = [str(a["href"]) for t, a in built.elements if t == "a"]
+    assert [h for h in hrefs if not h.startswith("#")] == ["../index.html"]
+    links = [h[1:] for h in hrefs if h.startswith("#")]
+    labelled = [i for _, a in built.elements for i in str(a.get("aria-labelledby") or "").split()]
+    assert set(links) | set(labelled) <= set(ids)
+    assert [t for t, _ in built.elements].count("h1") == 1
+    pictures = [a for t, a in built.elements if t == "svg" and a.get("aria-hidden") != "true"]
+    outer = [a for a in pictures if a.get("class") != "end"]
+    assert all(
+        a.get("role") == "img" and ("aria-labelledby" in a or "aria-label" in a) for a in outer
+    )
+    assert built.elements[0] == ("html", {"lang": "en"})
+
+
+def test_the_report_says_what_was_promised_and_what_is_uncertain():
+    text = " ".join(Page(page(GOOD, budget={"spent": "17/2", "total": "12"})).text.split())
+    for part in (
+        GOOD.plan.guarantee,
+        "more than 1.65 times as likely",
+        "at most 63 % sure",
+        "8.5 of 12 spent after this release",
+        "1,204",
+        "1,180 to 1,228",
+        "uninformative",
+        "no signal",
+        "nothing strictly between 0 and 10 is ever released",
+        "clamped to their declared ranges",
+        "Week 46 of 2026",
+        "of rows with age at least 18",
+        "sampling error are not in the interval",
+        GOOD.plan.hash,
+        "dprelease verify",
+        "pyarrow 26.0.1",
+    ):
+        assert part in text, part
+    assert "Privacy budget" not in page(GOOD)
+    assert "in no ledger" in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+
+
+def test_the_published_folder_alone_rebuilds_the_same_page(tmp_path):
+    manifest = manifest_of(GOOD)
+    first = html.write(GOOD, manifest)["report.html"]
+    (tmp_path / "data.parquet").write_bytes(parquet.write(GOOD, manifest)["data.parquet"])
+    finished = build_manifest(GOOD, check(GOOD), {"report.html": first}, software=releases.SOFTWARE)
+    published = json.loads(manifest_bytes(finished))
+    table = pq.read_table(tmp_path / "data.parquet")
+    assert html.report_from_manifest(published, table) == first
+    assert html.write(releases.clinic(), manifest)["report.html"] == first
+
+
+def test_many_groups_are_cut_with_a_word_about_it():
+    count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
+    plan = releases.plan([count], [releases.block("b")], keys=[(f"g{i}",) for i in range(1000)])
+    text = page(releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")] * 1000}))
+    assert "The first 60 of 1,000 groups" in text
+    assert "The first 250 of 1,000 groups" in text
+    assert len(text) < 250_000
+
+
+def test_one_group_without_keys_has_a_page_too():
+    count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
+    plan = releases.plan([count], [releases.block("b")], by=(), keys=[()])
+    assert "All rows" in page(releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")]}))
+
+
+def test_companions_and_the_choice_are_told():
+    options = (Option("staircase", 2.0), Option("staircase", 2.1), Option("discrete_laplace", 2.5))
+    count = releases.statistic(
+        "count", "count", Domain(0, 9), "1", block="b", error=2.0, options=options
+    )
+    plan = releases.plan([count], [releases.block("b")])
+    release = releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")] * 3})
+    text = " ".join(Page(page(release)).text.split())
+    assert "the runner-up, discrete Laplace, would have had 25 % more expected error" in text
+    assert "estimate" in text and "consistent" in text
+    assert "unbiased</th>" not in page(release)  # no value has one
+    with_unbiased = releases.replaced(release, "unbiased", 0, 3.0)
+    assert "unbiased</th>" in page(with_unbiased)
+
+
+def test_other_budgets_and_the_burn_down_are_told():
+    what_if = [{"epsilon": "1", "errors": {"count": 2.0}}]
+    budget = {"spent": "1", "total": "2", "history": ["1/2", "1"]}
+    text = " ".join(Page(page(GOOD, what_if=what_if, budget=budget)).text.split())
+    assert "What another budget would buy" in text
+    assert "Hollow: 2 more releases at this one's price fit" in text
+    assert "What another budget would buy" not in page(GOOD)
+
+
+def test_every_colour_of_text_can_be_read_in_both_schemes():
+    """WCAG AA: 4.5 to 1 against the page and against every band that text can lie on."""
+    style = resources.files("dprelease.results.formats").joinpath("report.css").read_text()
+    schemes = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    assert len(schemes) == 3  # light, dark, print
+    for scheme in schemes:
+        colours = {
+            k: "#" + "".join(c * 2 for c in v) if len(v) == 3 else "#" + v
+            for k, v in re.findall(r"--([a-z-]+): #([0-9a-f]{3,6})", scheme)
+        }
+        for text in ("ink", "soft", "accent", "weak", *(["warn"] if "warn" in colours else [])):
+            for ground in ("paper", "panel", "band"):
+                assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        assert contrast(colours["accent"], colours["paper"]) >= 3  # lines and dots
+    assert contrast("#999999", "#ffffff") < 4.5  # the measure tells pale grey
+
+
+def contrast(one: str, other: str) -> float:
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_published_page_names_where_its_standing_is_recorded():
+    assert 'href="../index.html"' in page(GOOD)
+    assert 'href="../index.html"' not in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+
+
+def test_a_page_made_after_a_withdrawal_says_so_first():
+    manifest = manifest_of(GOOD)
+    gone = html.report_from_manifest(
+        manifest, GOOD.table, gone="withdrawn on 2026-11-20: <b>test rows</b>"
+    ).decode()
+    said = Page(gone).text
+    assert "This release does not stand: withdrawn on 2026-11-20: <b>test rows</b>" in said
+    assert said.index("does not stand") < said.index("Every number here")
+    assert "<b>" not in gone
+    assert "../index.html" not in gone  # it may lie anywhere
+    assert "does not stand" not in html.report_from_manifest(manifest, GOOD.table).decode()
+
+
+def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
+    rows = {"exact": 40}
+    x = {"kind": "integer", "range": [0, 10], "nulls": {"default": 5}}
+    schema = {
+        "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "substitution",
+        "rows": rows, "columns": {"x": x},
+        "release": {"epsilon": "0.2", "statistics": ["count", "median(x)"]},
+    }  # fmt: skip
+    frame = pd.DataFrame({"x": list(range(10)) * 4})
+    with pytest.warns(dp.UnledgeredWarning):
+        noised = dp.release(frame, schema)._noised
+    text = " ".join(Page(page(noised, published="2026-12-01")).text.split())
+    assert "Every number here, except count (public), carries deliberate noise" in text
+    assert "chosen by rank" in text
+    assert "published 2026-12-01" in text
+    assert (
+        "Said before the draw: median_x is expected to say nothing, in a group of 40 rows" in text
+    )
+    # The control: a release of noisy numbers with intervals says none of that.
+    plain = " ".join(Page(page(GOOD)).text.split())
+    assert "Every number here carries deliberate noise" in plain
+    for part in ("chosen by rank", "; published", "Said before the draw"):
+        assert part not in plain
+
+
+def test_the_planned_error_is_said_to_be_planned():
+    """At the declared size: what a drawn value is worth is its interval."""
+    assert "Error expected beforehand: ±4.5" in page(GOOD)

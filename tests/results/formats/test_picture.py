@@ -1,0 +1,134 @@
+"""A statistic's own picture: well-formed, escaped, complete; an unknown name is refused."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from dprelease.core.errors import ArgumentError
+from dprelease.results.formats import picture as module
+from dprelease.results.formats.chart import Point
+from dprelease.results.formats.picture import Panel, Picture, dots, panels, release_picture
+from dprelease.schema.domain import Domain
+from tests.results.formats import releases
+from tests.results.formats.test_html import HOSTILE
+
+GOOD = releases.clinic()
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", [None, *(s.name for s in GOOD.plan.statistics)])
+def test_every_statistic_has_a_picture_of_its_values(name):
+    picture = release_picture(GOOD, name)
+    tree = ET.fromstring(picture.svg)
+    statistic = next(s for s in GOOD.plan.statistics if name in (None, s.name))
+    if len(statistic.columns) > 1:
+        columns = [r for r in tree.iter(f"{SVG}rect") if r.get("class") == "column"]
+        assert len(columns) == len(statistic.columns) * len(GOOD.plan.keys)
+    else:
+        assert len(list(tree.iter(f"{SVG}g"))) == len(GOOD.plan.keys)
+    assert picture._repr_html_() == picture.svg
+    assert isinstance(picture, Picture)
+
+
+def test_a_statistic_is_found_as_it_was_asked_for_and_a_misspelt_one_refused():
+    first = GOOD.plan.statistics[-1]
+    assert release_picture(GOOD, first.text) == release_picture(GOOD, first.name)
+    with pytest.raises(ArgumentError) as caught:
+        release_picture(GOOD, "nothing like it")
+    assert caught.value.code == "DPR613"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_stay_text(text):
+    picture = dots(text, text, [text], [Point(1.0, 0.0, 2.0, weak=False)], (0.0, 10.0), [])
+    tree = ET.fromstring(picture.svg)
+    allowed = {"svg", "title", "style", "rect", "text", "line", "g", "circle", "path"}
+    assert {e.tag.removeprefix(SVG) for e in tree.iter()} <= allowed
+
+
+def test_an_interval_that_leaves_the_picture_ends_in_an_arrow():
+    near = [Point(5.0, 4.9, 5.1, weak=False)] * 9
+    vague = Point(5.0, 0.0, 10.0, weak=False)
+    shown = dots("t", "n", ["g"] * 10, [*near, vague], (0.0, 10.0), [])
+    assert shown.svg.count("<path") == 2
+    assert dots("t", "n", ["g"] * 9, near, (0.0, 10.0), []).svg.count("<path") == 0
+
+
+def texts(picture):
+    return ["".join(e.itertext()) for e in ET.fromstring(picture.svg).iter(f"{SVG}text")]
+
+
+HISTOGRAM = next(s for s in GOOD.plan.statistics if len(s.columns) > 1)
+
+
+def test_a_histogram_has_a_panel_per_group_with_that_group_s_values():
+    shown = release_picture(GOOD, HISTOGRAM.name)
+    tree = ET.fromstring(shown.svg)
+    panes = [g for g in tree.iter(f"{SVG}g") if g.get("class") == "panel"]
+    assert len(panes) == len(GOOD.plan.keys)
+    for key, pane in zip(GOOD.plan.keys, panes, strict=True):
+        assert pane.find(f"{SVG}text").text == " · ".join(key)
+        rows = {
+            r["statistic"]: r["value"]
+            for r in GOOD.table.to_pylist()
+            if r[GOOD.plan.by[0]] == key[0]
+        }
+        said = [t.text.rpartition(": ")[2] for t in pane.iter(f"{SVG}title")]
+        assert said == [f"{rows[c]:,.6g}" for c in HISTOGRAM.columns]
+
+
+@pytest.mark.parametrize("name", [s.name for s in GOOD.plan.statistics])
+def test_one_group_can_be_asked_for(name):
+    key = GOOD.plan.keys[-1]
+    for asked in (key[0], key, list(key)):
+        shown = texts(release_picture(GOOD, name, asked))
+        assert key[0] in shown
+        assert not {k[0] for k in GOOD.plan.keys[:-1]} & set(shown)
+
+
+@pytest.mark.parametrize("asked", ["nowhere", ("north", "south"), ()])
+def test_an_unknown_group_is_refused(asked):
+    with pytest.raises(ArgumentError) as caught:
+        release_picture(GOOD, None, asked)
+    assert caught.value.code == "DPR618"
+
+
+def test_more_groups_than_fit_are_cut_and_the_note_says_so(monkeypatch):
+    monkeypatch.setattr(module, "LIMIT", 2)
+    for name in (HISTOGRAM.name, GOOD.plan.statistics[0].name):
+        shown = release_picture(GOOD, name)
+        assert f"; the first 2 of {len(GOOD.plan.keys)} groups" in " ".join(texts(shown))
+        assert GOOD.plan.keys[2][0] not in texts(shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_in_panels_stay_text(text):
+    point = Point(1.0, 0.0, 2.0, weak=True)
+    ET.fromstring(panels(text, text, [Panel(text, [text], [point])] * 3).svg)
+
+
+def test_the_note_promises_no_interval_and_no_error_that_is_not_there():
+    median = releases.statistic("median_age", "median(age)", Domain(0, 110), "1", block="m")
+    plan = releases.plan([median], [releases.block("m", family="ranks")], by=(), keys=[()])
+    without = releases.noised(plan, {"median_age": [(40.0, None, None, "ok")]})
+    assert not plan.block("m").has_interval
+    [_, note, *_] = texts(release_picture(without, None))
+    assert note == "no error known; there is no interval for it"
+    [_, note, *_] = texts(release_picture(GOOD, "count"))
+    assert note == "error expected beforehand ±4.5; bars are 95 % intervals for the noise"
+
+
+def test_a_long_name_stands_in_two_lines_and_is_told_from_others():
+    names = [
+        "The long name of the fifth place, by the river",
+        "The long name of the fifth place, on the hill",
+    ]
+    points = [Point(1.0, 0.0, 2.0, weak=False)] * 2
+    shown = texts(dots("t", "n", names, points, (0.0, 3.0), []))
+    lines = [text for text in shown if "name" in text or "place" in text]
+    assert len(lines) == 4 and lines[1].endswith("river") and lines[3].endswith("hill")
+    assert max(map(len, lines)) <= 25
+    one = texts(dots("t", "n", ["short", "x" * 60], points, (0.0, 3.0), []))
+    assert "short" in one and any(text.endswith("…") for text in one)

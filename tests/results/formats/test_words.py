@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.core import registry
+from dprelease.results.formats.words import (
+    heading,
+    mechanism_words,
+    name_words,
+    odds,
+    period_words,
+    short,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "words"),
+    [
+        ("count", "count", "Number of rows"),
+        ("mean(age)", "mean", "Mean of age"),
+        ("proportion(a > (1 + 2))", "proportion", "Share of rows with a > (1 + 2)"),
+        ("histogram(hour, [5, 9])", "histogram", "Distribution of hour"),
+        ("quantile(age, 0.9)", "quantile", "Quantile 0.9 of age"),
+        ("correlation(a, b)", "correlation", "Correlation of a and b"),
+        ("entropy(a)", "entropy", "entropy(a)"),
+        ("algebraic_connectivity", "algebraic_connectivity", "Algebraic connectivity"),
+    ],
+)
+def test_a_heading_names_the_statistic_in_words(text, function, words):
+    assert heading(text, function) == words
+
+
+def test_periods_and_names():
+    assert period_words("2013-W05") == "week 5 of 2013"
+    assert period_words("2013-02") == "February 2013"
+    assert period_words("2013-02-01") == "1 February 2013"
+    assert period_words("2013-13") == "2013-13"
+    assert period_words("once") == ""
+    assert name_words("clinic_weekly") == "Clinic weekly"
+    assert mechanism_words("bounded_laplace") == "bounded Laplace"
+
+
+def test_losses_are_never_rounded_down():
+    assert short(Fraction(1, 2)) == "0.5"
+    assert float(short(Fraction(1, 3))) >= 1 / 3
+    assert Fraction(short(Fraction(10**12 - 1, 10**12))) >= Fraction(10**12 - 1, 10**12)
+    assert odds(Fraction(1)) == ("2.72", "74")
+    assert odds(Fraction(9))[1] == "99.99"
+    assert odds(Fraction(10))[1] == odds(Fraction(1000))[1] == ""  # at most 100 % sure says nothing
+    assert odds(Fraction(1000))[0] == "e^1000"
+
+
+def test_a_heading_that_names_what_is_counted_is_of_a_statistic_that_says_so():
+    for name in registry.names("aggregates"):
+        aggregate = aggregate_named(name)
+        title = aggregate.title(("x",)) or aggregate.title(())
+        assert aggregate.counting == title.startswith("Number of"), name

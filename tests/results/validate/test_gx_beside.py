@@ -1,0 +1,252 @@
+"""A process beside finds what this one finds, runs nobody's script again, and its end or its silence change no verdict."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dprelease.results.validate import gx, gx_beside
+from tests.faults.weekly_project import make_project
+from tests.results.validate.test_gx import BROKEN, GOOD
+from tests.sizes import some
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def not_imported(monkeypatch):
+    """Let it look as if Great Expectations was not imported here."""
+    here = SimpleNamespace(modules={"__main__": sys.modules["__main__"]})
+    monkeypatch.setattr(gx_beside, "sys", here)
+
+
+@pytest.fixture
+def other(monkeypatch, not_imported):
+    """Have a process of the test's own; returns how to begin it with another initialiser."""
+    monkeypatch.setattr(gx_beside, "_begun", {})
+
+    def use(initialiser):
+        monkeypatch.setattr(gx_beside, "_import_quietly", initialiser)
+
+    yield use
+    gx_beside.end()
+
+
+def pool():
+    return gx_beside._begun[os.getpid()]
+
+
+def asked(release):
+    return gx.long_table(release), gx.expectations(release.plan)
+
+
+def leave() -> None:
+    os._exit(0)
+
+
+def be_silent() -> None:
+    time.sleep(600)
+
+
+def nothing() -> None:
+    """Import nothing."""
+
+
+def imported() -> list[str]:
+    """What is imported of what is of no use."""
+    names = (*gx_beside._UNUSED, "pyspark", "dprelease.cli", "__mp_main__")
+    return [name for name in names if getattr(sys.modules.get(name), "__spec__", None)]
+
+
+RELEASES = {"good": GOOD} | {name: release for name, (release, _) in some(BROKEN.items(), 4)}
+
+
+@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES.keys())
+def test_the_process_beside_finds_what_this_one_finds(not_imported, release):
+    assert gx_beside.ready()
+    frame, suite = asked(release)
+    there, here = (
+        pool().submit(gx_beside.judge, frame, suite).result(),
+        gx_beside.judge(frame, suite),
+    )
+    assert there == here
+    assert any(failed for _, failed in here) == (release is not GOOD)
+    assert pool().submit(imported).result() == []
+
+
+def beside() -> list[multiprocessing.process.BaseProcess]:
+    """The processes that run, once those that were killed are gone."""
+    for process in (found := multiprocessing.active_children()):
+        process.join(0.0 if os.getpid() in gx_beside._begun else 10.0)
+    return [p for p in found if isinstance(p, gx_beside._Beside) and p.is_alive()]
+
+
+@pytest.mark.parametrize("fault", [leave, be_silent])
+def test_one_that_does_not_import_it_is_not_ready(other, monkeypatch, fault):
+    other(fault)
+    monkeypatch.setattr(gx_beside, "_LONGEST", 2.0)
+    assert not gx_beside.ready()
+    assert not beside()
+
+
+@pytest.mark.parametrize("fault", [leave, be_silent])
+def test_one_that_ends_or_falls_silent_leaves_the_verdict_to_this_process(
+    other, monkeypatch, fault
+):
+    other(nothing)
+    assert gx_beside.ready()
+    monkeypatch.setattr(gx_beside, "begin", nothing)  # what has ended stays so
+    monkeypatch.setattr(gx_beside, "_LONGEST", 2.0)
+    pool().submit(fault)
+    assert gx.gx_validate(GOOD).ok
+    assert not beside()
+    gx.require_great_expectations()
+    assert not gx.gx_validate(BROKEN["NaN"][0]).ok
+
+
+def test_where_none_can_be_started_this_process_validates(other, monkeypatch):
+    other(nothing)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    assert not gx_beside.ready()
+    assert gx.gx_validate(GOOD).ok
+
+
+def test_a_forked_copy_has_none_and_ends_nothing(other, monkeypatch):
+    other(nothing)
+    assert gx_beside.ready()
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        gx_beside.end()
+        forked.setattr(gx_beside, "begin", nothing)
+        assert not gx_beside.ready()
+    assert gx_beside.ready()
+
+
+def test_an_import_that_is_not_waited_for_any_more_is_ended_and_one_that_is_done_stays(other):
+    other(be_silent)
+    with gx_beside.begun():
+        assert beside()
+    assert not beside()
+    other(nothing)
+    with gx_beside.begun():
+        assert gx_beside.ready()
+    assert beside()
+
+
+def test_ctrl_c_does_not_reach_it(other):
+    other(nothing)
+    assert gx_beside.ready()
+    os.kill(pool().submit(os.getpid).result(), signal.SIGINT)
+    assert pool().submit(os.getpid).result() == beside()[0].pid
+
+
+def python(*words: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False, capture_output=True, text=True, timeout=300, **more,
+    )  # fmt: skip
+
+
+SCRIPT = """
+import os, sys, threading
+from dprelease.results.validate import gx_beside
+print("runs")
+gx_beside._import_quietly = gx_beside._nothing
+spec = __spec__
+found = []
+def work():
+    found.append(gx_beside.ready() and gx_beside._begun[os.getpid()].submit(os.getpid).result())
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(found != [os.getpid()] and found != [False], __spec__ is spec)
+"""
+
+
+@pytest.mark.parametrize("how", ["a script without a guard", "-c", "-", "-m"])
+def test_no_script_is_run_again_whatever_it_is_run_by(tmp_path, how):
+    file = tmp_path / "script_of_a_user.py"
+    file.write_text(SCRIPT)
+    if how == "-":
+        done = python("-", input=SCRIPT)
+    elif how == "-c":
+        done = python("-c", SCRIPT)
+    elif how == "-m":
+        done = python("-m", file.stem, cwd=tmp_path)
+    else:
+        done = python(file)
+    assert (done.stdout.splitlines(), done.stderr) == (["runs", "True True"], "")
+
+
+ORPHAN = """
+import multiprocessing, os, signal
+from dprelease.results.validate import gx_beside
+gx_beside.ready()
+print(multiprocessing.active_children()[0].pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_it_ends_with_the_process_that_started_it():
+    done = python("-c", ORPHAN)
+    assert done.returncode == -signal.SIGKILL
+    until = time.monotonic() + 60
+    while runs(int(done.stdout)):
+        assert time.monotonic() < until, "it outlives its parent"
+        time.sleep(0.1)
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+RUN = """
+import sys
+sys.argv = ["dprelease", "run", "weekly.yaml", "--period", "2016-W46"]
+from dprelease.cli import main
+try:
+    main()
+finally:
+    print("imported here" if "great_expectations" in sys.modules else "imported beside")
+"""
+
+
+def ran(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*first, ROOT]))},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_broken_installation_is_found_before_the_charge_and_a_whole_one_validates_beside(
+    tmp_path,
+):
+    package = tmp_path / "first" / "great_expectations"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('a dependency is missing')\n")
+    make_project(tmp_path / "project")
+    done = ran(tmp_path / "project", package.parent)
+    assert done.returncode == 2, done.stdout
+    assert "DPR173" in done.stderr + done.stdout
+    assert "nothing was spent" in done.stderr + done.stdout
+    done = ran(tmp_path / "project")
+    assert done.returncode == 0, done.stderr
+    assert "(great_expectations)" in done.stdout
+    assert done.stdout.rstrip().endswith("imported beside")
