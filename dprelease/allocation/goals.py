@@ -20,6 +20,7 @@ from fractions import Fraction
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import NANO, plain
 from dprelease.measurements.members import BlockLayout
+from dprelease.schema.table import StatisticSpec
 
 Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 """Prices a block at a budget: one error per member, None where none is known."""
@@ -27,6 +28,8 @@ Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 _HIGHEST = Fraction(1000)
 _CLOSE = 1 + 1e-4
 _TRIES = 40
+_SAME = 1 + 1e-6
+"""An error that is above a goal by less is one that was rounded."""
 
 
 def has_goal(block: BlockLayout) -> bool:
@@ -131,5 +134,22 @@ def too_little(needed: Fraction, epsilon: Fraction, blocks: Sequence[BlockLayout
         why=f"the release has {plain(epsilon)}"
         + ("; something must be left for the statistics without a goal" if others else ""),
         fix=f"raise epsilon to {'above ' if others else ''}{plain(needed)}, or raise a `max_error`",
+        code="DPR240",
+    )
+
+
+def missed(spec: StatisticSpec, error: float) -> bool:
+    """Return whether an expected error is above a statistic's `max_error`."""
+    return spec.max_error is not None and error > float(spec.max_error) * _SAME
+
+
+def goal_missed(spec: StatisticSpec, epsilon: Fraction, times: float) -> PlanError:
+    """Return the error of a `max_error` that would take `times` as much epsilon."""
+    needed = math.ceil(1000 * float(epsilon) * times) / 1000
+    return PlanError(
+        f"the declared `max_error` of {spec.text} needs an epsilon of about {needed:g}",
+        where=spec.origin,
+        why=f"the release has {plain(epsilon)}, and all its tables are measured with it",
+        fix=f"raise epsilon to {needed:g}, or raise a `max_error`",
         code="DPR240",
     )

@@ -100,11 +100,6 @@ class Bins(Topped, Normal):
         return np.full(count, size / count)
 
 
-def as_counts(measurement: Measurement) -> Measurement:
-    """Return one number's measurement as an integer cell that is drawn and read by itself, as a bin is."""
-    return replace(measurement, family="bins")
-
-
 def _every_row(measurement: Measurement) -> bool:
     """Return whether every code of the column lies in one of its bins."""
     code = measurement.measures[0].code

@@ -13,7 +13,6 @@ Sources: `docs/theory/publications-that-add-up.md#feasible-values`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +26,7 @@ from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.members import Member
-from dprelease.planning.tables.families import Family
+from dprelease.planning.tables.families import Family, stated
 from dprelease.planning.tables.quotients import row_range
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import noise_of
@@ -167,44 +166,6 @@ def _plain(family: Family) -> bool:
 
 
 # --- public totals ----------------------------------------------------------------------------
-
-
-def stated(query: Query, family: Family) -> list[TotalSpec]:
-    """Return the totals that are public: those stated by name, and the number of all rows.
-
-    `rows.exact` is the count of a table without groups wherever no row can be in none of the finest
-    groups: every column has a key for other values and one for nulls, and all groups are published.
-    """
-    found = [
-        total
-        for total in query.spec.totals
-        if total.table in family.members
-        and family.members[total.table].statistic.spec.name == total.statistic
-    ]
-    for table, member in family.members.items():
-        named = any(t.table == table for t in found) or table == family.finest
-        if not named and _counts_all_rows(query, member, table):
-            size = Fraction(query.schema.rows.exact or 0)
-            name, origin = member.statistic.spec.name, member.statistic.spec.origin
-            found.append(TotalSpec(table, name, (((), size),), origin))
-    return found
-
-
-def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
-    assert query.tables is not None
-    columns = query.groups.columns
-    every = math.prod(len(c.keys) for c in columns)
-    return (
-        member.aggregate.of_rows
-        and not next(t for t in query.tables.tables if t.name == table).spec.by
-        and query.schema.rows.exact is not None
-        and isinstance(query.schema.unit, RowUnit)
-        and query.where is None
-        and query.window is None
-        and (query.view is None or query.view.keeps_rows)
-        and all(c.other is not None and c.null_key is not None for c in columns)
-        and len(query.groups.keys) == every
-    )
 
 
 def _totals(query: Query, family: Family, tables: PlannedTables) -> dict[str, tuple[int, ...]]:

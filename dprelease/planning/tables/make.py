@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from dprelease.allocation.goals import goal_missed, missed
 from dprelease.allocation.spend import Spending, spend
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import figure, shown
@@ -44,7 +45,7 @@ from dprelease.planning.tables.fitting import (
 )
 from dprelease.planning.tables.quotients import TableQuotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
-from dprelease.planning.tables.shares import family_parts, goal_missed, missed, shares_of
+from dprelease.planning.tables.shares import family_parts, shares_of
 from dprelease.planning.write import statistic_notes, written
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import check_valid

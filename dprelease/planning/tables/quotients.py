@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.histogram import as_counts
 from dprelease.aggregates.measurement import Measurement
 from dprelease.core.errors import PlanError
-from dprelease.measurements.bins import as_counts
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import member_of

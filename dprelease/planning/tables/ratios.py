@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
+from dprelease.allocation.goals import goal_missed, missed
 from dprelease.core.numeric import figure
 from dprelease.fitting.quotient import critical_values
 from dprelease.measurements.candidate import Option
@@ -21,7 +22,6 @@ from dprelease.measurements.steps import check_step, fine_step
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
 from dprelease.planning.tables.quotients import QuotientSpan, Size, TableQuotient, size_of, span_of
-from dprelease.planning.tables.shares import goal_missed, missed
 from dprelease.planning.write import statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic

@@ -11,17 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.allocation.goals import goal_missed
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.core.errors import PlanError
-from dprelease.core.numeric import plain
 from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
-from dprelease.planning.tables.families import Family
-from dprelease.planning.tables.fitting import stated
+from dprelease.planning.tables.families import Family, stated
 from dprelease.query.spec import Query
-from dprelease.schema.table import StatisticSpec
 
-_CLOSE = 1e-6
 _PARTS = 1000
 _TRIES = 5
 _FAR = 64
@@ -108,23 +105,6 @@ def _least(family: Family, split: Split, most: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
-
-
-def missed(spec: StatisticSpec, error: float) -> bool:
-    """Return whether an expected error is above a statistic's `max_error`."""
-    return spec.max_error is not None and error > float(spec.max_error) * (1 + _CLOSE)
-
-
-def goal_missed(spec: StatisticSpec, epsilon: Fraction, times: float) -> PlanError:
-    """Return the error of a `max_error` that would take `times` as much epsilon."""
-    needed = math.ceil(1000 * float(epsilon) * times) / 1000
-    return PlanError(
-        f"the declared `max_error` of {spec.text} needs an epsilon of about {needed:g}",
-        where=spec.origin,
-        why=f"the release has {plain(epsilon)}, and all its tables are measured with it",
-        fix=f"raise epsilon to {needed:g}, or raise a `max_error`",
-        code="DPR240",
-    )
 
 
 def shares_of(
