@@ -61,7 +61,7 @@ _LIMITS = 64
 """Most codes that are tried as limits of winsorised rows, one by one."""
 _CELLS = 20_000
 """Most points of a composed loss distribution."""
-_WIDE = 10_000
+_WIDE = 1_000
 """Steps of a staircase beyond which its outputs are not laid out one by one."""
 
 

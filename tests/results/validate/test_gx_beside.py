@@ -18,7 +18,7 @@ from tests.faults.weekly_project import make_project
 from tests.results.validate.test_gx import BROKEN, GOOD
 from tests.sizes import some
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
