@@ -216,8 +216,3 @@ class Histogram(Aggregate):
 
 
 aggregate = Histogram()
-
-
-def as_counts(measurement: Measurement) -> Measurement:
-    """Return one number's measurement as an integer cell that is drawn and read by itself, as a bin is."""
-    return replace(measurement, family="bins")

@@ -7,6 +7,7 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#par
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Context, Measure, Measurement
@@ -216,3 +217,8 @@ def public_scatter(context: Context) -> Measurement:
         form="scatter",
         public_rows=n,
     )
+
+
+def as_counts(measurement: Measurement) -> Measurement:
+    """Return one number's measurement as an integer cell that is drawn and read by itself, as a bin is."""
+    return replace(measurement, family="bins")

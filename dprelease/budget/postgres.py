@@ -109,7 +109,8 @@ class _Session:
     def closed_tables(self) -> list[str]:
         rows = self.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = ?::regnamespace"
-            " AND relname = ANY (?) AND NOT has_table_privilege(oid, 'INSERT') ORDER BY relname",
+            " AND relname = ANY (?) AND (NOT has_table_privilege(oid, 'INSERT') OR row_security_active(oid))"
+            " ORDER BY relname",
             (_SCHEMA, list(_AFTER_A_DEBIT)),
         )
         return [name for (name,) in rows.fetchall()]

@@ -96,8 +96,9 @@ def closed(place: Place, tables: Sequence[str]) -> LedgerError:
     return LedgerError(
         "this role may not write all that a release writes after its debit",
         where=str(place),
-        why=f"it may not INSERT into {', '.join(tables)}",
-        fix=f"GRANT INSERT ON {', '.join(f'dprelease_ledger.{t}' for t in tables)} TO the role; nothing was spent",
+        why=f"it may not INSERT into {', '.join(tables)}, or only rows that a policy of the table lets pass",
+        fix=f"GRANT INSERT ON {', '.join(f'dprelease_ledger.{t}' for t in tables)} TO the role, and switch "
+        "off row level security there; nothing was spent",
         code="DPR402",
     )
 

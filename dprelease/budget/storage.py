@@ -196,11 +196,18 @@ def failed(place: Place, why: str, *, committing: bool, charged: bool) -> Dprele
             why=why,
             fix="restore the storage and run again: a recorded debit is not charged twice",
         )
+    server = {
+        "42501": "GRANT the role what it lacks: USAGE of the schema dprelease_ledger, SELECT and INSERT on its tables",
+        "25006": "name the server that may be written: this one is read-only, a standby perhaps",
+        "57014": "raise the server's statement_timeout for the role, or run again when it is idle",
+        "25P03": "raise the server's idle_in_transaction_session_timeout for the role, and run again",
+    }
+    disk = f"check the disk; then `{on_ledger(place, 'verify')}`, or restore a copy and reconcile"
     return LedgerError(
         "the ledger cannot be read or written",
         where=str(place),
         why=why,
-        fix=f"check the disk; then `{on_ledger(place, 'verify')}`, or restore a copy and reconcile",
+        fix=server.get(why.rpartition(" ")[2], disk),
         code="DPR402",
     )
 

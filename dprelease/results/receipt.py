@@ -52,9 +52,11 @@ class Receipt:
         weak = weak_of(self.epsilon, self.spent)
         then = "" if self.fresh or not self.over_time else "as of that entry: "
         last = "".join(f" · {said}" for said in (f"{then}{self.over_time}", weak) if said)
+        cost = f"spent epsilon {self.epsilon}"
+        cost += "" if self.delta in ("", "0") else f", delta {self.delta}"
         if self.seq is None:
-            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{last}"
-        cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"
+            return f"{cost} ({self.protects}) · ledger: none{last}"
+        cost = cost if self.fresh else "cost nothing (already released)"
         approved = "" if self.approval is None else f", approved by event {self.approval}"
         of = f"{self.dataset}{self.counted} ({self.protects})"
         paid = of if self.spent is None else f"{self.spent} of {self.budget} spent on {of}"

@@ -489,3 +489,30 @@ def test_every_function_takes_its_name(place, dsn, tmp_path, monkeypatch):
     folder = first.publish(tmp_path / "public")
     assert dp.verify(folder, ledger=NAME).ok
     assert dsn.encode() not in b"".join(tree(tmp_path).values())
+
+
+def test_a_policy_of_a_table_that_a_release_writes_later_is_found_before_its_debit(place, dsn):
+    made(place)
+    with session(dsn) as db:
+        db.execute("DROP ROLE IF EXISTS runner")
+        db.execute("CREATE ROLE runner LOGIN")
+        db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
+        db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
+        db.execute("ALTER TABLE dprelease_ledger.payload ENABLE ROW LEVEL SECURITY")
+    ledger = Ledger.open(
+        PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
+    )
+    with pytest.raises(LedgerError, match="a policy of the table") as caught:
+        ledger.charge(entry())
+    assert (caught.value.code, ledger.budget("clinic").spent) == ("DPR402", 0)
+    with session(dsn) as db:
+        db.execute("ALTER TABLE dprelease_ledger.payload DISABLE ROW LEVEL SECURITY")
+    ledger.charge(entry())
+    with session(dsn) as db:
+        db.execute("REVOKE SELECT ON dprelease_ledger.entry FROM runner")
+    with pytest.raises(LedgerError, match="42501") as lacking:
+        ledger.budget("clinic")
+    assert str(lacking.value.fix).startswith("GRANT the role what it lacks")
+    with session(dsn) as db:
+        db.execute("DROP OWNED BY runner")
+        db.execute("DROP ROLE runner")

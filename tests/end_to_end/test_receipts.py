@@ -15,6 +15,7 @@ from dprelease.pipeline.run import init_ledger, run
 from dprelease.release_plan.curve import trace
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.formats.plan_page import plan_page
+from dprelease.results.receipt import Receipt
 from dprelease.results.series import index_json, page
 from dprelease.results.series.collect import collect
 from dprelease.results.series.write import refresh
@@ -217,3 +218,9 @@ def test_a_weak_promise_is_of_a_change_whatever_the_adjacency():
         ": a result may be 10^8 times as likely under one of two tables that differ in one patient's visits"
         in str(said)
     )
+
+
+def test_a_receipt_names_the_delta_that_was_spent():
+    receipt = Receipt("1", "0.000001", "one row", seq=6, dataset="poll", spent="1", budget="5")
+    assert str(receipt).startswith("spent epsilon 1, delta 0.000001 · 1 of 5 spent on poll")
+    assert str(Receipt("1", "0", "one row")).startswith("spent epsilon 1 (one row) · ledger: none")

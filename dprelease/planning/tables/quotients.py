@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.histogram import as_counts
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.scalar import as_counts
 from dprelease.core.errors import PlanError
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE
