@@ -352,9 +352,10 @@ def _peers(done: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> 
             errors = found.get(str(number), found.get(number, []))
             pairs = zip(mine[number]["statistics"], errors, strict=True)
             cells.append("; ".join(f"`{s['text'][:40]}` {_times(e, s)}" for s, e in pairs if e is not None))  # fmt: skip
-        out.append(f"| {_words(mine[number]['request'])} | {' | '.join(cells)} |")
+        if any(cells):
+            out.append(f"| {_words(mine[number]['request'])} | {' | '.join(cells)} |")
     return [
-        "Other libraries on the same rows, one statistic after the other at an equal share of ε, where they have a call for it. Above 1 they err more; a row or a step counts at least.",
+        'Other libraries on the same rows, one statistic after the other at an equal share of ε, where they have a call for it. Above 1 they err more; a row or a step counts at least. They are told the same ranges and the same `rows.max`; whole numbers are summed as such. "–": some of their draws were no number.',
         "",
         *out,
         "",
@@ -363,6 +364,8 @@ def _peers(done: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> 
 
 def _times(theirs: float, row: dict[str, Any]) -> str:
     least = 1.0 if row["by_rank"] and not _end(row) else row["step"]
+    if not math.isfinite(theirs):
+        return "–"
     return f"{max(theirs, least) / max(row['error'], least):.2g}"
 
 

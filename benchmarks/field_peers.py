@@ -44,7 +44,9 @@ def opendp(job: dict[str, Any], draws: int) -> Values:
         )  # fmt: skip
         law = dp.binary_search_chain(lambda s: bins >> dp.m.then_laplace(s), 1, job["epsilon"])
         return [law(place) for _ in range(draws)]
-    cell = pl.col.x.fill_null(0.0)
+    whole = name in ("sum", "mean") and all(v == int(v) for v in (*x, low, high, job["step"]))
+    low, high = (int(low), int(high)) if whole else (float(low), float(high))
+    cell = pl.col.x.fill_null(0 if whole else 0.0)
     points = min(_CANDIDATES, round((high - low) / job["step"]) + 1)
     candidates = [low + (high - low) * i / (points - 1) for i in range(points)]
     asked: dict[str, Callable[[], Any]] = {
@@ -56,13 +58,15 @@ def opendp(job: dict[str, Any], draws: int) -> Values:
     }
     if name not in asked:
         return None
-    frame = pl.LazyFrame({"g": range(draws), "x": [[float(v) for v in x]] * draws}).explode("x")
+    frame = pl.LazyFrame(
+        {"g": range(draws), "x": [[int(v) if whole else float(v) for v in x]] * draws}
+    ).explode("x")
     context = dp.Context.compositor(
         data=frame.collect().lazy(),
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=job["epsilon"]),
         split_evenly_over=1,
-        margins=[dp.polars.Margin(by=[], max_length=10_000_000)],
+        margins=[dp.polars.Margin(by=["g"], max_length=job["most"])],
     )
     keys = pl.LazyFrame({"g": list(range(draws))})
     found = context.query().group_by("g").agg(asked[name]().alias("v")).with_keys(keys)
@@ -126,6 +130,7 @@ def errors(library: str, python: str, requests: list[Any]) -> dict[int, list[flo
             jobs.append({
                 "function": asked.function, "argument": asked.argument, "values": known, "low": low, "high": high,
                 "step": declared.get("step", 1), "epsilon": request.epsilon / len(request.asked),
+                "most": request.schema()["rows"]["max"],
             })  # fmt: skip
         found: list[float | None] = []
         drawn = _drawn(library, python, jobs, _DRAWS)
