@@ -49,6 +49,13 @@ _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_hea
 
 GUARDS = (
     Guard(
+        "a policy of a table that is written after the debit is found after it",
+        "budget/postgres.py",
+        " OR row_security_active(oid))",
+        ")",
+        ("tests/budget/test_postgres.py",),
+    ),
+    Guard(
         "a debit is made by a role that may not write what follows it",
         "budget/steps.py",
         "    if closed := closed_tables(db):\n",

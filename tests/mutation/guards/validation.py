@@ -1,4 +1,4 @@
-"""Guards of `dprelease/validate`: values outside their domain are withheld."""
+"""Guards of `dprelease/results/validate/`: values outside their domain are withheld."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ _joint = partial(
     file="results/validate/joint.py",
     tests=("tests/results/validate/test_rules.py", "tests/results/validate/test_surely.py"),
 )
-_gx = partial(
-    Guard,
-    file="results/validate/gx_expectations.py",
-    tests=("tests/results/validate/test_gx.py", "tests/results/validate/test_gx_expectations.py"),
-)
 
 GUARDS = (
+    Guard(
+        "the process beside a run runs the user's script again",
+        "results/validate/gx_beside.py",
+        '        main.__spec__ = ModuleSpec("dprelease.__main__", None)',
+        "        pass",
+        ("tests/results/validate/test_gx_beside.py",),
+    ),
     _rules(
         "a group may be there twice",
         old='result("groups", times == 1),',
