@@ -24,10 +24,10 @@ from field_corpus import Array, Asked, Table
 from dprelease.audit.flips import flip_chances
 from dprelease.audit.sampler import chances_of
 from dprelease.core.entropy import RandomBits, SystemBits
+from dprelease.measurements.base import seen_by
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
-from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.steps import publish_step
 from dprelease.mechanisms.forms.additive import AdditiveLaw
@@ -211,7 +211,7 @@ def _law(
         raw, chance = draw.draw(np.repeat(cells, many, axis=0), bits), None
     else:
         raw, chance = summed
-    read, reading = draw.cells(raw), reading_of(draw, raw[:1], 0.95)
+    read, reading = draw.cells(raw), draw.reading(raw[:1], 0.95)
     out = []
     for member, step in zip(members, steps, strict=True):
         measurement, seen, _ = seen_by(member.view, candidate.measurement, read, reading)

@@ -28,15 +28,14 @@ from peak import peak_bytes
 
 import dprelease as dp
 from dprelease.fitting.certificate import gaps, violations
-from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.feasible import feasible
-from dprelease.fitting.interval import ends
+from dprelease.fitting.interval import ends, half_widths
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.levels import Kind, choose
 from dprelease.fitting.nearest import nearest
-from dprelease.fitting.noise import Gaussian, Laplace, Noise
 from dprelease.fitting.structure import Dimension, Structure, crossed, nested
+from dprelease.intervals.noise import Gaussian, Laplace, Noise
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "tables.md"

@@ -25,7 +25,7 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.fitting.noise import ZeroSum
+    from dprelease.mechanisms.forms.balanced import BalancedNoise
     from dprelease.results.consistency import StatisticValues
 
 Floats = npt.NDArray[np.float64]
@@ -53,7 +53,7 @@ class Reading:
     level: float
     copies: int = 1
     gaussian: bool = False
-    balanced: ZeroSum | None = None
+    balanced: BalancedNoise | None = None
 
 
 @dataclass(frozen=True, slots=True)

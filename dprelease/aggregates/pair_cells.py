@@ -28,7 +28,7 @@ import numpy as np
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.pivot import sum_quantile
+from dprelease.intervals.few import sum_quantile
 
 
 def shares(cells: Floats) -> Floats:

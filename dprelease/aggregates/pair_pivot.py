@@ -29,7 +29,8 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.pivot import ratio_interval, sum_quantile
+from dprelease.aggregates.pivot import ratio_interval
+from dprelease.intervals.few import sum_quantile
 
 _NUISANCE = 0.1
 """Part of the permitted error that the nuisances' intervals share."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.pivot import ratio_interval, sum_quantile
+from dprelease.aggregates.pivot import ratio_interval
+from dprelease.intervals.few import sum_quantile
 
 RATIOS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "two_sums": ((1.0, 0.0), (1.0, 1.0)),

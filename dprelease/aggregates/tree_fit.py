@@ -24,21 +24,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.tree_shape import Tree
-from dprelease.fitting.combination import half_width, quantile_of
-from dprelease.fitting.estimate import ONE, Estimates, Term
+from dprelease.fitting.estimate import ONE, Estimates
 from dprelease.fitting.feasible import feasible
 from dprelease.fitting.interval import ends
-from dprelease.fitting.law import Law
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import nearest
-from dprelease.fitting.noise import Gaussian, Laplace, Noise, ZeroSum
 from dprelease.fitting.structure import Structure, nested
+from dprelease.intervals.law import Law, half_width, quantile_of
+from dprelease.intervals.noise import Gaussian, Laplace, Noise, Term
+
+if TYPE_CHECKING:
+    from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 Objects = npt.NDArray[np.object_]
 
@@ -151,7 +154,7 @@ def fitted_bins(noisy: Noisy, cap: int | None) -> Objects:
     return np.asarray(np.diff(whole, axis=1, prepend=0))
 
 
-def noise_of(reading: Reading) -> Noise | ZeroSum:
+def noise_of(reading: Reading) -> Noise | BalancedNoise:
     """Return the noise of one cell of a reading, or that of all together which adds up to zero."""
     if reading.balanced is not None:
         return reading.balanced
@@ -172,7 +175,7 @@ def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float
     return float(quantile_of(law, level) * _SLACK)
 
 
-def half_width_of(noise: Noise | ZeroSum, weights: Floats, level: float) -> float:
+def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -> float:
     """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least.
 
     Noise that adds up to zero lies on the bins alone, whose estimates sum some of them: with a public sum less a
@@ -186,7 +189,9 @@ def half_width_of(noise: Noise | ZeroSum, weights: Floats, level: float) -> floa
     return _half_width(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
 
 
-def bin_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float, cap: int) -> tuple[Floats, Floats]:
+def bin_ends(
+    noisy: Noisy, noise: Noise | BalancedNoise, level: float, cap: int
+) -> tuple[Floats, Floats]:
     """Return the interval of every bin, `(groups, bins)`: whole rows."""
     taken = np.diff(noisy.tree.weights(), axis=0, prepend=0.0)
     halves = [Fraction(half_width_of(noise, w, level)) for w in taken]
@@ -195,7 +200,7 @@ def bin_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float, cap: int) -> tu
     return tuple(np.array(x, dtype=np.float64).reshape(values.shape) for x in (low, high))  # type: ignore[return-value]
 
 
-def share_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float) -> tuple[Floats, Floats]:
+def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tuple[Floats, Floats]:
     """Return the interval of every prefix as a share of all bins, `(groups, bins)`."""
     prefixes = np.cumsum(noisy.bins(), axis=1)
     weights, slack = noisy.tree.weights(), float(noisy.slack) * noisy.tree.bins
@@ -214,7 +219,7 @@ def share_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float) -> tuple[Floa
 class _Shares:
     """Intervals of prefixes over the whole, of one noise and one tree."""
 
-    noise: Noise | ZeroSum
+    noise: Noise | BalancedNoise
     weights: Floats
     level: float
     slack: float

@@ -32,13 +32,13 @@ Sources: `docs/theory/intervals.md#variances`; Fieller 1954 for the pivot of a r
 from __future__ import annotations
 
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
+from dprelease.aggregates.pivot import ratio_interval
+from dprelease.intervals.few import normal_quantiles, quantiles
 
 _MEANS = 128
 _VARIANCES = 64
@@ -215,25 +215,10 @@ def _critical_values(own: Rows, scale: float, level: float, *, gaussian: bool) -
     ]
     w = np.maximum.reduce(corners)
     flat = w.reshape(-1, w.shape[-1])
-    if gaussian:  # `pivot`: within 2 steps of a normal of this scale
-        z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
-        critical = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)
+    if gaussian:
+        critical = normal_quantiles(flat, scale, level)
     else:
         critical = scale * quantiles(flat, level) + flat.sum(axis=1)
     out: Floats = critical.reshape(w.shape[:2])
     out.setflags(write=False)
     return out
-
-
-def quantiles(weights: Floats, level: float) -> Floats:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
-
-    `weights` are of shape `(rows, weights)`. Equal ones are pulled apart upwards and zeros raised,
-    which only lengthens.
-
-    >>> quantiles(np.array([[1.0, 0.0, 0.0]]), 0.95).round(3)
-    array([2.996])
-    """
-    w = np.sort(weights, axis=1)
-    w = np.maximum(w, w[:, -1:] * 1e-6)
-    return quantiles_apart(w, level) * (1 + 1e-7)

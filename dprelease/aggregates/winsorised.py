@@ -29,9 +29,9 @@ from dprelease.aggregates.ranks import allowed_values, candidates
 from dprelease.aggregates.sum import aggregate as total
 from dprelease.aggregates.variance import aggregate as variance
 from dprelease.aggregates.variance import std
-from dprelease.aggregates.variance_pivot import quantiles
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import exact, plain, shown
+from dprelease.intervals.few import quantiles
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column
@@ -248,7 +248,7 @@ class WinsorisedSum(Winsorised):
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
         """Return the sum and the quantile of its noise: one weight per cell, independent Laplace noise.
 
-        A discrete Laplace draw is within one step of a continuous one of its scale (`aggregates.pivot`).
+        A discrete Laplace draw is within one step of a continuous one of its scale (`intervals.few`).
         """
         assert reading.scale is not None
         weights = np.abs(_values_of_cells(measurement, reading.raw))

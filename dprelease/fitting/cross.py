@@ -36,15 +36,13 @@ from dprelease.fitting.estimate import (
     Behind,
     Estimates,
     Objects,
-    Term,
     Wanted,
     check_measured,
-    law_of,
     whole_numbers,
 )
-from dprelease.fitting.law import Law
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Dimension, IntArray, Structure, Table, factor
+from dprelease.intervals.law import Law, law_of
+from dprelease.intervals.noise import Noise, Term
 
 _Levels = tuple[int, ...]
 

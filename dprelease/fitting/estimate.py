@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
-from dprelease.fitting.law import KEPT, Law
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
+from dprelease.intervals.law import Law
+from dprelease.intervals.noise import Noise, Term
 
 BITS = 32
 ONE = 1 << BITS
@@ -34,14 +34,6 @@ Objects = npt.NDArray[Any]
 
 Wanted = Mapping[str, Mapping[int, Fraction]]
 """`wanted[table][cell]`: the weight of an estimate in a sum of them."""
-
-
-class Term(NamedTuple):
-    """`draws` independent draws of one noise, each with the same weight in a cell's error."""
-
-    noise: Noise
-    draws: int
-    weight: Fraction
 
 
 @dataclass(frozen=True)
@@ -98,12 +90,6 @@ class Estimator(Protocol):
 
         Exact: the estimates before they are rounded. `wanted[table][cell]` are the weights.
         """
-
-
-def law_of(terms: Sequence[Term], *, kept: int = KEPT) -> Law:
-    """Return the law of a sum of terms, `kept` of them draw by draw."""
-    parts = ((Law({(t.noise, 1.0): t.draws}), float(t.weight), 1) for t in terms)
-    return Law.of(parts, kept=kept)
 
 
 def check_measured(

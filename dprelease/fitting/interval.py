@@ -19,7 +19,29 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from dprelease.fitting.estimate import ONE
+import numpy as np
+
+from dprelease.fitting.estimate import ONE, Estimator
+from dprelease.intervals.few import EXACT, exact_quantile
+from dprelease.intervals.law import COARSE, FINE, quantile_of
+
+
+def half_widths(
+    estimator: Estimator, table: str, level: float = 0.95, *, many: int = 64
+) -> list[Fraction]:
+    """Return the half width per class of a table's cells, in the order of `classes`.
+
+    Where there are `many` classes the series is a fourth as long: at most 3 % of a standard
+    deviation wider.
+    """
+    _, first = np.unique(estimator.classes(table), return_index=True)
+    points = FINE if first.size < many else COARSE
+    out = []
+    for cell in first.tolist():
+        law, terms = estimator.law(table, cell), estimator.terms(table, cell)
+        exact = None if law.bulk.variance else exact_quantile(terms, level, most=EXACT)
+        out.append(quantile_of(law, level, points=points) if exact is None else exact)
+    return out
 
 
 def ends(

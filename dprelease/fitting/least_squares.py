@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 
 from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.estimate import Estimator
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
 from dprelease.fitting.tree import TreeEstimator
+from dprelease.intervals.noise import Noise
 
 
 def estimator(

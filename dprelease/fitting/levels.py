@@ -28,9 +28,9 @@ import numpy as np
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting.cross import CrossEstimator
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Structure
 from dprelease.fitting.tree import TreeEstimator
+from dprelease.intervals.noise import Gaussian, Laplace
 
 PARTS = 1024
 """Shares are multiples of 1 / PARTS."""

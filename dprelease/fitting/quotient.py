@@ -27,10 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
-from dprelease.fitting.combination import quantile_of
 from dprelease.fitting.estimate import ONE, Estimator
-from dprelease.fitting.law import Law
 from dprelease.fitting.structure import IntArray
+from dprelease.intervals.law import Law, quantile_of
 
 Floats = npt.NDArray[np.float64]
 

@@ -29,14 +29,13 @@ from dprelease.fitting.estimate import (
     Behind,
     Estimates,
     Objects,
-    Term,
     Wanted,
     check_measured,
     whole_numbers,
 )
-from dprelease.fitting.law import Law
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
+from dprelease.intervals.law import Law
+from dprelease.intervals.noise import Noise, Term
 
 _WEIGHT = 48
 """Binary digits of g and h."""

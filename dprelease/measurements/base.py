@@ -214,6 +214,15 @@ def family_of(measurement: Measurement) -> MeasurementFamily:
     return family_named(measurement.family)
 
 
+def seen_by(
+    view: int | None, measurement: Measurement, cells: Floats, reading: Reading
+) -> tuple[Measurement, Floats, Reading]:
+    """Return what a statistic sees: everything, or column `view` of a block of several."""
+    if view is None:
+        return measurement, cells, reading
+    return family_of(measurement).seen(measurement, cells, reading, view)
+
+
 def families() -> tuple[MeasurementFamily, ...]:
     """Return all families, in alphabetical order."""
     return tuple(map(family_named, registry.names("measurements")))

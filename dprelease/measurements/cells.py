@@ -63,7 +63,7 @@ class CellDraw(Draw):
 
     @property
     def added(self) -> AddedNoise | None:
-        return AddedNoise(self.noise.noise)
+        return AddedNoise(self.noise.noise.fitted)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.noise.l1_sensitivity < sensitivity.l1_over_groups:
@@ -94,7 +94,7 @@ class CellDraw(Draw):
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = 1 if self.upper is not None else self.count
-        half = self.noise.quantile(1 - (1 - level) / share)
+        half = self.noise.noise.fitted.quantile(1 - (1 - level) / share)
         return self._hull(raw - half), self._hull(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:

@@ -30,7 +30,7 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.core import registry
@@ -38,6 +38,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import InternalError
+from dprelease.intervals.noise import IntegerNoise
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 
@@ -63,7 +64,7 @@ class AddedNoise:
     public constant.
     """
 
-    noise: Any
+    noise: IntegerNoise | None
     step_size: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
     moved: Fraction = Fraction(0)
@@ -102,6 +103,12 @@ class Draw(Stored, ABC):
     @abstractmethod
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         """Return simultaneous confidence bounds of the cells (Bonferroni)."""
+
+    def reading(self, raw: Objects, level: float) -> Reading:
+        """Return the noisy integers, `(groups, cells)`, read back for intervals at `level`."""
+        low, high = self.box(raw, level)
+        cells, scale, gaussian = raw.astype(float), self.noise_scale, self.gaussian
+        return Reading(low, high, cells, scale, level, gaussian=gaussian, balanced=self.balanced)
 
     @abstractmethod
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:

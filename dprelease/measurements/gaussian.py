@@ -73,7 +73,7 @@ class GaussianDraw(Draw):
 
     @property
     def added(self) -> AddedNoise:
-        return AddedNoise(self.noise, self.step_size, self.offset)
+        return AddedNoise(self.noise.fitted, self.step_size, self.offset)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         """Refuse: normal noise has no pure loss; its cost is `rho`."""

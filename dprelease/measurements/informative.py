@@ -19,10 +19,9 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.core.errors import DpreleaseError, VerificationError
-from dprelease.measurements.base import family_of
+from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
-from dprelease.measurements.reading import reading_of, seen_by
 
 LEVEL = 0.95
 _LARGEST = 2**40
@@ -48,7 +47,7 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
         return known
     typical = kind.typical(candidate, member, size, narrow=narrow)
     raw = np.array([[math.floor(c + 0.5) for c in typical]], dtype=object)
-    reading = reading_of(draw, raw, LEVEL)
+    reading = draw.reading(raw, LEVEL)
     seen, _, own = seen_by(member.view, measurement, draw.cells(raw), reading)
     lower, upper = member.aggregate.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))

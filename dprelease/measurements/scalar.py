@@ -167,7 +167,7 @@ class ScalarDraw(Draw):
         if not isinstance(self.law, AdditiveLaw):
             return None
         half = Fraction(1, 2) if self.rounded else Fraction(0)
-        return AddedNoise(self.law.noise, self.step, self.origin, half)
+        return AddedNoise(self.law.noise.fitted, self.step, self.origin, half)
 
     @property
     def ends(self) -> Ends:

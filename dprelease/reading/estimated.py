@@ -18,15 +18,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dprelease.fitting.estimate import Behind
+from dprelease.intervals.noise import IntegerNoise
 from dprelease.measurements.draw import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
-from dprelease.reading.noise_sums import Noise
 from dprelease.results.fitted import OneFit
 from dprelease.results.noised import Noised
 
 TRACE = Fraction(1, 2**36)
 SURELY = 1 - 1e-15
-"""Of 10^5 traces not one is larger, but for a chance of 10^-10: `noise_sums.ROOM`."""
+"""Of 10^5 traces not one is larger, but for a chance of 10^-10: `intervals.few.ROOM`."""
 
 
 class Drawn(NamedTuple):
@@ -34,7 +34,7 @@ class Drawn(NamedTuple):
 
     block: str
     cell: int
-    noise: Noise
+    noise: IntegerNoise
     moved: Fraction
 
     def source(self, release: str, group: int, raw: int) -> NoisyInteger:

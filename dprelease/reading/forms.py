@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Union
 
-from dprelease.reading.noise_sums import Noise
+from dprelease.intervals.noise import IntegerNoise
 
 if TYPE_CHECKING:
     from dprelease.reading.estimated import Estimate
@@ -36,7 +36,7 @@ class NoisyInteger:
     group: int
     cell: int
     raw: int = field(compare=False)
-    noise: Noise = field(compare=False)
+    noise: IntegerNoise = field(compare=False)
     moved: Fraction = field(compare=False, default=Fraction(0))
 
 

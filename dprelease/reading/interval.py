@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dprelease.intervals.law import LEVELS
 from dprelease.reading.forms import Linear, RatioForm
-from dprelease.reading.linear_interval import LEVELS, linear_chance
+from dprelease.reading.linear_interval import linear_chance
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ratio_interval import ratio_chance

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.fitting.estimate import Behind, whole_numbers
+from dprelease.intervals.noise import IntegerNoise, Term
 from dprelease.reading.estimated import SURELY, TRACE, Drawn, Estimate, FitForms, expanded
 from dprelease.reading.forms import Linear, NoisyInteger
-from dprelease.reading.noise_sums import Noise, Term
 
 Weights = tuple[Fraction, ...]
 """The weight of one noisy integer in each form."""
@@ -36,16 +36,16 @@ class Joint:
 
     observed: tuple[Fraction, ...]
     moved: tuple[Fraction, ...]
-    draws: Mapping[tuple[Noise, Weights], int]
+    draws: Mapping[tuple[IntegerNoise, Weights], int]
 
     def pattern(self) -> tuple[Term, ...]:
         """Return the noise of the first form: (law, how often, weight), equal ones together."""
-        counted: Counter[tuple[Noise, Fraction]] = Counter()
+        counted: Counter[tuple[IntegerNoise, Fraction]] = Counter()
         for (noise, weights), count in self.draws.items():
             if weights[0]:
                 counted[noise, abs(weights[0])] += count
         ordered = sorted(counted.items(), key=lambda item: (float(item[0][1]), repr(item[0][0])))
-        return tuple((noise, count, float(weight)) for (noise, weight), count in ordered)
+        return tuple(Term(noise, count, weight) for (noise, weight), count in ordered)
 
 
 def joint(*forms: Linear) -> Joint:
@@ -85,12 +85,12 @@ class _Sum:
     def __init__(self, forms: Sequence[Linear]) -> None:
         self.observed = [form.constant for form in forms]
         self.moved = [form.slack for form in forms]
-        self.draws: Counter[tuple[Noise, Weights]] = Counter()
+        self.draws: Counter[tuple[IntegerNoise, Weights]] = Counter()
 
     def observe(self, parts: Sequence[Fraction]) -> None:
         self.observed = [a + b for a, b in zip(self.observed, parts, strict=True)]
 
-    def add(self, noise: Noise, moved: Fraction, weights: Weights, count: int) -> None:
+    def add(self, noise: IntegerNoise, moved: Fraction, weights: Weights, count: int) -> None:
         """Add independent draws of the same weights."""
         if moved:
             self.moved = [

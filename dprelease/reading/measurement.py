@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
-from dprelease.measurements.base import family_of
+from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.draw import AddedNoise
-from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.per_row import PerRow, of_cells
 from dprelease.reading.quantity import Measured
@@ -113,7 +112,7 @@ class ReleasedMeasurement:
         return self._draw.empty(self._raw)
 
     def _ends_of(self, function: str, view: int | None, level: float) -> tuple[Floats, Floats]:
-        reading = reading_of(self._draw, self._raw, level)
+        reading = self._draw.reading(self._raw, level)
         measurement, _, seen = seen_by(
             view, self._measurement, self._draw.cells(self._raw), reading
         )

@@ -30,11 +30,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.intervals.few import few_quantile
+from dprelease.intervals.noise import IntegerNoise, Term
 from dprelease.mechanisms.arguments import check_level
 from dprelease.reading.forms import RatioForm
 from dprelease.reading.joint import Joint, joint
 from dprelease.reading.linear_interval import beside, linear_chance, linear_ends
-from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
 from dprelease.reading.ratio_of_many import Shape, cells_of_many
 
 _CELLS = 256
@@ -145,7 +146,10 @@ def _nearest(cell: tuple[float, float], middle: float) -> float:
 
 def _norm(both: Joint, form: int) -> float:
     return math.sqrt(
-        sum(n * float(w[form]) ** 2 * noise.variance() for (noise, w), n in both.draws.items())
+        sum(
+            n * float(w[form]) ** 2 * float(noise.variance())
+            for (noise, w), n in both.draws.items()
+        )
     )
 
 
@@ -154,7 +158,7 @@ def _normal(both: Joint) -> tuple[Shape, float, float]:
     top, bottom = _norm(both, 0), _norm(both, 1)
     scale = top or 1.0
     unit = scale / bottom if bottom else abs(float(both.observed[0])) or 1.0
-    counted: dict[tuple[Noise, float, float], int] = {}
+    counted: dict[tuple[IntegerNoise, float, float], int] = {}
     for (noise, weights), count in both.draws.items():
         t, b = float(weights[0]) / scale, float(weights[1]) * unit / scale
         key = (noise, _short(t), _short(b))
@@ -178,17 +182,19 @@ def _observed(both: Joint, unit: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def _critical_values(shape: Shape, level: float) -> tuple[float, ...]:
-    return tuple(law.quantile(level) * (1 + _ROOM) + room for law, room in _laws(shape))
+    return tuple(few_quantile(terms, level) * (1 + _ROOM) + room for terms, room in _laws(shape))
 
 
 @lru_cache(maxsize=24)
-def _laws(shape: Shape) -> tuple[tuple[SumLaw, float], ...]:
+def _laws(shape: Shape) -> tuple[tuple[list[Term], float], ...]:
     """Return per cell the law at the largest weights in it, and the room for the lattice."""
     out = []
     for a, b in pairwise(_EDGES.tolist()):
         weights = [_largest(t, u, a, b) for _, _, t, u in shape]
-        terms = [(noise, m, w) for (noise, m, _, _), w in zip(shape, weights, strict=True)]
-        out.append((sum_law(terms), float(sum(weights))))
+        terms = [
+            Term(noise, m, Fraction(w)) for (noise, m, _, _), w in zip(shape, weights, strict=True)
+        ]
+        out.append((terms, float(sum(weights))))
     return tuple(out)
 
 

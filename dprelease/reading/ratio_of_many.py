@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.reading.linear_interval import quantile_of_many
-from dprelease.reading.noise_sums import Noise
+from dprelease.intervals.law import quantile
+from dprelease.intervals.noise import IntegerNoise, Term
 
-Shape = tuple[tuple[Noise, int, float, float], ...]
+Shape = tuple[tuple[IntegerNoise, int, float, float], ...]
 """Per term: law, how many, weight in the top, weight in the bottom; both of norm 1."""
 
 _BESIDE = 1e-6
@@ -43,7 +44,7 @@ class CriticalValue:
         self._half = [self._quantile(a, 1 - risk / 2) for a in (0.0, math.pi / 2)]
         self._beside = [self._quantile(a, 1 - _BESIDE * risk / 2) for a in (0.0, math.pi / 2)]
         self._at: dict[float, float] = {}
-        both = sum(m * noise.variance() * t * b for noise, m, t, b in shape)
+        both = sum(m * float(noise.variance()) * t * b for noise, m, t, b in shape)
         self._covariance = float(both)
 
     def crude(self, cell: Cell) -> float:
@@ -72,8 +73,8 @@ class CriticalValue:
 
     def _quantile(self, angle: float, level: float) -> float:
         cosine, sine = math.cos(angle), math.sin(angle)
-        terms = [(noise, m, abs(t * cosine - b * sine)) for noise, m, t, b in self._shape]
-        return quantile_of_many(tuple(term for term in terms if term[2]), level)
+        found = ((noise, m, abs(t * cosine - b * sine)) for noise, m, t, b in self._shape)
+        return quantile(tuple(Term(noise, m, Fraction(w)) for noise, m, w in found if w), level)
 
 
 @lru_cache(maxsize=4096)

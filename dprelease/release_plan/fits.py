@@ -8,12 +8,11 @@ Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair, feasible
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
+from dprelease.intervals.noise import Gaussian, Laplace, Noise
 from dprelease.measurements.draw import Draw
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedTables
@@ -64,12 +63,5 @@ def noise_of(draw: Draw) -> Noise:
     """Return the noise that a draw adds to every cell, as fitting knows it."""
     added = draw.added
     assert added is not None
-    found = fit_noise(added.noise)
-    assert found is not None
-    return found
-
-
-def fit_noise(noise: Any) -> Noise | None:
-    """Return added noise as fitting knows it: what the noise says it is, None where it says nothing."""
-    found: Noise | None = getattr(noise, "fitted", None)
-    return found
+    assert isinstance(added.noise, Laplace | Gaussian)
+    return added.noise

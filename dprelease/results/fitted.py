@@ -33,9 +33,9 @@ from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.interval import ends, holding
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Fit, SumBounds, nearest
-from dprelease.fitting.noise import Noise
 from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
+from dprelease.intervals.noise import Noise
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan

@@ -42,10 +42,9 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.measurement import Measurement
-from dprelease.measurements.base import family_of
+from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.draw import RAW_LIMIT, Objects
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
-from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -245,7 +244,7 @@ class _Drawn:
         self.complete = bool(self.measurement.data.get("complete"))
         raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
-        self.reading = reading_of(self._draw, raw, LEVEL)
+        self.reading = self._draw.reading(raw, LEVEL)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = self._draw.companions(raw)
 

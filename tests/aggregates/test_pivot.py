@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
+from dprelease.aggregates.pivot import ratio_interval
+from dprelease.intervals.few import quantiles_apart
 
 
 def mass_beyond(weights: list[float], scale: float, bound: float) -> float:

@@ -13,7 +13,7 @@ import pytest
 from dprelease.aggregates.tree_fit import Noisy, bin_ends, fitted_bins, half_width_of, share_ends
 from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.fitting.estimate import ONE
-from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.intervals.noise import Gaussian, Laplace, Noise
 from tests.sizes import some, whole
 
 LEVEL = 0.95

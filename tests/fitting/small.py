@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Dimension, crossed, nested
+from dprelease.intervals.noise import Gaussian, Laplace
 
 REGION = np.array([0] * 5 + [1] * 3 + [2] * 4)
 UNEVEN = {"nation": np.zeros(12, dtype=int), "region": REGION, "leaf": np.arange(12)}

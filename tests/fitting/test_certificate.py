@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dprelease.fitting.certificate import violations
-from dprelease.fitting.noise import Laplace
 from dprelease.fitting.structure import crossed
+from dprelease.intervals.noise import Laplace
 from tests.fitting.small import members, noisy_of, plain, tree
 from tests.fitting.test_nearest import CASES, GAP, Fitted
 

@@ -11,8 +11,8 @@ from dprelease.core.errors import PlanError
 from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Dimension, crossed
+from dprelease.intervals.noise import Gaussian, Laplace
 from tests.fitting.small import cube, even, least_squares, matrix, noisy_of, plain, tree
 from tests.fitting.test_tree import by_draws, by_terms
 

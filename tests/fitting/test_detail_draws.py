@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 import dprelease as dp
-from dprelease.fitting.noise import Laplace
+from dprelease.intervals.noise import Laplace
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan

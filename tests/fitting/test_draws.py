@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.fitting.noise import Laplace, Noise
+from dprelease.intervals.noise import Laplace, Noise
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.fitted import broken, columns_of, fits_of

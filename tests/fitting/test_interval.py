@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.fitting.combination import half_width
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.interval import ends
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import nested
-from tests.fitting.test_noise import law
+from dprelease.intervals.law import half_width
+from dprelease.intervals.noise import Gaussian, Laplace
+from tests.intervals.test_noise import law
 
 PARTS = 2
 LAWS = {

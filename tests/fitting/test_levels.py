@@ -10,8 +10,8 @@ import pytest
 from dprelease.core.errors import PlanError
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.levels import choose, fitted_variances, own_variance
-from dprelease.fitting.noise import Gaussian
 from dprelease.fitting.structure import crossed
+from dprelease.intervals.noise import Gaussian
 from tests.fitting.small import cube, even, plain, tree
 
 FLIGHTS = crossed(

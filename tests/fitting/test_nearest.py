@@ -13,8 +13,8 @@ from dprelease.fitting.estimate import ONE
 from dprelease.fitting.feasible import check_pair, feasible
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import SumBounds, nearest
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import nested
+from dprelease.intervals.noise import Gaussian, Laplace
 from tests.fitting.small import NOISES, cube, noisy_of, tree
 from tests.sizes import whole
 

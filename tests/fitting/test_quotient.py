@@ -12,10 +12,8 @@ import pytest
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting import quotient
-from dprelease.fitting.combination import half_width
-from dprelease.fitting.estimate import ONE, Term
+from dprelease.fitting.estimate import ONE
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.quotient import (
     classes_of,
     critical_values,
@@ -23,8 +21,10 @@ from dprelease.fitting.quotient import (
     middle_of_quotient,
 )
 from dprelease.fitting.structure import nested
+from dprelease.intervals.law import half_width
+from dprelease.intervals.noise import Gaussian, Laplace, Term
 from tests.fitting.small import NOISES, UNEVEN, tree
-from tests.fitting.test_noise import law
+from tests.intervals.test_noise import law
 from tests.sizes import some
 
 LOW, HIGH = -3, 6

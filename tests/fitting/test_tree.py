@@ -10,8 +10,8 @@ import pytest
 from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Laplace
 from dprelease.fitting.structure import nested
+from dprelease.intervals.noise import Laplace
 from tests.fitting.small import NOISES, UNEVEN, least_squares, matrix, noisy_of, tree
 
 MEASURED = [("nation", "region", "leaf"), ("nation", "leaf"), ("region", "leaf"), ("leaf",)]

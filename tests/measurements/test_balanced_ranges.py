@@ -20,7 +20,6 @@ from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.binned_tree import BalancedTreeDraw
-from dprelease.measurements.reading import reading_of
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.reading.derive import derive
 from dprelease.reading.evaluation import Periods
@@ -170,7 +169,7 @@ def test_intervals_cover_by_enumeration_and_one_row_less_does_not(statistic: Any
     assert draw.drawable(raw).all()
     measurement = plan.blocks[0].measurement
     aggregate = aggregate_named(plan.statistics[0].function)
-    low, high = aggregate.interval(measurement, reading_of(draw, raw, 0.95))
+    low, high = aggregate.interval(measurement, draw.reading(raw, 0.95))
     true = aggregate.finish(measurement, exact[None, :].astype(float))[0]
     row = 1.0 if aggregate.name != "cdf" else 1 / 60
     for k in range(low.shape[1]):

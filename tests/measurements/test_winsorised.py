@@ -22,7 +22,6 @@ from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ConfigError, DpreleaseError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.reading import reading_of
 from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.planning.again import plan_again
 from dprelease.query.statistic import parse_statistic
@@ -385,7 +384,7 @@ def test_intervals_of_whole_draws_hold_the_statistic_of_the_clamped_rows(
     raw = draw.draw(np.repeat(exact, count, axis=0), ReplayBits("whole"))
     limits = [(int(a), int(b)) for a, b, *_ in raw.tolist()]
     assert len(set(limits)) > 30
-    reading = reading_of(draw, raw, 0.95)
+    reading = draw.reading(raw, 0.95)
     assert reading.scale is not None
     narrow = replace(reading, scale=reading.scale / 2)
     for one in inner:

@@ -15,7 +15,8 @@ from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.quantity import Quantity, combined
 from dprelease.reading.ratio_interval import ratio_chance, ratio_ends
 
-NOISE = DiscreteLaplaceNoise(Fraction(1, 2))
+KERNEL = DiscreteLaplaceNoise(Fraction(1, 2))
+NOISE = KERNEL.fitted
 POSITIVE = (0.0, math.inf)
 
 
@@ -26,7 +27,7 @@ def form(*parts, constant=0):
 
 
 def noises(most=14):
-    weights = NOISE.weights(most + 1)
+    weights = KERNEL.weights(most + 1)
     return [(d, weights[abs(d)]) for d in range(-most, most + 1)]
 
 

@@ -30,6 +30,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
+from dprelease.intervals.noise import IntegerNoise
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
@@ -52,6 +53,10 @@ class AdditiveNoise(remaps.SymmetricNoise, Protocol):
     @property
     def beyond(self) -> float | None:
         """Mean steps beyond an end, given that noise passed it; None where that is not constant."""
+
+    @property
+    def fitted(self) -> IntegerNoise:
+        """What it is for fits and intervals."""
 
     def certify(
         self, family: str, distance: int, claim: Fraction, *, splits: bool = False

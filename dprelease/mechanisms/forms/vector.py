@@ -20,7 +20,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -29,7 +28,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always, Digits
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
-from dprelease.fitting.noise import Gaussian
+from dprelease.intervals.noise import Gaussian
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
@@ -105,7 +104,7 @@ class GaussianCells(Stored):
 
     @property
     def fitted(self) -> Gaussian:
-        """What it is for a fit of several tables."""
+        """What it is for fits and intervals."""
         return Gaussian(self.square)
 
     def variance(self) -> float:
@@ -137,7 +136,7 @@ class GaussianCells(Stored):
             ArgumentError: level is not strictly between 0 and 1 (DPR625).
         """
         check_level(level)
-        return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
+        return self.fitted.quantile(level)
 
     def evidence(self) -> dict[str, str]:
         """Return the proof's exact numbers."""

@@ -31,7 +31,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_lower
-from dprelease.fitting.noise import Laplace
+from dprelease.intervals.noise import Laplace
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
@@ -165,9 +165,7 @@ class DiscreteLaplaceNoise(Stored):
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
         check_level(level)
-        rate = float(self.rate)
-        need = math.log(2 / ((1 + math.exp(-rate)) * (1 - level))) / rate
-        return max(0, math.ceil(need * (1 + 1e-12)) - 1)
+        return self.fitted.quantile(level)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""
@@ -189,7 +187,7 @@ class DiscreteLaplaceNoise(Stored):
 
     @property
     def fitted(self) -> Laplace:
-        """What it is for a fit of several tables."""
+        """What it is for fits and intervals."""
         return Laplace(self.rate)
 
     def describe(self) -> str:

@@ -159,6 +159,19 @@ class StaircaseNoise(Stored):
         second = here * (square_head + rho * square_rest)
         return mass, first, second + 2 * x * first
 
+    @property
+    def fitted(self) -> StaircaseNoise:
+        """What it is for intervals."""
+        return self
+
+    @property
+    def apart(self) -> float:
+        return 0.0
+
+    def survival(self, x: npt.ArrayLike) -> FloatArray:
+        """Return P(D > x) for x >= 0."""
+        return self.tails(np.minimum(np.floor(x), 2.0**60))[0]
+
     def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x), start <= x < stop."""
         _, first, second = self.tails(np.stack(np.broadcast_arrays(start, stop)))

@@ -20,11 +20,11 @@ from typing import NoReturn, Protocol
 
 from dprelease.allocation.share import Priced
 from dprelease.core.errors import PlanError
-from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
+from dprelease.fitting.interval import half_widths
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
+from dprelease.intervals.noise import Gaussian, Noise
 from dprelease.measurements.members import Member
 from dprelease.planning.tables.families import Family, stated
 from dprelease.planning.tables.quotients import row_range

@@ -17,8 +17,8 @@ _certificate = partial(
 )
 _quantile = partial(
     Guard,
-    file="fitting/combination.py",
-    tests=("tests/fitting/test_combination.py", "tests/fitting/test_interval.py"),
+    file="intervals/law.py",
+    tests=("tests/intervals/test_law.py", "tests/fitting/test_interval.py"),
 )
 
 _interval = partial(Guard, file="fitting/interval.py", tests=("tests/fitting/test_interval.py",))
@@ -65,10 +65,10 @@ GUARDS = (
     ),
     Guard(
         "narrow noise is put into the bulk",
-        file="fitting/law.py",
+        file="intervals/law.py",
         old="MOST_KEPT if narrow else kept",
         new="kept",
-        tests=("tests/fitting/test_combination.py",),
+        tests=("tests/intervals/test_law.py",),
     ),
     _interval(
         "an estimate far below 0 is certain to be 0",

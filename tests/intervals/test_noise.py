@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dprelease.fitting.noise import Gaussian, Laplace
+from dprelease.intervals.noise import Gaussian, Laplace
 
 NOISES = [Laplace(Fraction(1, 7)), Laplace(Fraction(3)), Gaussian(1), Gaussian(30)]
 

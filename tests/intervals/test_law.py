@@ -7,13 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.fitting.combination import half_width, half_widths, quantile_of
-from dprelease.fitting.estimate import Term, law_of
-from dprelease.fitting.law import KEPT, MOST_KEPT, Law
+from dprelease.fitting.interval import half_widths
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Laplace
+from dprelease.intervals.law import KEPT, MOST_KEPT, Law, half_width, law_of, quantile_of
+from dprelease.intervals.noise import Gaussian, Laplace, Term
 from tests.fitting.small import NOISES, cube, tree
-from tests.fitting.test_noise import law as plain_law
+from tests.intervals.test_noise import law as plain_law
 
 
 def exact_law(terms):

@@ -1,4 +1,4 @@
-"""The noise of a measured table, as far as fitting must know it: variance and characteristic function.
+"""Symmetric integer noise, as far as fits and intervals must know it: variance, tails and characteristic function.
 
     Laplace    P(d) = tanh(rate / 2) e^(-rate |d|)
     Gaussian   P(d) = e^(-d^2 / (2 square)) / Z,  d any integer
@@ -17,7 +17,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
+from statistics import NormalDist
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,36 @@ from dprelease.core.numeric import exp_lower
 
 Floats = npt.NDArray[np.float64]
 _BITS = 64
+_EXACT_GAUSSIAN = 2**26
+"""Squares of scales up to this are summed term by term; a wider one is read as the normal law within 2 steps of it."""
+
+
+class IntegerNoise(Protocol):
+    """Symmetric integer noise, falling with the distance; frozen, so that it is hashable."""
+
+    @property
+    def apart(self) -> float:
+        """How far a draw may be from the law of `survival`, in steps."""
+
+    def __hash__(self) -> int:
+        """It is frozen."""
+
+    def survival(self, x: Floats) -> Floats:
+        """Return P(D > x) for x >= 0."""
+
+    def quantile(self, level: float) -> int:
+        """Return a k with P(|D| <= k) >= level."""
+
+    def variance(self) -> Fraction | float:
+        """Return E D^2."""
+
+
+class Term(NamedTuple):
+    """`draws` independent draws of one noise, each with the same weight."""
+
+    noise: IntegerNoise
+    draws: int
+    weight: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +64,20 @@ class Laplace:
     """Discrete Laplace noise of an exact rate, in nats per step."""
 
     rate: Fraction
+
+    @property
+    def apart(self) -> float:
+        return 0.0
+
+    def survival(self, x: Floats) -> Floats:
+        rate = float(self.rate)
+        return np.asarray(np.exp(-rate * (np.floor(x) + 1)) / (1 + math.exp(-rate)))
+
+    def quantile(self, level: float) -> int:
+        """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
+        rate = float(self.rate)
+        need = math.log(2 / ((1 + math.exp(-rate)) * (1 - level))) / rate
+        return max(0, math.ceil(need * (1 + 1e-12)) - 1)
 
     def variance(self) -> Fraction:
         """Return 2 r / (1 - r)^2, r = e^-rate, to 64 digits."""
@@ -69,6 +114,27 @@ class Gaussian:
 
     square: int
 
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the normal law of the same exponent, in steps."""
+        return math.sqrt(self.square)
+
+    @property
+    def apart(self) -> float:
+        return 2.0 if self.square > _EXACT_GAUSSIAN else 0.0
+
+    def survival(self, x: Floats) -> Floats:
+        if self.apart:
+            from scipy.special import ndtr  # half a second, where it is needed
+
+            return np.asarray(ndtr(-x / self.scale))
+        beyond = _gaussian_survival(self.square)
+        return np.asarray(beyond[np.minimum(np.floor(x), beyond.size - 1).astype(np.int64)])
+
+    def quantile(self, level: float) -> int:
+        """Return a k (at most a step or two too large) with P(|D| <= k) >= level: P(|D| > k) <= P(|N| >= k)."""
+        return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
+
     def variance(self) -> Fraction:
         """Return `square`: an upper bound, within e^(-2 pi^2 square) of the variance."""
         return Fraction(self.square)
@@ -99,13 +165,6 @@ class Gaussian:
 Noise = Laplace | Gaussian
 
 
-class ZeroSum(Protocol):
-    """Noise of several cells that adds up to zero over all of them: a sum of some has a law of its own."""
-
-    def quantile_of_sum(self, count: int, level: float) -> int:
-        """Return a k with P(|sum of the noise of `count` cells| <= k) >= level."""
-
-
 @lru_cache(maxsize=1024)
 def _laplace_variance(rate: Fraction) -> Fraction:
     grown = exp_lower(rate, 192)
@@ -117,3 +176,12 @@ def _short(value: Fraction) -> Fraction:
     shift = _BITS - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * Fraction(2) ** shift
     return Fraction(round(scaled)) / Fraction(2) ** shift
+
+
+@lru_cache(maxsize=64)
+def _gaussian_survival(square: int) -> Floats:
+    """Return P(D > 0), P(D > 1), ..., as far as any is above 0."""
+    d = np.arange(40 * (math.isqrt(square) + 1), dtype=np.float64)
+    weight = np.exp(-d * d / (2 * square))
+    total = weight[0] + 2 * weight[1:].sum()
+    return np.asarray(np.append(np.cumsum(weight[::-1])[::-1][1:], 0.0) / total)
