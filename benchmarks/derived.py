@@ -217,7 +217,7 @@ def measured(
     text = case.expression.replace("{g}", group).replace("{people}", str(PUBLIC[group]))
     quantities = evaluated(periods, text, case)
     true = case.true(stats(1), stats(0), group)
-    rows_of = [finished(q, 0.95) for q in quantities]
+    rows_of = finished(quantities, 0.95)
     value = np.array([row[0] for row in rows_of], dtype=float)
     lower, upper = (np.array([row[i] for row in rows_of]) for i in (1, 2))
     if shrink != 1:

@@ -66,6 +66,10 @@ class Laplace:
     rate: Fraction
 
     @property
+    def scale(self) -> float:
+        return 1 / float(self.rate)
+
+    @property
     def apart(self) -> float:
         return 0.0
 

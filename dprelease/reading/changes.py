@@ -92,7 +92,7 @@ def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
     level = 1 - (1 - LEVEL) / len(found) if adjust == "holm" else LEVEL
     chances = [chance_of_zero(q) for q, _, _ in found]
     adjusted = holm(chances) if adjust == "holm" else chances
-    rows = [finished(q, level) for q, _, _ in found]
+    rows = finished([q for q, _, _ in found], level)
     weak = [q.weak for q, _, _ in found]
     values = [(None,) if w else row for w, row in zip(weak, rows, strict=True)]
     status = [_word(row[3], p, w) for row, p, w in zip(rows, adjusted, weak, strict=True)]

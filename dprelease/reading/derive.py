@@ -17,7 +17,7 @@ from dprelease.reading.called import called
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
 from dprelease.reading.grammar import Across, parse
-from dprelease.reading.interval import Method, interval
+from dprelease.reading.interval import Method, intervals
 from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
@@ -55,7 +55,7 @@ def derive(
     ranks = isinstance(tree, Across) and tree.how == "rank"
     inner: Node = tree.operand if isinstance(tree, Across) and ranks else tree
     found = [evaluation.at(inner, row) for row in evaluation.rows]
-    rows = ranked(found, level) if ranks else [finished(q, level) for q in found]
+    rows = ranked(found, level) if ranks else finished(found, level)
     domain = (
         (1.0, float(len(found)))
         if ranks
@@ -73,9 +73,13 @@ def derive(
     )
 
 
-def finished(quantity: Quantity, level: float) -> Row:
-    """Return (value, lower, upper, status, method) of one row; the interval holds the value."""
-    lower, upper, method = interval(quantity, level)
+def finished(found: Sequence[Quantity], level: float) -> list[Row]:
+    """Return (value, lower, upper, status, method) of each row; the interval holds the value."""
+    ends = intervals(found, level)
+    return [_finished(quantity, *own) for quantity, own in zip(found, ends, strict=True)]
+
+
+def _finished(quantity: Quantity, lower: float, upper: float, method: Method) -> Row:
     low, high = quantity.domain
     value = quantity.value
     if value is not None:

@@ -1,7 +1,8 @@
-"""The interval of any derived quantity, and the chance of what was seen if it were 0."""
+"""The intervals of derived quantities, and the chance of what was seen if they were 0."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from dprelease.intervals.law import LEVELS
@@ -9,19 +10,27 @@ from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import linear_chance
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity
-from dprelease.reading.ratio_interval import ratio_chance
+from dprelease.reading.ratio_interval import ratio_chance, ratios_ends
 
 Method = Literal["exact", "conservative"]
 
 
-def interval(quantity: Quantity, level: float) -> tuple[float, float, Method]:
-    """Return (lower, upper, method) at `level`.
+def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, float, Method]]:
+    """Return (lower, upper, method) of each quantity at `level`.
 
     exact: by inversion of the convolved law. conservative: a joint region, projected.
     """
-    if isinstance(quantity.form, Linear | RatioForm):
-        return *part_ends(quantity, level), "exact"
-    return *projected(quantity, level), "conservative"
+    ratios = [(i, q.form, q.domain) for i, q in enumerate(found) if isinstance(q.form, RatioForm)]
+    ends = ratios_ends([form for _, form, _ in ratios], level, [domain for *_, domain in ratios])
+    known = dict(zip((i for i, *_ in ratios), ends, strict=True))
+    return [
+        (*known[i], "exact")
+        if i in known
+        else (*part_ends(q, level), "exact")
+        if isinstance(q.form, Linear)
+        else (*projected(q, level), "conservative")
+        for i, q in enumerate(found)
+    ]
 
 
 def chance_of_zero(quantity: Quantity) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from dprelease.reading.interval import Method, interval
+from dprelease.reading.interval import Method, intervals
 from dprelease.reading.quantity import Quantity
 
 
@@ -23,7 +23,7 @@ def ranked(
     """Return (rank, least, most, status, method) per group; 1 is the largest value."""
     count = len(found)
     share = 1 - (1 - level) / count
-    ends = [interval(q, share)[:2] for q in found]
+    ends = [(low, high) for low, high, _ in intervals(found, share)]
     lows, highs = sorted(low for low, _ in ends), sorted(high for _, high in ends)
     values = sorted(q.value for q in found if q.value is not None)
     out: list[tuple[float | None, float, float, str, Method]] = []

@@ -12,7 +12,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.reading.changes import holm
-from dprelease.reading.interval import interval
+from dprelease.reading.interval import intervals
 from dprelease.reading.quantity import combined
 from dprelease.reading.released_values import ReleasedValues
 from tests.end_to_end.projects import repeatable
@@ -45,7 +45,7 @@ def test_releases_of_the_same_integers_by_chance_are_two(held):
     first, again = (ReleasedValues(replace(held.noised, receipt=paid)) for _ in range(2))
     assert first.identity == again.identity
     change = combined("-", alike[0].quantity("count", 0), alike[1].quantity("count", 0))
-    low, high, _ = interval(change, 0.95)
+    ((low, high, _),) = intervals([change], 0.95)
     assert low < 0 < high
 
 

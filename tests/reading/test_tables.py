@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -13,7 +11,9 @@ import pytest
 import dprelease as dp
 from dprelease.core.errors import ArgumentError
 from dprelease.fitting.estimate import ONE
-from dprelease.reading import forms, ratio_interval, ratio_of_many
+from dprelease.intervals import law as laws
+from dprelease.intervals import quotient
+from dprelease.reading import forms
 from dprelease.reading.estimated import expanded
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.joint import joint
@@ -285,7 +285,9 @@ def test_many_different_terms_are_bracketed_as_few_are_convolved(release, monkey
     count, income = (values.quantity(name, 0).form for name in ("count", "sum_income"))
     ratio = RatioForm(income, count)
     few = ratio_ends(ratio, 0.95, (-100, 200))
-    monkeypatch.setattr("dprelease.reading.ratio_interval._FEW", 0)
+    monkeypatch.setattr(laws, "FEW", 0)
+    laws.quantile.cache_clear()
+    quotient._critical.cache_clear()
     many = ratio_ends(ratio, 0.95, (-100, 200))
     middle = sum(few) / 2
     assert many == pytest.approx(few, abs=0.1 * (few[1] - few[0]))
@@ -293,7 +295,6 @@ def test_many_different_terms_are_bracketed_as_few_are_convolved(release, monkey
 
 
 def test_linear_chances_by_levels_are_rounded_up(release, monkeypatch):
-    from dprelease.intervals import law as laws
     from dprelease.reading import linear_interval
 
     values = values_of(release.noised, "districts")
@@ -347,29 +348,3 @@ def test_a_cell_that_is_named_itself_and_in_an_estimate_is_one_noise(release):
     mixed = form.plus(Linear(Fraction(0), {source: -weight}))
     draws = joint(mixed).draws
     assert sum(draws.values()) == sum(joint(form).draws.values()) - 1
-
-
-def test_no_angle_is_left_out_that_a_bound_does_not_rule_out(release):
-    """The two ends that are searched for hold what 512 cells one by one do not rule out."""
-    values = values_of(release.noised, "districts")
-    for group in range(0, len(values.keys), whole(6, 3)):
-        count, income = (values.quantity(n, group).form for n in ("count", "sum_income"))
-        both = joint(income, count)
-        shape, unit, scale = ratio_interval._normal(both)
-        middle, length = ratio_interval._observed(both, unit)
-        critical = ratio_of_many.critical_of_many(shape, 0.95)
-
-        def out(cell, bound, middle=middle, length=length, scale=scale):
-            return bound * scale < length * ratio_interval._nearest(cell, middle)
-
-        within = math.atan(-100 / unit), math.atan(200 / unit)
-        found = ratio_of_many.cells_of_many(shape, 0.95, within, out)
-        edges = [-math.pi / 2 + math.pi * i / 512 for i in range(513)]
-        kept = [
-            cell
-            for cell in itertools.pairwise(edges)
-            if cell[1] >= within[0] and cell[0] <= within[1]
-            and not out(cell, min(critical.crude(cell), critical.fine(cell)))
-        ]  # fmt: skip
-        assert kept
-        assert found[0][0][0] <= kept[0][0] + 1e-9 and found[-1][0][1] >= kept[-1][1] - 1e-9

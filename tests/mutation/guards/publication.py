@@ -198,8 +198,8 @@ GUARDS = (
             (
                 "of a quotient that is cut the part in the domain alone is looked at",
                 "ratio_interval",
-                "    if ratio.cut:\n",
-                "    if False:\n",
+                "(-math.inf, math.inf) if ratio.cut else domain",
+                "domain",
                 "test_derive",
             ),
         )
