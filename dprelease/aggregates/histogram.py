@@ -22,9 +22,10 @@ from dprelease.aggregates.scalar import require_cap
 from dprelease.core.errors import ArgumentError, ConfigError, PlanError
 from dprelease.core.numeric import exact, plain
 from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written, unquoted
+from dprelease.query.grammar import between_steps
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.table import StatisticSpec, TableSchema
 
 if TYPE_CHECKING:
     from dprelease.results.consistency import StatisticValues
@@ -126,6 +127,14 @@ class ColumnAndEdges(NumberColumn):
 
     def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return arguments[:1]
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
+        column = schema.columns.get(spec.arguments[0])
+        for edge in map(Fraction, spec.arguments[1:] if column and not column.stepped else ()):
+            if column and (finer := column.finer_step(edge)) is not None:
+                what, why, fix = between_steps(column, edge, finer)
+                raise ConfigError(what, where=spec.origin, why=why, fix=fix, code="DPR164")
+        return super().check(spec, schema)
 
     def fits(self, column: Column) -> bool:
         return super().fits(column) and column.kind is not Kind.boolean

@@ -22,13 +22,14 @@ from typing import Any
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import Spending, spend
 from dprelease.core.errors import ArgumentError, PlanError, VerificationError
-from dprelease.core.numeric import figure
+from dprelease.core.numeric import figure, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan
 from dprelease.query.merge import MAX_EPSILON
+from dprelease.query.nodes import compared
 from dprelease.query.spec import Query
 from dprelease.release_plan.curve import expected, trace
 from dprelease.release_plan.plan import ReleasePlan
@@ -57,7 +58,8 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         plan = plan_tables(query)
         rows = query.schema.rows
         assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
-        return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
+        said = _assumed(REFERENCE_SIZE, "cell") if assumed else ()
+        return replace(plan, advice=(*said, *_in_steps(query)))
     blocks = laid_out(query)
     pricer = Maker(query, brief=brief)
     spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
@@ -75,7 +77,26 @@ def _advice(query: Query, spending: Spending, maker: Maker) -> tuple[str, ...]:
         *(_assumed(maker.size, "group") if sized and not maker.guess else ()),
         *_larger_share(query, spending, maker),
         *_larger_cap(query, spending, maker),
+        *_in_steps(query),
     )
+
+
+def _in_steps(query: Query) -> Iterator[str]:
+    """Yield of which columns cells are moved to a step before they are compared, where a reader may not expect it."""
+    read = [query.where, *(s.condition for s in query.statistics)]
+    trees = [expression.tree for expression in read if expression is not None]
+    trees += [column.made.tree for column in query.schema.columns.values() if column.made]
+    found = [pair for tree in trees for pair in compared(tree)]
+    found += [(s.column.name, edge) for s in query.statistics if s.column for edge in s.edges]
+    for name in dict.fromkeys(name for name, _ in found):
+        column, values = query.schema.columns[name], [v for of, v in found if of == name]
+        off = [value for value in values if column.finer_step(value) is not None]
+        if column.step is not None and (off or not column.stepped):
+            shown = ", ".join(str(plain(value)) for value in dict.fromkeys(off or values))
+            yield (
+                f"`{name}` is compared with {shown}{', on no step of it' if off else ''}:"
+                f" its cells are moved to steps of {plain(column.step)} first, by up to {plain(column.step / 2)}"
+            )
 
 
 def _assumed(size: int, each: str) -> tuple[str, ...]:

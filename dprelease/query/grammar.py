@@ -19,8 +19,10 @@ Limits: 4096 bytes of text, nesting 64, and a bound on the generated SQL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import cast
 
+from dprelease.core.numeric import plain
 from dprelease.core.patience import tick
 from dprelease.query import nodes as n
 from dprelease.query.constants import constant
@@ -44,6 +46,17 @@ COLUMN_TYPES: Mapping[Kind, Type] = {
     Kind.timestamp: Type.timestamp,
 }
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def between_steps(column: Column, value: Fraction, finer: Fraction) -> tuple[str, str, str]:
+    """Return what is wrong with a constant that lies between two steps which nobody declared, why, and what to do."""
+    assert column.step is not None
+    step = plain(column.step)
+    return (
+        f"{plain(value)} lies between two steps of `{column.name}`",
+        f"it has no `step`, so its cells are read in steps of {step} before anything is compared with them",
+        f"add how precise its cells are to the column, at most `step: {plain(finer)}` (`step: {step}` if it is meant)",
+    )
 
 
 class Parser:
@@ -181,14 +194,18 @@ class Parser:
         a, b, c = self.types.unify([left, low, high], "`between` compares values of one type")
         if a.type is Type.boolean:
             self.read.fail("`between` does not order conditions", left, code="DPR123")
+        self._known(a, b)
+        self._known(a, c)
         return Part(n.Between(a.node, b.node, c.node), Type.boolean, left.start, high.end)
 
     def _known(self, left: Part, right: Part) -> None:
-        """Refuse a text that a category's cleaned value never is: the test would be idle."""
+        """Refuse a constant that a cleaned value never is: the test would be idle, or hold from elsewhere on."""
         column = self.columns.get(left.node.name) if isinstance(left.node, n.ColumnRef) else None
-        if column is None or column.kind is not Kind.category or not column.values:
+        if column is None or not isinstance(right.node, n.Literal):
             return
-        if not isinstance(right.node, n.Literal) or right.node.value in column.keys:
+        if isinstance(right.node.value, float) and not column.stepped:
+            self._on_a_step(column, right, Fraction(repr(right.node.value)))
+        if column.kind is not Kind.category or not column.values or right.node.value in column.keys:
             return
         near = nearest(str(right.node.value), column.keys)
         shown = ", ".join(f"'{key}'" for key in column.keys[:8])
@@ -202,6 +219,11 @@ class Parser:
             else f"declare it, or use one of {shown}",
             code="DPR164",
         )
+
+    def _on_a_step(self, column: Column, right: Part, value: Fraction) -> None:
+        if (finer := column.finer_step(value)) is not None:
+            what, why, fix = between_steps(column, value, finer)
+            self.read.fail(what, right, why=why, fix=fix, code="DPR164")
 
     def _in(self, left: Part) -> Part:
         self.read.next()

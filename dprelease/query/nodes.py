@@ -10,9 +10,11 @@ operation instead would double the SQL text per level.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from fractions import Fraction
 from typing import Literal as Choice
 
 Value = None | bool | float | str | date | datetime
@@ -218,6 +220,18 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
         case _:
             return (node.operand,)
+
+
+def compared(node: Node) -> Iterator[tuple[str, Fraction]]:
+    """Yield each column that is compared with a number, and the number."""
+    parts = children(node)
+    for part in parts:
+        yield from compared(part)
+    if isinstance(node, Compare | Between | In):
+        names = [part.name for part in parts if isinstance(part, ColumnRef)]
+        values = [part.value for part in parts if isinstance(part, Literal)]
+        for name in names:
+            yield from ((name, Fraction(repr(v))) for v in values if isinstance(v, float))
 
 
 def may_overflow(node: Node) -> bool:

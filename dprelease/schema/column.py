@@ -11,6 +11,7 @@ keeps neighbouring tables neighbours; an exact *statistic* may not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -45,6 +46,7 @@ class Column:
     Attributes:
         domain: allowed values, in the column's unit; integer and number columns only.
         step: the fixed-point step g_x; every finite edge of `domain` is a multiple of it.
+        stepped: whether the declaration names that step; else the range gave it (`read_column`).
         measure: the unit's name, for labels ("minutes").
         values: the public values of a category column, in declared order.
         other: the key that undeclared values go to; None drops their rows from grouped results.
@@ -73,6 +75,7 @@ class Column:
     title: str | None = field(default=None, compare=False)
     description: str | None = field(default=None, compare=False)
     origin: str = ""
+    stepped: bool = field(default=True, compare=False, repr=False)
     made: Expression | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -88,6 +91,15 @@ class Column:
         if self.kind is Kind.boolean and self.null_default is not None:
             return self.keys[int(self.null_default)]
         return self.null_label
+
+    def finer_step(self, value: Fraction) -> Fraction | None:
+        """Return the greatest step on which `value` lies too; None where it lies on one, or beyond the range."""
+        domain, step = self.domain, self.step
+        if self.kind is not Kind.number or domain is None or step is None or not value % step:
+            return None
+        bottom = math.lcm(step.denominator, value.denominator)
+        both = Fraction(math.gcd(int(step * bottom), int(value * bottom)), bottom)
+        return both if domain.lower < value < domain.upper else None
 
     @property
     def grid(self) -> GridSet:

@@ -56,6 +56,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         kind=kind,
         domain=domain,
         step=step,
+        stepped=model.step is not None or kind is Kind.integer,
         measure=model.measure,
         values=_values(file, name, model) if kind is Kind.category else (),
         other=model.other.label if isinstance(model.other, As) else None,

@@ -1,0 +1,82 @@
+"""Cells are moved to a column's steps before anything is compared with them: what a request is told of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease as dp
+from dprelease.core.errors import ConfigError
+from tests.rules_alone import built_in_rules_only
+
+MADE = {"kind": "number", "range": [0, 1], "step": 1, "from": "if(x > 2000, 1, 0)"}
+
+
+def schema(statistic: str, step: Any = None, made: bool = False, **release: Any) -> dict[str, Any]:
+    x = {"kind": "number", "range": [0, 1_000_000]} | ({} if step is None else {"step": step})
+    return {
+        "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove",
+        "rows": {"max": 20_000, "expected": 1000}, "columns": {"x": x} | ({"y": MADE} if made else {}),
+        "release": {"epsilon": 900, "statistics": [statistic], **release},
+    }  # fmt: skip
+
+
+CONSTANTS = {
+    "proportion(x >= 300)": "300",
+    "proportion(300 < x)": "300",
+    "proportion(x = 1500)": "1500",
+    "proportion(not x between 1000 and 29.5)": "29.5",
+    "proportion(x in (0, 1000, 7))": "7",
+    "histogram(x, [0, 2500, 1000000])": "2500",
+    "cdf(x, [1000, 2250])": "2250",
+}
+
+
+@pytest.mark.parametrize("statistic", CONSTANTS)
+def test_a_constant_between_steps_that_nobody_declared_is_refused_and_either_fix_works(
+    statistic: str,
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        dp.plan(schema(statistic))
+    assert caught.value.code == "DPR164"
+    assert caught.value.what == f"{CONSTANTS[statistic]} lies between two steps of `x`"
+    [finer, meant] = re.findall(r"step: ([\d.]+)", caught.value.fix or "")
+    assert dp.plan(schema(statistic, float(finer))).advice == ()
+    [said] = dp.plan(schema(statistic, float(meant))).advice
+    assert f"with {CONSTANTS[statistic]}, on no step of it" in said
+    assert "steps of 1000 first, by up to 500" in said
+
+
+def test_filters_and_made_columns_are_read_alike() -> None:
+    with pytest.raises(ConfigError, match="lies between two steps"):
+        dp.plan(schema("count", where="x < 1001"))
+    assert "2000:" in dp.plan(schema("count", made=True)).advice[0]
+    schema_ = schema("count", made=True)
+    schema_["columns"]["y"]["from"] = "if(x > 2001, 1, 0)"
+    with pytest.raises(ConfigError, match="lies between two steps"):
+        dp.plan(schema_)
+
+
+def test_a_constant_on_a_step_that_nobody_declared_is_told_in_the_plan() -> None:
+    [said] = dp.plan(schema("proportion(x >= 1000)")).advice
+    assert said == (
+        "`x` is compared with 1000: its cells are moved to steps of 1000 first, by up to 500"
+    )
+    assert said in str(dp.plan(schema("proportion(x >= 1000)"))).replace("\n", " ")
+    for quiet in ("count", "mean(x)", "proportion(x >= -5)", "proportion(x < 2000000)"):
+        assert "on no step" not in "".join(dp.plan(schema(quiet)).advice)
+    whole = schema("proportion(x >= 17.5)")
+    whole["columns"]["x"] = {"kind": "integer", "range": [0, 110]}
+    assert dp.plan(whole).advice == ()  # whole numbers are on their steps already
+
+
+def test_what_the_fix_leads_to_is_near_the_plain_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    built_in_rules_only(monkeypatch)
+    frame = pd.DataFrame({"x": [float(i) for i in range(1000)]})
+    share = dp.release(frame, schema("proportion(x >= 300)", 100)).to_pandas(intervals=False)
+    assert abs(share.iloc[0, 0] - 0.75) < 0.01  # a half goes up: from 250 on
+    share = dp.release(frame, schema("proportion(x >= 300)", 1)).to_pandas(intervals=False)
+    assert abs(share.iloc[0, 0] - 0.7) < 0.01
