@@ -232,6 +232,75 @@ def test_a_column_in_another_case_is_named(name: str, stored: str) -> None:
     assert nearest(name, [stored]) == stored
 
 
+LABELS: list[tuple[str, Any, str]] = [  # a label, cells of a type that never holds it, how it is spelt there
+    ("01", pd.array([1, 2]), "1"),
+    ("+1", pd.array([1, 2]), "1"),
+    ("1e3", pd.array([1000, 2]), "1000"),
+    ("-0", np.array([0.0, 2.5]), "0"),
+    ("-0.0", np.array([-0.0, 2.5]), "0"),
+    ("1E+3", np.array([1000, 2.5]), "1000"),
+    ("2024-01-02T10:00:00", pd.to_datetime(["2024-01-02 10:00", "2024-01-03 00:30"]), "2024-01-02 10:00:00"),
+    ("2024-01-02T10:00:00Z", pd.to_datetime(["2024-01-02 10:00Z", "2024-01-03 00:30Z"]), "2024-01-02 10:00:00+00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("label", "cells", "right"), LABELS)
+def test_the_spelling_of_a_label_that_no_cell_can_be_is_named(
+    label: str, cells: Any, right: str
+) -> None:
+    def schema(value: str) -> dict[str, Any]:
+        by = {"by": ["k"], "statistics": ["count"]}
+        return declared(by, columns={"k": {"kind": "category", "values": [value]}})
+
+    frame = pd.DataFrame({"k": cells})
+    error = refused(lambda: dp.release(frame, schema(label)), "DPR504")
+    [spelling] = re.findall(r"declare '(.*?)'", error.fix or "")
+    assert spelling == right
+    assert values(frame, schema(spelling)) == [1]
+
+
+def test_a_header_whose_names_no_usual_sign_parts_names_the_sign(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    for sign in ":~/":
+        path.write_text(f"k{sign}x\na{sign}1\nb{sign}3\n")
+        error = refused(
+            lambda: dp.release(str(path), declared({"statistics": ["sum(x)"]})), "DPR503"
+        )  # noqa: B023
+        [said] = re.findall(r'delimiter: "(.)"', error.fix or "")
+        source = {"csv": {"path": str(path), "delimiter": said, "decimal": "."}}
+        assert values(source, declared()) == [4]
+
+
+def test_a_statistic_that_forbids_is_told_where() -> None:
+    for key in ("forbid", "forbidden"):
+        item = {"statistic": "sum(x)", key: [[1, 2]]}
+        error = refused(lambda: dp.plan(declared({"statistics": [item]})), "DPR110")  # noqa: B023
+        domain = yaml.safe_load("{" + (error.fix or "").partition("`")[2].rpartition("`")[0] + "}")
+        assert domain == {"domain": {"forbidden": [[1, 2]]}}
+    column = {**COLUMNS["x"], "forbid": [[1, 2]]}
+    error = refused(lambda: dp.plan(declared(columns={"x": column})), "DPR110")
+    assert "did you mean `forbidden`" in (error.fix or "")
+
+
+@pytest.mark.parametrize("view", ["v.x AS x FROM v WHERE v.n > 5", "v.x * 0 + v.n AS x FROM v"])
+def test_a_view_over_a_csv_file_declares_its_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    path = _project(tmp_path)
+    (tmp_path / "data" / "t.csv").write_text("k,n,x\na,7,4\na,3,5\n" * 3)
+    text = path.read_text().replace("{csv: ../data/t.csv}", f'{{view: "SELECT v.k AS k, {view}", tables: {{v: {{csv: ../data/t.csv}}}}}}')  # fmt: skip
+    path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["ledger", "init", str(path)]).exit_code == 0
+    error = refused(lambda: dp.run(path), "DPR123")
+    [fix] = re.findall(r"`(NAME: .*?)`", error.fix or "")
+    schema = tmp_path / "schemas" / "t.yaml"
+    said = yaml.safe_load(schema.read_text())
+    said["columns"].update(yaml.safe_load(fix.replace("NAME", "n")))
+    schema.write_text(yaml.safe_dump(said))
+    assert dp.run(path).folder.is_dir()
+
+
 def _followed(frame: pd.DataFrame, error: DpreleaseError) -> pd.DataFrame:
     """Run the Python that a fix holds."""
     said = error.fix or ""

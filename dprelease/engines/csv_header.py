@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO, NamedTuple, cast
 
 from dprelease.core.errors import ArgumentError, SourceError
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import compared_by_value
 
 _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
@@ -26,6 +28,7 @@ _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.B
 _MOSTLY_COMMA = ";"
 """The delimiter of files whose numbers have a decimal comma, mostly."""
 _NO_DELIMITER = ""
+_COMMA = re.compile(r"[-+]?\d+,\d+", re.ASCII)
 _NUMBERS = (Kind.number, Kind.integer)
 """Whole numbers too: one beside an empty cell is written 12,0 by pandas, and twelve thousand as 12.000."""
 
@@ -68,6 +71,15 @@ def dialect(delimiter: object, decimal: object) -> Dialect:
             f"{decimal!r} cannot be a decimal sign", fix='decimal: "," or "."', code="DPR643"
         )
     return Dialect(delimiter, decimal)
+
+
+def decimal_labels(columns: Collection[Column]) -> frozenset[str]:
+    """Return the categories of numbers, as which a file with a decimal comma writes 12,5 for a declared 12.5."""
+    return frozenset(
+        c.name
+        for c in columns
+        if compared_by_value(c.values) and not any(map(_COMMA.fullmatch, c.values))
+    )
 
 
 def require_decimal(

@@ -55,6 +55,7 @@ class CsvRows:
         columns: places of the wanted columns in the header; they are named `c{place}`.
         numbers: those of them that hold numbers.
         decimal: the sign in numbers, if stated (`csv_header.Dialect`).
+        labels: those that are categories of numbers, whose other texts stay as they are.
     """
 
     paths: tuple[Path, ...]
@@ -62,6 +63,7 @@ class CsvRows:
     columns: tuple[int, ...]
     numbers: frozenset[int] = frozenset()
     decimal: str | None = None
+    labels: frozenset[int] = frozenset()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -93,6 +95,8 @@ class CsvRows:
 
     def _cells(self, place: int, cells: Any) -> Any:
         text = _text(cells)
+        if self.decimal == "," and place in self.labels:
+            return pc.replace_substring_regex(text, r"^( *[-+]?\d+),(\d+ *)$", r"\1.\2")
         if self.decimal is None or place not in self.numbers:
             return text
         return _with_points(text, self.decimal)

@@ -16,7 +16,7 @@ from typing import Any
 
 from dprelease.core.errors import SourceError, printable
 from dprelease.engines import in_memory
-from dprelease.engines.csv_header import read_header, require_decimal
+from dprelease.engines.csv_header import decimal_labels, read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
@@ -192,7 +192,8 @@ class DuckDBTables:
                 places[c.name] for c in columns if c.kind in NUMERIC and c.name in places
             )
             sign = source.dialect.decimal
-            read = CsvRows(paths, header.delimiter, wanted, numbers, sign)
+            labels = frozenset(places[n] for n in decimal_labels(columns) if n in places)
+            read = CsvRows(paths, header.delimiter, wanted, numbers, sign, labels)
             self.connection.register(name, read)
         stored = {n: (f"c{i}", Physical.text) for n, i in places.items()}
         return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))

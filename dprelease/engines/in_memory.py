@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.engines.identity import ESCAPE, text_of, text_of_bytes
+from dprelease.engines.plain_cell import half
 from dprelease.engines.source import Source
 
 IN_MEMORY = ("arrow", "pandas", "polars")
@@ -102,7 +103,9 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
     if t.is_run_end_encoded(kind):
         return plain_array(pc.run_end_decode(array))
     if t.is_float16(kind):
-        return array.cast(pa.float64())
+        found = array.cast(pa.float64()).dictionary_encode()
+        numbers = pa.array([half(value) for value in found.dictionary.to_pylist()], pa.float64())
+        return numbers.take(found.indices)
     if t.is_decimal(kind) and not (kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision):
         return pa.array([text_of(cell) for cell in array.to_pylist()], pa.large_string())
     if t.is_decimal256(

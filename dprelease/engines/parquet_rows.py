@@ -105,8 +105,9 @@ def _stored(
         "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
     )
     wide = converted == "DECIMAL" and (precision or 0) > 38
+    half = "Float16" in (logical or "")
     return StoredColumn(
-        found, exact=not (millis or wide), cut=kind == "INT96", stops=millis, file=file
+        found, exact=not (millis or wide or half), cut=kind == "INT96", stops=millis, file=file
     )
 
 

@@ -91,11 +91,13 @@ _FITS: dict[Kind, frozenset[Physical]] = {
 
 _DAY = r"\d{4}-\d\d-\d\d"
 _MOMENT = _DAY + r" \d\d:\d\d:\d\d(\.\d*[1-9])?"
+_NOT_ZERO = r"(?!-0(\.0*)?$)"
+"""No stored zero has a sign."""
 _WRITTEN = {
     Physical.whole: r"(0|-?[1-9]\d{0,18})(\.0+)?",
     Physical.unsigned: r"(0|[1-9]\d{0,19})(\.0+)?",
-    Physical.exact: r"-?(0|[1-9]\d*)(\.\d+)?",
-    Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?)",
+    Physical.exact: rf"{_NOT_ZERO}-?(0|[1-9]\d*)(\.\d+)?",
+    Physical.float: rf"{_NOT_ZERO}-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?)",
     Physical.boolean: r"(?i:true|false)",
     Physical.date: rf"{_DAY}( 00:00:00)?",
     **dict.fromkeys(
@@ -105,6 +107,9 @@ _WRITTEN = {
     **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"{_MOMENT}\+00"),
 }
 """Patterns of a declared value that a stored one may be; of what is not here, any text may be one."""
+
+_WIDE = 40
+"""Digits of a declared number that is written out, at most."""
 
 _VALUES = (Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean)
 """Numbers and truth values, which no two texts can tell apart."""
@@ -238,6 +243,8 @@ def check_columns(
         if name not in stored:
             near = nearest(name, stored)
             guess = f"did you mean {near!r}?" if near else "check the schema's column names"
+            if len(stored) == 1:
+                guess = _parted(name, *stored) or guess
             raise SourceError(
                 f"the source has no column {name!r}",
                 where=source,
@@ -255,6 +262,36 @@ def check_columns(
         _check_values(where, column, stored[name])
 
 
+def _parted(name: str, header: str) -> str | None:
+    """Return what to do where the one name of a source holds `name` between equal signs: a header `k:x`."""
+    signs = set(re.findall(r"[^\w\s]", header))
+    if len(signs) != 1 or name not in re.split(r"\W", header):
+        return None
+    return (
+        f"the source has one column, {header!r}: if its names have a sign between them, say so,"
+        f' `csv: {{path: FILE, delimiter: "{signs.pop()}"}}`'
+    )
+
+
+def _spelling(stored: Physical, label: str) -> str | None:
+    """Return how a declared value is spelt that is meant, if it is another spelling of one."""
+    others = [
+        spelt(label),
+        label.lower(),
+        label.replace("T", " ").replace("Z", "+00"),
+        f"{label}+00",
+    ]
+    with suppress(ArithmeticError):
+        others.append(
+            spelt(f"{Decimal(label):f}") if abs(Decimal(label).adjusted()) < _WIDE else label
+        )
+    meant = next((other for other in others if writes(stored, other)), None)
+    return (
+        meant
+        and f"declare {meant!r}, as {stored} is spelt; a code is a text: convert the column in the source"
+    )
+
+
 def _check_values(where: str, column: Column, stored: Physical) -> None:
     """Refuse a declared value that no stored one can be, each by itself."""
     never = next((label for label in column.values if not writes(stored, label)), None)
@@ -263,7 +300,8 @@ def _check_values(where: str, column: Column, stored: Physical) -> None:
             f"column {column.name!r} is stored as {stored}, and its declared value {never!r} can never be one",
             where=where,
             why="no row could ever have it, and the release would still be charged",
-            fix="declare the values as they are stored, or convert the column to text in the source",
+            fix=_spelling(stored, never)
+            or "declare the values as they are stored, or convert the column to text in the source",
             code="DPR504",
         )
     if stored in _VALUES and len(set(map(spelt, column.values))) < len(column.values):

@@ -75,6 +75,8 @@ def _scalar(cell: Any, kind: type) -> object:
         return value if type(value) is datetime else _foreign(cell, kind)
     if issubclass(kind, np.floating):
         value = float(cell)
+        if kind is np.float16:
+            return half(value)
         return (
             value if value == cell or math.isnan(value) else str(cell)
         )  # a double has not all its digits
@@ -83,6 +85,11 @@ def _scalar(cell: Any, kind: type) -> object:
     if issubclass(kind, np.integer) and not issubclass(kind, np.timedelta64):
         return int(cell)
     return _foreign(cell, kind)
+
+
+def half(value: float) -> float:
+    """Return the number that one of half precision is written as: 0.1, not 0.0999755859375; a whole one is itself."""
+    return value if value.is_integer() else float(str(np.float16(value)))
 
 
 def _foreign(cell: Any, kind: type) -> str | None:

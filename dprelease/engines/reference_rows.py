@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from dprelease.engines import in_memory
 from dprelease.engines.clean_rows import cleaned
-from dprelease.engines.csv_header import opened_after_header, read_header
+from dprelease.engines.csv_header import decimal_labels, opened_after_header, read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
 from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
@@ -58,10 +58,14 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
     else:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
+    labels = decimal_labels(columns if query.view is None else ())
     declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
 
     def read(row: Row) -> tuple[Row, Row]:
-        typed = {c.name: _typed(kinds[c.name], row[c.name]) for c in columns}
+        typed = {
+            c.name: _typed(kinds[c.name], _met(row[c.name]) if c.name in labels else row[c.name])
+            for c in columns
+        }
         clean = {name: cleaned(declared[name], cell) for name, cell in typed.items()}
         for made in query.derived:
             typed[made.column] = evaluate(made.expression, clean)
@@ -226,6 +230,13 @@ def _with_point(cell: _Spelt) -> str:
         return text if cell.decimal == "." else "none"
     sign, whole, rest, power = found.groups()
     return sign + re.sub("[^0-9]", "", whole) + "." + (rest or "") + (power or "")
+
+
+def _met(cell: object) -> object:
+    """Return the cell of a category of numbers, which are declared with a point."""
+    if not isinstance(cell, _Spelt) or cell.decimal != ",":
+        return cell
+    return re.sub(r"\A( *[-+]?[0-9]+),([0-9]+ *)\Z", r"\1.\2", cell)
 
 
 def _records(data: bytes, delimiter: bytes, end: bytes) -> Iterator[list[bytes]]:

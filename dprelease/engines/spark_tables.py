@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from dprelease.core.errors import SourceError
-from dprelease.engines.csv_header import read_header, require_decimal
+from dprelease.engines.csv_header import decimal_labels, read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.folders import Folders, folders_in
@@ -117,8 +117,8 @@ def check_files(source: Source, columns: tuple[Column, ...], *, missing: bool) -
                 f"Spark does not read column {column.name!r} exactly",
                 where=source.name,
                 why="it is stored as timestamps in milliseconds, one of which may not fit Spark's microseconds, "
-                "or as a decimal of more than 38 digits",
-                fix="use `engine: duckdb`, or rewrite the file with microseconds",
+                "or as a decimal of more than 38 digits, or in half precision",
+                fix="use `engine: duckdb`, or rewrite the file with microseconds or wider numbers",
                 code="DPR504",
             )
 
@@ -238,7 +238,9 @@ def _csv(session: Any, source: Source, wanted: Collection[Column] | None, *, row
     kinds = None if wanted is None else {column.name: column.kind for column in wanted}
     places = tuple(i for i, name in enumerate(names) if kinds is None or name in kinds)
     numbers = frozenset(i for i in places if kinds is not None and kinds[names[i]] in NUMERIC)
-    read = CsvRows(paths, header.delimiter, places, numbers, source.dialect.decimal)
+    named = decimal_labels(wanted or ())
+    labels = frozenset(i for i in places if names[i] in named)
+    read = CsvRows(paths, header.delimiter, places, numbers, source.dialect.decimal, labels)
     table = pa.Table.from_batches(read.batches() if rows else (), read.schema)
     short = pa.schema([(f.name, pa.string() if places else f.type) for f in read.schema])
     return session.createDataFrame(table.cast(short)).toDF(*([names[i] for i in places] or ["row"]))

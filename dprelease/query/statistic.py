@@ -114,13 +114,14 @@ def _from_mapping(
             name = str(key)
             if _open_brackets(name) > 0:
                 _comma_split([name, "…"], lines.get(name, origin))
-            near = nearest(name, OPTIONS)
+            near = nearest(name, (*OPTIONS, *DOMAIN))
             guess = f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}"
+            within = near if near in DOMAIN else name
             raise ConfigError(
                 f"unknown key `{name}`",
                 where=lines.get(name, origin),
-                fix=f"it is part of the domain: `domain: {{{name}: {str(item[key])[:60]}}}`"
-                if name in DOMAIN
+                fix=f"it is part of the domain: `domain: {{{within}: {str(item[key])[:60]}}}`"
+                if within in DOMAIN
                 else guess,
                 code="DPR110",
             )

@@ -63,6 +63,8 @@ class TypeChecker:
             fix = "use if(condition, 1, 0)"
         elif kind is Type.number and isinstance(part.node, n.Literal):
             fix = "write the number without quotes"
+        elif kind is Type.number and part.type is Type.text:
+            fix = _DECLARE
         self.read.fail(
             f"{article(kind)} is needed here, this is {article(part.type)}",
             part,
@@ -115,6 +117,8 @@ class TypeChecker:
         fix = None
         if target is Type.text and isinstance(part.node, n.Literal):
             fix = f"quote it: '{shown}'"
+            if part.type is Type.number:
+                fix = f"if it holds numbers, {_DECLARE}; if texts, {fix}"
         elif target is Type.number and part.type is Type.text:
             fix = "write the number without quotes, or declare the column as a number"
         elif target is Type.boolean:
@@ -127,6 +131,9 @@ class TypeChecker:
             fix=fix,
             code="DPR123",
         )
+
+
+_DECLARE = "declare the column as a number, one that only a view reads too: `NAME: {kind: number, range: [0, 100], step: 1}`"
 
 
 def article(kind: Type) -> str:

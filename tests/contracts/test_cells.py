@@ -13,7 +13,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dprelease.engines.clean_rows import nearest_step
@@ -105,6 +107,30 @@ def test_numbers_that_a_double_writes_in_its_own_way() -> None:
     assert _counts(tiny, ("1e-05", "1e+16", "2.5e-30")) == (1, 1, 1, 0)
     near = pa.array(np.array([0.1, 0.3], dtype=np.float32))
     assert _counts(near, ("0.100000001", "0.1000000011", "0.3")) == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["Arrow", "pandas", "objects", "polars", "Parquet"])
+def test_numbers_of_half_precision_are_the_decimals_that_name_them(
+    name: str, tmp_path: Path
+) -> None:
+    cells = np.array([0.1, 0.3, 100.3, 5.5, 10008, 65504, 6e-8, -0.0, np.inf], dtype=np.float16)
+    table = pa.table({"x": pa.array([*cells, None], pa.float16())})
+    pq.write_table(table, tmp_path / "x.parquet")
+    made: dict[str, Any] = {
+        "Arrow": table,
+        "pandas": pd.DataFrame({"x": np.array([*cells, np.nan], dtype=np.float16)}),
+        "objects": pd.DataFrame({"x": pd.Series([*cells, None], dtype=object)}),
+        "polars": pl.DataFrame({"x": [*map(float, cells), None]}, schema={"x": pl.Float16})
+        if hasattr(pl, "Float16")
+        else table,
+        "Parquet": tmp_path / "x.parquet",
+    }
+    labels = ("0.1", "0.3", "100.3", "5.5", "10008", "65504", "6e-08", "0", "inf")
+    for engine in ENGINES:
+        source = as_source(made[name])
+        assert answer_of(engine(), source, Kind.category, labels) == (1,) * 9 + (0,)
+        # from -10 in hundredths: 0.1, 0.3, 0, 0 and 5.5 are themselves, the others are cut to 10
+        assert answer_of(engine(), source, Kind.number, ()) == (9, 9000 + 590 + 4 * 1000)
 
 
 FAR = (

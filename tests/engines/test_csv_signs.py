@@ -28,6 +28,7 @@ from dprelease.query.expression import parse_condition
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.contracts.cells import answer_of
 from tests.rules_alone import built_in_rules_only
 
 SCHEMA: dict[str, Any] = {
@@ -206,6 +207,24 @@ def test_whole_numbers_have_signs_too(tmp_path: Path) -> None:
         for decimal, right in ((",", 12012), (".", 12)):
             table = dp.release({"csv": {"path": path, "decimal": decimal}}, schema).to_pandas()
             assert abs(table["sum_x"][0] - right) < 500
+
+
+def test_a_category_of_numbers_meets_the_cells_of_a_file_with_a_decimal_comma(
+    tmp_path: Path,
+) -> None:
+    cells = ["12,5", "12.5", " 12,50 ", "7", "7,0", "-0,5", "north", "1,2,3", "12,5\u00b2", "+12,5"]
+    (tmp_path / "f.csv").write_text("k;x\n" + "".join(f"1;{c}\n" for c in cells), encoding="utf-8")
+    comma, point = (
+        as_source({"csv": {"path": str(tmp_path / "f.csv"), "decimal": sign}}) for sign in ",."
+    )
+    for source, values, right in (
+        (comma, ("12.5", "7", "-0.5", "north"), (4, 2, 1, 1, 2)),
+        (point, ("12.5", "7", "-0.5", "north"), (1, 1, 0, 1, 7)),
+        (comma, ("12,5", "12.5", "7"), (1, 1, 1, 7)),  # declared as it is written: by its text
+        (comma, ("12.5", "07"), (1, 0, 9)),  # codes are compared by their texts
+    ):
+        for engine in (DuckDBEngine(), ReferenceEngine()):
+            assert answer_of(engine, source, Kind.category, values) == right, values
 
 
 COLUMNS = {"x": Column("x", Kind.number), "k": Column("k", Kind.identifier)}

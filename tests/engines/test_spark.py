@@ -165,6 +165,12 @@ def test_signs_of_numbers_folders_and_missing_columns_are_those_of_duckdb(tmp_pa
     assert refused.value.code == "DPR526"
     signs = as_source({"csv": {"path": str(tmp_path / "t.csv"), "decimal": ","}})
     assert sums(signs) == sums(signs, engine=DuckDBEngine()) == [[2, 20], [1, 100], [1, 0], [0, 0]]
+    (tmp_path / "k.csv").write_text("k;x\na;12,5\nb;7,0\na;x\n")
+    labels = as_source({"csv": {"path": str(tmp_path / "k.csv"), "decimal": ","}})
+    found = [
+        answer_of(e, labels, Kind.category, ("12.5", "7")) for e in (SparkEngine(), DuckDBEngine())
+    ]
+    assert found == [(1, 1, 1)] * 2
     (tmp_path / "v.csv").write_text("code;site\n1;a\n2;b\n")
     (tmp_path / "p.csv").write_text("code;x\n1;12,5\n2;7,25\n")
     named = {
