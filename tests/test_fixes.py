@@ -265,7 +265,7 @@ def test_a_header_whose_names_no_usual_sign_parts_names_the_sign(tmp_path: Path)
         path.write_text(f"k{sign}x\na{sign}1\nb{sign}3\n")
         error = refused(
             lambda: dp.release(str(path), declared({"statistics": ["sum(x)"]})), "DPR503"
-        )  # noqa: B023
+        )
         [said] = re.findall(r'delimiter: "(.)"', error.fix or "")
         source = {"csv": {"path": str(path), "delimiter": said, "decimal": "."}}
         assert values(source, declared()) == [4]
@@ -386,30 +386,40 @@ def test_each_place_that_is_no_ledger_has_words_of_its_own(tmp_path: Path, ledge
 
 def test_another_plan_under_one_key_is_told_line_by_line(tmp_path: Path, ledger: Path) -> None:
     first = dp.release(FRAME, declared(), ledger=ledger, period="p")
-    error = refused(
-        lambda: dp.release(FRAME, declared(), ledger=ledger, period="p", epsilon=2), "DPR410"
-    )
-    assert "recorded" in (error.why or "")  # nothing is published: two hashes are all that is known
-    folder = first.publish(tmp_path / "public")
-    error = refused(
-        lambda: dp.release(
-            FRAME, declared(), ledger=ledger, period="p", epsilon=2, where="x > 1", by=["k"]
-        ),
-        "DPR410",
-    )
-    lines = [line.strip() for line in (error.why or "").splitlines()]
-    assert sorted(lines[1:]) == [
-        "release.by: not recorded, asked k",
-        "release.epsilon: recorded 60, asked 2",
-        "release.where: not recorded, asked x > 1",
-    ]
     wider = declared(
         title="Words are no part of a plan",
         columns={"x": {"kind": "number", "range": [0, 20], "step": 1}},
     )
-    error = refused(lambda: dp.release(FRAME, wider, ledger=ledger, period="p"), "DPR410")
-    lines = [line.strip() for line in (error.why or "").splitlines()]
-    assert lines[1:] == ["schema.columns.x.range: recorded [0, 10], asked [0, 20]"]
+
+    def said(schema: dict[str, Any], **more: Any) -> list[str]:
+        error = refused(
+            lambda: dp.release(FRAME, schema, ledger=ledger, period="p", **more), "DPR410"
+        )
+        assert "dprelease supersede FOLDER --by OTHER" in (error.fix or "")
+        assert "dprelease withdraw FOLDER" in (error.fix or "")
+        return [line.strip() for line in (error.why or "").splitlines()]
+
+    for where in ("in the debit", "in the published release"):
+        lines = said(declared(), epsilon=2, where="x > 1", by=["k"])
+        assert lines[0] == f"{where} (recorded) and here (asked)"
+        assert sorted(lines[1:]) == [
+            "release.by: not recorded, asked k",
+            "release.epsilon: recorded 60, asked 2",
+            "release.where: not recorded, asked x > 1",
+        ]
+        assert said(wider)[1:] == ["schema.columns.x.range: recorded [0, 10], asked [0, 20]"]
+        folder = first.publish(tmp_path / "public")
+    # a request of more text than a debit keeps: two hashes are all that is known
+    long = declared(
+        columns={
+            "k": {"kind": "category", "values": [f"a label of a long list {i}" for i in range(999)]}
+        }
+    )
+    dp.release(FRAME, long, ledger=ledger, period="long")
+    error = refused(
+        lambda: dp.release(FRAME, long, ledger=ledger, period="long", epsilon=2), "DPR410"
+    )
+    assert re.fullmatch(r"recorded [0-9a-f]{64}, asked [0-9a-f]{64}", error.why or "")
     # "record a correction: `dprelease supersede FOLDER --by OTHER …`"
     other = dp.release(FRAME, declared(), ledger=ledger, period="p2", epsilon=2)
     newer = other.publish(tmp_path / "public")

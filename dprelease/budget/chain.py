@@ -10,7 +10,7 @@ would otherwise give the head that an earlier manifest cites. The later kinds:
     cap       dataset, epsilon that one period may cost
     moved     where to; the last event of a ledger that rests (moving.py)
     approval  dataset, pipeline, request, limits, last day, who, when (approval.py)
-    debit     the whole entry and its cost in integers        payload  entry, size, sha256
+    debit     the entry, its cost in integers, the request    payload  entry, size, sha256
     files     entry, sha256 of each file                      state    entry, published | failed
 
 The tables beside the chain are projections. `problems` folds the chain again and compares every

@@ -190,11 +190,15 @@ def network(path: Path, kind: str) -> LedgerError:
     )
 
 
-def other_plan(path: Place, key: Key, recorded: str, asked: str) -> LedgerError:
+def other_plan(
+    path: Place, key: Key, recorded: str, asked: str, lines: Sequence[str] = ()
+) -> LedgerError:
     return LedgerError(
         f"{key} is already charged for another plan",
         where=str(path),
-        why=f"recorded {recorded}, asked {asked}"
+        why="\n         ".join(("in the debit (recorded) and here (asked)", *lines))
+        if lines
+        else f"recorded {recorded}, asked {asked}"
         + (" (the same hash at another price)" if recorded == asked else ""),
         fix="ask for that plan to get its release again; or release another period, and record a correction:"
         " `dprelease supersede FOLDER --by OTHER --reason …` or `dprelease withdraw FOLDER --reason …`",

@@ -13,12 +13,16 @@ from functools import lru_cache
 from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.approval import ApprovalRequest
+from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.declarations import declared, timeline_of, total
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
-from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
+from dprelease.budget.record import Anchor, Entry, EntryRow, Key, canonical, protected_unit
 from dprelease.budget.stored import state
 from dprelease.budget.timeline import ALWAYS, Instants
+
+_LONGEST = 16_384
+"""Characters of a request that a debit's event holds, at most: every later debit reads the events before it."""
 
 
 def find(db: Connection, key: Key) -> int | None:
@@ -53,8 +57,10 @@ def entry_row(db: Connection, seq: int) -> EntryRow:
     )
 
 
-def must_be_same_plan(db: Connection, seq: int, asked: Entry, path: Place) -> None:
-    """Raise DPR410 unless the recorded entry has the asked plan at the asked price."""
+def must_be_same_plan(
+    db: Connection, seq: int, asked: Entry, path: Place, request: ApprovalRequest | None = None
+) -> None:
+    """Raise DPR410 unless the recorded entry has the asked plan at the asked price; it tells where the requests differ."""
     recorded = entry_row(db, seq).entry
     same = (
         recorded.plan_hash == asked.plan_hash
@@ -62,7 +68,16 @@ def must_be_same_plan(db: Connection, seq: int, asked: Entry, path: Place) -> No
         and (recorded.adjacency, recorded.unit) == (asked.adjacency, asked.unit)
     )
     if not same:
-        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)
+        (text,) = db.execute("SELECT body FROM chain WHERE seq = ?", (seq,)).fetchone()
+        before = json.loads(text).get("request")
+        lines = apart(before, request.request(), word="recorded") if before and request else []
+        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash, lines)
+
+
+def _request(asked: ApprovalRequest | None) -> dict[str, object]:
+    """Return what a debit's event says of its request, which is public: for messages alone, nothing rests on it."""
+    request = {} if asked is None else asked.request()
+    return {"request": request} if 0 < len(canonical(request)) <= _LONGEST else {}
 
 
 def insert_entry(
@@ -99,6 +114,7 @@ def insert_entry(
             **({} if rho is None else {"nano_rho": rho}),
             **({} if again is None else {"again": again}),
             **({} if under is None else {"approval": under}),
+            **_request(asked),
         },
     )
     db.execute(

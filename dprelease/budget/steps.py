@@ -46,7 +46,7 @@ def charge(
     if seq is None:
         seq = rows.insert_entry(db, entry, place, origin=None, asked=asked)
     else:
-        rows.must_be_same_plan(db, seq, entry, place)
+        rows.must_be_same_plan(db, seq, entry, place, asked)
         if again and stored.state(db, seq)[0] == "charged":
             rows.insert_again(db, entry, place, seq, asked)
             fresh = True

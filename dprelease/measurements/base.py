@@ -163,11 +163,15 @@ class MeasurementFamily(ABC):
         del view
         return measurement, cells, reading
 
+    def counts_known(self, measurement: Measurement) -> bool:
+        """Return whether its cells count the rows with a known value."""
+        return self.counting is not None and measurement.public_rows is None
+
     def known_rows(
         self, measurement: Measurement, reading: Reading
     ) -> tuple[Floats, Floats] | None:
         """Return the least and the most rows with a known value, `(groups,)`; None where no cell counts them."""
-        if self.counting is None or measurement.public_rows is not None:
+        if not self.counts_known(measurement):
             return None
         cells = slice(None) if self.counting == "all" else slice(1)
         each = float(sum(weights[0] for weights in measurement.weights[cells]))

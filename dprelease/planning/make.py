@@ -19,11 +19,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dprelease.aggregates.base import aggregate_named
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import Spending, spend
 from dprelease.core.errors import ArgumentError, PlanError, VerificationError
 from dprelease.core.numeric import figure, plain
 from dprelease.measurements.base import family_of
+from dprelease.measurements.known import chosen_by_rank, counted_beside
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
@@ -64,7 +66,9 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
     pricer = Maker(query, brief=brief)
     spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
     plan = write_plan(query, spending, pricer)
-    return plan if brief else replace(plan, advice=_advice(query, spending, pricer))
+    if brief:
+        return plan
+    return replace(plan, advice=(*_advice(query, spending, pricer), *_uncounted(query, plan)))
 
 
 # --- advice -----------------------------------------------------------------------------------
@@ -97,6 +101,21 @@ def _in_steps(query: Query) -> Iterator[str]:
                 f"`{name}` is compared with {shown}{', on no step of it' if off else ''}:"
                 f" its cells are moved to steps of {plain(column.step)} first, by up to {plain(column.step / 2)}"
             )
+
+
+def _uncounted(query: Query, plan: ReleasePlan) -> Iterator[str]:
+    """Yield which values are chosen by rank, while nothing that is released shows whether any value is known."""
+    names = []
+    for statistic, asked in zip(plan.statistics, query.statistics, strict=True):
+        block = plan.block(statistic.block)
+        ranked = chosen_by_rank(block.measurement, aggregate_named(statistic.function))
+        if ranked and not family_of(block.measurement).interval and asked.public_rows is None:
+            names += [] if counted_beside(block, plan) else [statistic.name]
+    if names:
+        yield (
+            f"{', '.join(names)}: nothing here counts the known values; without any, an allowed one comes all the"
+            " same, with the status no_interval: a mean of the column beside it shows that"
+        )
 
 
 def _assumed(size: int, each: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.budget import storage
+from dprelease.budget import postgres, storage
 from dprelease.budget.ledger import Ledger
 from dprelease.core.errors import InternalError, LedgerError, WithheldError
 from tests.budget.samples import entry, key, new_ledger, release
@@ -154,3 +154,23 @@ def test_a_failed_draw_commit_withholds_and_a_repeat_is_free(tmp_path, failing, 
     assert ledger.payload(key()) is None
     assert ledger.draw_once(key(), lambda: b"abcdefgh", width=8) == b"abcdefgh"
     assert ledger.budget("clinic").spent == Fraction(1, 10)
+
+
+MENDS = {
+    "42501": "GRANT the role what it lacks",
+    "25006": "name the server that may be written",
+    "57014": "statement_timeout",
+    "25P03": "idle_in_transaction_session_timeout",
+}
+
+
+@pytest.mark.parametrize("state", [*MENDS, "53100", "OperationalError"])
+def test_what_a_server_refuses_is_told_with_what_mends_it(tmp_path, state):
+    """Through the very words that a server's error becomes; a copy is restored for a lost disk alone."""
+    given = type("Refused", (Exception,), {"sqlstate": state})()
+    said = storage.failed(
+        tmp_path / "l.db", postgres._reported(given), committing=False, charged=False
+    )
+    assert said.code == "DPR402"
+    assert (MENDS.get(state) or "restore a copy and reconcile") in (said.fix or "")
+    assert ("restore a copy" in (said.fix or "")) == (state not in MENDS)

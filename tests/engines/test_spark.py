@@ -34,6 +34,7 @@ from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.contracts.cells import answer_of
 from tests.engines import own_java
 from tests.engines import test_digits as digits
 from tests.engines.spark_session import needs_spark, session

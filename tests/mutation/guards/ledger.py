@@ -49,6 +49,13 @@ _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_hea
 
 GUARDS = (
     Guard(
+        "whatever a server refuses, a copy of the ledger is to be restored",
+        "budget/storage.py",
+        '        fix=server.get(why.rpartition(" ")[2], disk),\n',
+        "        fix=disk,\n",
+        ("tests/budget/test_storage.py",),
+    ),
+    Guard(
         "a policy of a table that is written after the debit is found after it",
         "budget/postgres.py",
         " OR row_security_active(oid))",

@@ -67,6 +67,12 @@ GUARDS = (
         new="(numbers and between not in (*_DELIMITERS, _NO_DELIMITER))",
     ),
     _signs(
+        "whole numbers between tabs are read with a point",
+        file="engines/csv_header.py",
+        old="kinds = (Kind.number,) if between == _NO_DELIMITER else _NUMBERS",
+        new="kinds = (Kind.number,)",
+    ),
+    _signs(
         "the lines of a column alone are cut at commas",
         file="engines/csv_header.py",
         old="    return Header(delimiter if shown else _NO_DELIMITER, names)\n",
