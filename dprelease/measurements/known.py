@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +21,6 @@ from dprelease.aggregates.base import Aggregate, Floats, Reading
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import Draw
-
-if TYPE_CHECKING:
-    from dprelease.release_plan.block import PlannedMeasurement
-    from dprelease.release_plan.plan import ReleasePlan
 
 Read = tuple[Floats, Floats, npt.NDArray[np.object_]]
 """Lower and upper ends, and statuses, `(groups, columns)`."""
@@ -45,18 +40,6 @@ class Known:
 def chosen_by_rank(measurement: Measurement, aggregate: Aggregate) -> bool:
     """Return whether what is drawn for it is a value chosen by rank, and what it makes of no values is not 0."""
     return measurement.form in _BY_RANK and not aggregate.linear
-
-
-def counted_beside(block: PlannedMeasurement, plan: ReleasePlan) -> bool:
-    """Return whether anything released tells a value chosen by rank of no known value from one of many."""
-    own, rows = block.measurement, block.measurement.max_rows
-    same = [b.measurement for b in plan.blocks if b.measurement.max_rows == rows]
-    known = (m for m in same if m.key[1:2] == own.key[1:2] and family_of(m).counts_known(m))
-    counts = (
-        plan.block(s.block).measurement for s in plan.statistics if s.text == s.function == "count"
-    )
-    complete = bool(own.data.get("complete"))
-    return any(known) or (complete and any(m.max_rows == rows for m in counts))
 
 
 def known_values(measurement: Measurement, reading: Reading) -> Known | None:

@@ -19,19 +19,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import Spending, spend
 from dprelease.core.errors import ArgumentError, PlanError, VerificationError
-from dprelease.core.numeric import figure, plain
+from dprelease.core.numeric import figure
 from dprelease.measurements.base import family_of
-from dprelease.measurements.known import chosen_by_rank, counted_beside
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan
 from dprelease.query.merge import MAX_EPSILON
-from dprelease.query.nodes import compared
 from dprelease.query.spec import Query
 from dprelease.release_plan.curve import expected, trace
 from dprelease.release_plan.plan import ReleasePlan
@@ -60,15 +57,12 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         plan = plan_tables(query)
         rows = query.schema.rows
         assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
-        said = _assumed(REFERENCE_SIZE, "cell") if assumed else ()
-        return replace(plan, advice=(*said, *_in_steps(query)))
+        return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
     blocks = laid_out(query)
     pricer = Maker(query, brief=brief)
     spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
     plan = write_plan(query, spending, pricer)
-    if brief:
-        return plan
-    return replace(plan, advice=(*_advice(query, spending, pricer), *_uncounted(query, plan)))
+    return plan if brief else replace(plan, advice=_advice(query, spending, pricer))
 
 
 # --- advice -----------------------------------------------------------------------------------
@@ -81,41 +75,7 @@ def _advice(query: Query, spending: Spending, maker: Maker) -> tuple[str, ...]:
         *(_assumed(maker.size, "group") if sized and not maker.guess else ()),
         *_larger_share(query, spending, maker),
         *_larger_cap(query, spending, maker),
-        *_in_steps(query),
     )
-
-
-def _in_steps(query: Query) -> Iterator[str]:
-    """Yield of which columns cells are moved to a step before they are compared, where a reader may not expect it."""
-    read = [query.where, *(s.condition for s in query.statistics)]
-    trees = [expression.tree for expression in read if expression is not None]
-    trees += [column.made.tree for column in query.schema.columns.values() if column.made]
-    found = [pair for tree in trees for pair in compared(tree)]
-    found += [(s.column.name, edge) for s in query.statistics if s.column for edge in s.edges]
-    for name in dict.fromkeys(name for name, _ in found):
-        column, values = query.schema.columns[name], [v for of, v in found if of == name]
-        off = [value for value in values if column.finer_step(value) is not None]
-        if column.step is not None and (off or not column.stepped):
-            shown = ", ".join(str(plain(value)) for value in dict.fromkeys(off or values))
-            yield (
-                f"`{name}` is compared with {shown}{', on no step of it' if off else ''}:"
-                f" its cells are moved to steps of {plain(column.step)} first, by up to {plain(column.step / 2)}"
-            )
-
-
-def _uncounted(query: Query, plan: ReleasePlan) -> Iterator[str]:
-    """Yield which values are chosen by rank, while nothing that is released shows whether any value is known."""
-    names = []
-    for statistic, asked in zip(plan.statistics, query.statistics, strict=True):
-        block = plan.block(statistic.block)
-        ranked = chosen_by_rank(block.measurement, aggregate_named(statistic.function))
-        if ranked and not family_of(block.measurement).interval and asked.public_rows is None:
-            names += [] if counted_beside(block, plan) else [statistic.name]
-    if names:
-        yield (
-            f"{', '.join(names)}: nothing here counts the known values; without any, an allowed one comes all the"
-            " same, with the status no_interval: a mean of the column beside it shows that"
-        )
 
 
 def _assumed(size: int, each: str) -> tuple[str, ...]:

@@ -9,13 +9,18 @@ import html as escaping
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, plain
+from dprelease.measurements.base import family_of
+from dprelease.query.nodes import compared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dprelease.measurements.candidate import Option
+    from dprelease.query.spec import Query
     from dprelease.release_plan.plan import ReleasePlan
     from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_promise
@@ -106,6 +111,9 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     yield from plan.notes
     yield from plan.advice
     yield from _advice(plan)
+    if plan.asked is not None:
+        yield from _in_steps(plan.asked)
+        yield from _uncounted(plan, plan.asked)
     yield from _also_priced(plan)
 
 
@@ -119,6 +127,50 @@ def _advice(plan: ReleasePlan) -> Iterable[str]:
                 said.setdefault(line, []).append(statistic.name)
     for line, names in said.items():
         yield f"{', '.join(names)}: {line}"
+
+
+def _in_steps(query: Query) -> Iterable[str]:
+    """Yield of which columns cells are moved to a step before they are compared, where a reader may not expect it."""
+    read = [query.where, *(s.condition for s in query.statistics)]
+    trees = [expression.tree for expression in read if expression is not None]
+    trees += [column.made.tree for column in query.schema.columns.values() if column.made]
+    found = [pair for tree in trees for pair in compared(tree)]
+    found += [(s.column.name, edge) for s in query.statistics if s.column for edge in s.edges]
+    for name in dict.fromkeys(name for name, _ in found):
+        column, values = query.schema.columns[name], [v for of, v in found if of == name]
+        off = [value for value in values if column.finer_step(value) is not None]
+        if column.step is not None and (off or not column.stepped):
+            shown = ", ".join(str(plain(value)) for value in dict.fromkeys(off or values))
+            yield (
+                f"`{name}` is compared with {shown}{', on no step of it' if off else ''}:"
+                f" its cells are moved to steps of {plain(column.step)} first, by up to {plain(column.step / 2)}"
+            )
+
+
+def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
+    """Yield which values are chosen by rank, while nothing that is released shows whether any value is known."""
+    public = {s.spec.name for s in query.statistics if s.public_rows is not None}
+    names = []
+    for statistic in plan.statistics:
+        measurement = plan.block(statistic.block).measurement
+        ranked = measurement.form in BY_RANK and not aggregate_named(statistic.function).linear
+        if ranked and statistic.name not in public and not _is_counted(measurement, plan):
+            names.append(statistic.name)
+    if names:
+        yield (
+            f"{', '.join(names)}: nothing here counts the known values; without any, an allowed one comes all the"
+            " same, with the status no_interval: a mean of the column beside it shows that"
+        )
+
+
+def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
+    """Return whether anything released counts the values among which one is chosen (`measurements.known`)."""
+    rows = [b.measurement for b in plan.blocks if b.measurement.max_rows == chosen.max_rows]
+    same = (m for m in rows if m.key[1:2] == chosen.key[1:2])
+    counts = {s.block for s in plan.statistics if s.text == s.function == "count"}
+    counting = any(b.name in counts for b in plan.blocks if b.measurement in rows)
+    complete = bool(chosen.data.get("complete"))
+    return any(family_of(m).counts_known(m) for m in same) or (complete and counting)
 
 
 def _also_priced(plan: ReleasePlan) -> Iterable[str]:
