@@ -20,6 +20,7 @@ Limits   a disk that acknowledges a write and forgets it.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -202,12 +203,15 @@ def failed(place: Place, why: str, *, committing: bool, charged: bool) -> Dprele
         "57014": "raise the server's statement_timeout for the role, or run again when it is idle",
         "25P03": "raise the server's idle_in_transaction_session_timeout for the role, and run again",
     }
+    hidden = isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK)
     disk = f"check the disk; then `{on_ledger(place, 'verify')}`, or restore a copy and reconcile"
     return LedgerError(
         "the ledger cannot be read or written",
         where=str(place),
         why=why,
-        fix=server.get(why.rpartition(" ")[2], disk),
+        fix="run as its owner, or give this user access to the file and its folder: a copy would be a second ledger"
+        if hidden
+        else server.get(why.rpartition(" ")[2], disk),
         code="DPR402",
     )
 

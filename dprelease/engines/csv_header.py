@@ -173,23 +173,23 @@ def _first_line(head: bytes) -> bytes:
 
 
 def _one(path: Path, said: Dialect) -> Header:
-    head, text = b"", ""
-    why = "it does not open"
+    head, text, why, mend = b"", "", "", "write it again: the names of the columns first"
     try:
         with _open(path) as file:
             head = file.read(_LONGEST)
         line = _first_line(head)
         why = _unreadable(head, line)
         text = "" if why else line.removeprefix(_BOM).decode("utf-8")
-    except (OSError, EOFError):
-        text = ""
+    except (OSError, EOFError) as error:
+        why = f"it does not open ({getattr(error, 'strerror', None) or 'it is damaged'})"
+        mend = "let this user read it, or restore the file"
     except UnicodeDecodeError:
         why = "its first line is not UTF-8"
     if not text:
         raise SourceError(
             f"{path.name} has no readable header line",
             why=f"{why}; the first line must be column names in UTF-8",
-            fix="write it again: the names of the columns first"
+            fix=mend
             if not head
             else "save it as UTF-8, with the names of the columns in the first line",
             code="DPR518",

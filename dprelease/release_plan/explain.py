@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import BY_RANK, Measurement
+from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.base import family_of
@@ -153,7 +153,7 @@ def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
     names = []
     for statistic in plan.statistics:
         measurement = plan.block(statistic.block).measurement
-        ranked = measurement.form in BY_RANK and not aggregate_named(statistic.function).linear
+        ranked = not (family_of(measurement).interval or aggregate_named(statistic.function).linear)
         if ranked and statistic.name not in public and not _is_counted(measurement, plan):
             names.append(statistic.name)
     if names:
@@ -167,7 +167,8 @@ def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
     """Return whether anything released counts the values among which one is chosen (`measurements.known`)."""
     rows = [b.measurement for b in plan.blocks if b.measurement.max_rows == chosen.max_rows]
     same = (m for m in rows if m.key[1:2] == chosen.key[1:2])
-    counts = {s.block for s in plan.statistics if s.text == s.function == "count"}
+    whole = (s for s in plan.statistics if s.text == s.function)
+    counts = {s.block for s in whole if aggregate_named(s.function).of_rows}
     counting = any(b.name in counts for b in plan.blocks if b.measurement in rows)
     complete = bool(chosen.data.get("complete"))
     return any(family_of(m).counts_known(m) for m in same) or (complete and counting)

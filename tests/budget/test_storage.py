@@ -174,3 +174,19 @@ def test_what_a_server_refuses_is_told_with_what_mends_it(tmp_path, state):
     assert said.code == "DPR402"
     assert (MENDS.get(state) or "restore a copy and reconcile") in (said.fix or "")
     assert ("restore a copy" in (said.fix or "")) == (state not in MENDS)
+
+
+def test_a_ledger_of_another_user_is_not_to_be_restored(tmp_path, monkeypatch):
+    """Followed, "restore a copy" made a second ledger with a full budget; nothing was lost."""
+    ledger = new_ledger(tmp_path)
+    monkeypatch.setattr(storage.os, "access", lambda _path, mode: mode != storage.os.R_OK)
+
+    def denied(*_args, **_more):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(storage.sqlite3, "connect", denied)
+    with pytest.raises(LedgerError) as caught:
+        ledger.budget("clinic")
+    assert caught.value.code == "DPR402"
+    assert "run as its owner" in caught.value.fix
+    assert "restore" not in caught.value.fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import re
 from fractions import Fraction
@@ -362,6 +363,25 @@ def test_a_file_without_a_header_says_what_it_is(tmp_path: Path, content: bytes,
     assert caught.value.code == "DPR518"
     assert why in str(caught.value.why)
     assert caught.value.fix
+
+
+def test_a_file_that_does_not_open_is_not_to_be_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.csv").write_text("k;x\n")
+    (tmp_path / "g.csv.gz").write_bytes(gzip.compress(b"k;x\n" * 99)[:-12])
+
+    def denied(*_args: Any, **_more: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    for name, why in (("g.csv.gz", "it is damaged"), ("f.csv", "Permission denied")):
+        if name == "f.csv":
+            monkeypatch.setattr(Path, "open", denied)
+        with pytest.raises(SourceError) as caught:
+            read_header((tmp_path / name,), dialect(None, None))
+        assert caught.value.code == "DPR518"
+        assert why in str(caught.value.why)
+        assert "let this user read it" in str(caught.value.fix)
 
 
 def alone(folder: Path, end: str, *cells: str) -> str:

@@ -51,8 +51,8 @@ GUARDS = (
     Guard(
         "whatever a server refuses, a copy of the ledger is to be restored",
         "budget/storage.py",
-        '        fix=server.get(why.rpartition(" ")[2], disk),\n',
-        "        fix=disk,\n",
+        'server.get(why.rpartition(" ")[2], disk)',
+        "disk",
         ("tests/budget/test_storage.py",),
     ),
     Guard(
