@@ -34,11 +34,11 @@ WHY: dict[str, tuple[str, str]] = {
     ),
     "cells together": (
         "several statistics are computed from the same noisy cells",
-        "cells that serve all of them are wider than those of one; wanted are shared rows, of the third issue",
+        "cells that serve all of them are wider than those of one; what they share is one size and sums of its rows",
     ),
     "composed": (
         "the release composes by pure epsilon, and alone all would compose by zCDP",
-        "a delta is spent in the way that is better for the release as a whole: quantiles drawn together cost more rho than alone. What choices cost in rho is of the third issue",
+        "a delta is spent in the way that is better for the release as a whole: quantiles drawn together cost more rho than alone.",
     ),
     "form": (
         "the same share, and another form or law",
@@ -54,7 +54,7 @@ WHY: dict[str, tuple[str, str]] = {
     ),
     "flips": (
         "permute-and-flip errs less than the exponential mechanism",
-        "a ledger that composes by zCDP charges up to four times the rho for it, so that a plan does not take it by itself; the plan says so. Third issue",
+        "a ledger that composes by zCDP charges up to four times the rho for it, so that a plan does not take it by itself; the plan says so",
     ),
     "size": (
         "stated for the size that was declared, a tenth of the rows",
