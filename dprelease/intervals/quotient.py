@@ -166,9 +166,8 @@ def ends(
     top, bottom = top - frame.centre * bottom, bottom * frame.unit
     top, bottom = np.where(bottom < 0, -top, top), np.abs(bottom)
     low, high = ((end - frame.centre) / frame.unit for end in within)
-    if math.isfinite(
-        low
-    ):  # an estimate beyond what is possible is moved to the nearest that is: nearer to every s B
+    # An estimate beyond what is possible is moved to the nearest that is: nearer to every s B.
+    if math.isfinite(low):
         top = np.maximum(top, low * bottom)
     if math.isfinite(high):
         top = np.minimum(top, high * bottom)
@@ -176,24 +175,6 @@ def ends(
     least = frame.centre + frame.unit * _lowest(critical, 1, top, bottom, (low, high), slack)
     most = frame.centre - frame.unit * _lowest(critical, -1, -top, bottom, (-high, -low), slack)
     return np.maximum(least, within[0]), np.minimum(most, within[1])
-
-
-def middle(top: Floats, bottom: Floats, within: Ends) -> Floats:
-    """Return the value that the noise leaves in the middle, NaN where no signal is left.
-
-    Z(s) = T - s B is symmetric around 0 at the true s, so an estimate below s exactly where Z(s) < 0 is
-    median-unbiased. Where Z falls from Z(low) >= 0 to Z(high) <= 0 that is its root; where Z has one sign on all of
-    [low, high] it is the end, `high` for a positive Z, whatever B. Only where Z rises from Z(low) <= 0 to
-    Z(high) >= 0 there is none: every negative noise outweighs the rows. P(too low) and P(too high), of what is
-    left, differ from 1/2 by no more than that chance.
-    """
-    low, high = within
-    first, last = top - low * bottom, top - high * bottom
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        root = np.where(bottom > 0, top / bottom, np.nan)
-    root = np.where((first > 0) & (last > 0), high, root)
-    root = np.where((first < 0) & (last < 0), low, root)
-    return np.asarray(np.clip(root, low, high))
 
 
 def _lowest(

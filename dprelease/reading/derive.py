@@ -22,6 +22,7 @@ from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import Key
+from dprelease.results.noised import LEVEL
 
 Row = tuple[float | None, float, float, str, Method]
 
@@ -76,7 +77,10 @@ def derive(
 def finished(found: Sequence[Quantity], level: float) -> list[Row]:
     """Return (value, lower, upper, status, method) of each row; the interval holds the value."""
     ends = intervals(found, level)
-    return [_finished(quantity, *own) for quantity, own in zip(found, ends, strict=True)]
+    return [
+        _finished(q, *(q.shown if q.shown and level == LEVEL else own[:2]), own[2])
+        for q, own in zip(found, ends, strict=True)
+    ]
 
 
 def _finished(quantity: Quantity, lower: float, upper: float, method: Method) -> Row:

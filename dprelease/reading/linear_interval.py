@@ -7,33 +7,21 @@ Its noisy value misses the true one by S(w_i D_i), whose law depends on nothing 
 
 from __future__ import annotations
 
+import math
+
 from dprelease.intervals.law import chance, quantile
 from dprelease.mechanisms.arguments import check_level
-from dprelease.reading.estimated import Estimate
 from dprelease.reading.forms import Linear
-from dprelease.reading.joint import Joint, joint
+from dprelease.reading.joint import joint
+
+Ends = tuple[float, float]
 
 
-def linear_ends(form: Linear, level: float) -> tuple[float, float]:
-    """Return the ends of the interval at `level`."""
+def linear_ends(form: Linear, level: float, domain: Ends = (-math.inf, math.inf)) -> Ends:
+    """Return the ends of the interval at `level`, around the possible value nearest to the noisy one."""
     check_level(level)
-    return ends_of(joint(form), level)
-
-
-def beside(
-    form: Linear, ends: tuple[float, float], domain: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the ends; of fitted cells around the possible value nearest to their middle (`fitting.interval`)."""
-    if not any(isinstance(variable, Estimate) for variable in form.terms):
-        return ends
-    middle = (ends[0] + ends[1]) / 2
-    moved = min(max(middle, domain[0]), domain[1]) - middle
-    return ends[0] + moved, ends[1] + moved
-
-
-def ends_of(whole: Joint, level: float) -> tuple[float, float]:
-    """Return the ends of the interval of one form."""
-    value = float(whole.observed[0])
+    whole = joint(form)
+    value = min(max(float(whole.observed[0]), domain[0]), domain[1])
     q = quantile(whole.pattern(), level) + float(whole.moved[0])
     return value - q, value + q
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.reading.forms import Linear, RatioForm
-from dprelease.reading.linear_interval import beside, linear_ends
+from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.quantity import Function, Measured, Quantity, span
 from dprelease.reading.ratio_interval import ratio_ends
 
@@ -55,7 +55,7 @@ def part_ends(part: Quantity, level: float) -> tuple[float, float]:
     """Return the interval of a linear form, a ratio or a measured value, inside its domain."""
     form, (low, high) = part.form, part.domain
     if isinstance(form, Linear):
-        ends = beside(form, linear_ends(form, level), part.domain)
+        ends = linear_ends(form, level, part.domain)
     elif isinstance(form, RatioForm):
         ends = ratio_ends(form, level, part.domain)
     else:

@@ -59,6 +59,7 @@ class Quantity:
         value: from the published values; None where it is not defined (a division by 0).
         domain: the values it can have; weak: a value in it says nothing.
         per_row: of a sum over rows, what one of them adds.
+        shown: of one published value, its published interval.
     """
 
     form: Linear | RatioForm | Measured | Function
@@ -66,6 +67,7 @@ class Quantity:
     domain: Ends
     weak: bool = False
     per_row: PerRow | None = None
+    shown: Ends | None = None
 
 
 @dataclass(frozen=True)

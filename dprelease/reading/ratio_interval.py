@@ -19,7 +19,7 @@ from dprelease.intervals.quotient import ROOM, Ends, Part, ends
 from dprelease.mechanisms.arguments import check_level
 from dprelease.reading.forms import RatioForm
 from dprelease.reading.joint import Joint, joint
-from dprelease.reading.linear_interval import beside, linear_chance, linear_ends
+from dprelease.reading.linear_interval import linear_chance, linear_ends
 
 
 def ratio_ends(ratio: RatioForm, level: float, domain: Ends) -> Ends:
@@ -39,9 +39,7 @@ def ratios_ends(ratios: Sequence[RatioForm], level: float, domains: Sequence[End
     for place, (ratio, domain) in enumerate(zip(ratios, domains, strict=True)):
         both = joint(ratio.top, ratio.bottom)
         if _sure(both):
-            least, most = linear_ends(ratio.top.times(1 / both.observed[1]), level)
-            if not ratio.cut:
-                least, most = beside(ratio.top, (least, most), domain)
+            least, most = linear_ends(ratio.top.times(1 / both.observed[1]), level, domain)
             room = ROOM * max(abs(least), abs(most))
             out[place] = least - room, most + room
         elif both.draws:

@@ -86,18 +86,18 @@ class ReleasedValues:
         return self._indices[names].get(tuple(fixed[name] for name in names), ())
 
     @cached_property
-    def published(self) -> dict[tuple[str, int], tuple[float, str]]:
-        """Value and status, by column and group."""
+    def published(self) -> dict[tuple[str, int], tuple[float, str, tuple[float, float] | None]]:
+        """Value, status and interval, by column and group."""
         table, plan = self.noised.table, self.noised.plan
         names = list(self.columns)
         groups = group_places(table, plan).tolist()
         which = places_of(table.column(len(plan.by)), names).tolist()
         at = len(plan.by)
-        values = table.column(at + 1).to_pylist()
-        statuses = table.column(at + table.schema.names[at:].index("status")).to_pylist()
+        wanted = ("value", "status", "lower", "upper")
+        found = (table.column(at + table.schema.names[at:].index(n)).to_pylist() for n in wanted)
         return {
-            (names[c], g): (value, status)
-            for c, g, value, status in zip(which, groups, values, statuses, strict=True)
+            (names[c], g): (value, status, None if low is None or high is None else (low, high))
+            for c, g, value, status, low, high in zip(which, groups, *found, strict=True)
             if c >= 0 and g >= 0
         }
 
@@ -115,13 +115,13 @@ class ReleasedValues:
                 fix="derive from counts, sums, means or variances",
                 code="DPR662",
             )
-        value, status = self.published[column, group]
+        value, status, shown = self.published[column, group]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
         kept = form or MeasuredValue(measurement, statistic, index, group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
-        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each)
+        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each, shown)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return what one row of these groups adds to a published sum."""

@@ -14,7 +14,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import family_of
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, RatioForm
-from dprelease.reading.linear_interval import beside, linear_ends
+from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Measured, Quantity
 from dprelease.reading.released_values import ReleasedValues
@@ -50,7 +50,7 @@ class CutEstimate:
         return frozenset(self.of.terms), self.table, self.column, self.group
 
     def ends(self, level: float) -> tuple[float, float]:
-        return beside(self.of, linear_ends(self.of, level), self.domain)
+        return linear_ends(self.of, level, self.domain)
 
     def cell_box(self, level: float) -> None:
         del level
@@ -147,12 +147,12 @@ class TableValues(ReleasedValues):
 
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
-        value, status = self.published[column, group]
+        value, status, shown = self.published[column, group]
         form: Linear | RatioForm | CutEstimate = self._form(column, group)
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         each = self._per_row(column, [group]) if isinstance(form, Linear) else None
-        return Quantity(form, value, statistic.domain.hull, status in WEAK, each)
+        return Quantity(form, value, statistic.domain.hull, status in WEAK, each, shown)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""
