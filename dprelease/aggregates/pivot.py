@@ -153,5 +153,5 @@ def _normal_critical_values(
     """Return q for every cell of theta values under discrete Gaussian noise of this scale."""
     edges = _edges(span)[:, None]
     u, v = np.asarray(scores), np.asarray(parts)
-    weights = np.maximum(np.abs(u - edges[:-1] * v), np.abs(u - edges[1:] * v))
+    weights = np.abs([u - ends * v for ends in (edges[:-1], edges[1:])]).max(axis=0)
     return tuple(normal_quantiles(np.repeat(weights, copies, axis=1), scale, level).tolist())

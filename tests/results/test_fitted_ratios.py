@@ -156,7 +156,11 @@ def test_a_ratio_is_the_quotient_of_two_fitted_sums(tmp_path: Path) -> None:
     assert dp.verify(folder).ok
     read = dp.read(folder)
     derived = read.derive("ratio_deaths_years", table="regions").to_pandas()
-    again = read.derive("sum_deaths / sum_years", table="regions").to_pandas()
+    assert list(derived["lower"]) == list(regions["ratio_deaths_years_lower"])
+    derived, again = (
+        read.derive(text, table="regions", level=0.9).to_pandas()
+        for text in ("ratio_deaths_years", "sum_deaths / sum_years")
+    )
     assert list(derived["lower"]) == list(again["lower"])
     assert (derived["lower"] <= quotient).all() and (quotient <= derived["upper"]).all()
 

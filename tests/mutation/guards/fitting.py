@@ -145,10 +145,12 @@ GUARDS = (
         old="    return high + delta\n",
         new="    return high - delta\n",
     ),
-    _quantile(
+    Guard(
         "one tail is looked at",
-        old="    inside = 2 * inside - mass[0]  # P(|X| <= k)",
-        new="    inside = inside + 0.5 - mass[0] / 2",
+        file="intervals/few.py",
+        old="    half[1:] *= 2\n",
+        new="",
+        tests=("tests/intervals/test_few.py",),
     ),
     _chosen(
         "a group of less than what a level needs stands there",
