@@ -179,11 +179,19 @@ def sensitivity(
     )
 
 
-def of_limits(measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int) -> int:
-    """Return the `score_spread` of both drawn limits together, over all groups; ValueError of other targets."""
+def between_limits(
+    measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
+) -> Sensitivity:
+    """Return the sensitivity of two limits and the cells between them, parts of a row; ValueError of other targets.
+
+    Its `score_spread` is that of both drawn limits together, over all groups.
+    """
     added, replaced = limit_spreads(measurement.weights)
     ranked = replace(measurement, l1_added_row=added, l1_replaced_row=replaced)
-    return sensitivity(ranked, bounds, adjacency, groups).l1_over_groups
+    spread = sensitivity(ranked, bounds, adjacency, groups).l1_over_groups
+    cells = replace(measurement, form="linear")
+    moved = sensitivity(cells, bounds, adjacency, groups, positive=True)
+    return replace(moved, score_spread=spread)
 
 
 def _one_sided_half(

@@ -10,6 +10,10 @@ Laplace  independent noise of rate r on integer cells that move by at most `l1` 
 
          One cell that moves attains it. Where all of the move may fall on one cell, x = K.
 
+Zero sum noise of rate r on m cells given that it adds up to zero; one step goes from one cell to another:
+
+             rho = 2 r / R,   R = P_{m-1}(coth r) / P_{m-2}(coth r), Legendre polynomials.
+
 Units    rate in nats per step, moves in steps; epsilon and rho in nats, exact `Fraction`s, rounded up.
 Sources  `docs/theory/composition.md#zcdp-of-pure-laws`; the constants of single laws are also in
          Harrison & Manurangsi, arXiv:2510.25746.
@@ -73,6 +77,22 @@ def rho_of_laplace(rate: Fraction, l1: int, square: int | None = None) -> Fracti
     far = 1 / exp_lower(min(rate * each, Fraction(_FAR)), _DIGITS)
     saved = 2 * a * (1 - far) / (each * (1 - a * a))
     return min(rho_of_pure(rate * l1), _up(rate * most * (1 - saved)))
+
+
+@lru_cache(maxsize=4096)
+def rho_of_zero_sum(rate: Fraction, cells: int) -> Fraction:
+    """Return the rho of noise on `cells` >= 2 cells that adds up to zero, one step moved between two, rounded up.
+
+    >>> round(float(rho_of_zero_sum(Fraction(1, 2), 3)), 4)
+    0.3317
+    """
+    if rate > _FAR:
+        return 2 * rate
+    rest = 1 / exp_upper(2 * rate, _DIGITS)
+    x = ratio = (1 + rest) / (1 - rest)
+    for n in range(2, cells):
+        ratio = -_up(-((2 * n - 1) * x - (n - 1) / ratio) / n)
+    return _up(2 * rate / ratio)
 
 
 def _up(value: Fraction) -> Fraction:

@@ -15,7 +15,7 @@ Source: `docs/theory/kernels-and-boundaries.md#noise-that-adds-up-to-zero`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
@@ -26,11 +26,15 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
+from dprelease.budget.exact_rho import rho_of_zero_sum
 from dprelease.core.codec_notes import Always, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
 from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
+
+_ONE_MOVE = 2
+"""The L1 norm of a row that leaves one cell for another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,11 @@ class BalancedDraw(CellDraw):
         return CellDraw.certify(self, sensitivity)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss: the rho of independent noise is not proved of this one."""
-        return Draw.proof(self, sensitivity)
+        """Return one loss, and where one row moves the rho of that: of more rows it is not proved."""
+        plain = Draw.proof(self, sensitivity)
+        if sensitivity.l1_over_groups > _ONE_MOVE:
+            return plain
+        return replace(plain, tight=rho_of_zero_sum(self.noise.noise.rate, self.noise.cells))
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.vectors(exact.shape[0], bits)[:, : self.count]

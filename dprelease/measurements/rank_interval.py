@@ -24,6 +24,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.rank_interval import CHOICES, interval_scores
 from dprelease.aggregates.ranks import Stretches
 from dprelease.aggregates.sensitivity import Sensitivity
+from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
@@ -62,6 +63,12 @@ class IntervalDraw(ExponentialDraw):
         if self.inside < 1:
             raise underclaimed("distance of its ends")
         return ExponentialDraw.certify(self, sensitivity)
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss, and the rho of three choices, each with a third of the range."""
+        plain = ExponentialDraw.proof(self, sensitivity)
+        assert plain.tight is not None
+        return replace(plain, tight=plain.tight / CHOICES)
 
     def scores(self, rows: Positions) -> tuple[Stretches, ...]:
         return interval_scores(rows, self.allowed.hull_steps, self.inside)

@@ -85,10 +85,16 @@ class ExponentialDraw(Draw):
         return self.law.certify().epsilon_upper
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss, and the rho of its range: losses of one pair differ by no more than it."""
-        plain = Draw.proof(self, sensitivity)
+        """Return one loss, and the rho of its choices: the losses of one pair differ by no more than it."""
+        return self._by_group(sensitivity, bounded_range=True)
+
+    def _by_group(self, s: Sensitivity, *, bounded_range: bool) -> Proof:
+        """Return one loss, and the rho of one choice per group, of which each has the part that its scores move."""
+        plain = Draw.proof(self, s)
+        whole, rest = divmod(s.l1_over_groups, max(1, s.l1_per_group))
+        part = Fraction(whole * s.l1_per_group**2 + rest**2, self.law.spread**2)
         loss = sum(plain.pure, Fraction(0))
-        return replace(plain, tight=zcdp_of_pure(loss, bounded_range=True))
+        return replace(plain, tight=part * zcdp_of_pure(loss, bounded_range=bounded_range))
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         out = np.empty((exact.shape[0], 1), dtype=object)
@@ -156,8 +162,8 @@ class FlipDraw(ExponentialDraw):
         return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss alone: the losses of one pair may differ by twice that."""
-        return Draw.proof(self, sensitivity)
+        """Return one loss, and the rho of any pure choices: the losses of one pair may differ by twice that."""
+        return self._by_group(sensitivity, bounded_range=False)
 
 
 class Ranks(MeasurementFamily):

@@ -27,11 +27,11 @@ from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.clipped import DEGREES, clipped, limit_points, limit_scores
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity, of_limits, sensitivity
+from dprelease.aggregates.sensitivity import Bounds, Sensitivity, between_limits
 from dprelease.aggregates.winsorised import Limit, degree_of
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
-from dprelease.budget.exact_rho import rho_of_pure
+from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Moved
@@ -92,12 +92,16 @@ class WinsorisedDraw(Draw):
         return sum(self._parts(sensitivity), Fraction(0))
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss, and the rho of its parts: exponential mechanisms of bounded range, then any pure loss.
+        """Return one loss, and the rho of its parts: exponential mechanisms of bounded range, then noise on cells.
 
-        The ranges of both draws add up to their loss, and none is more than two thirds of it.
+        The ranges of both draws add up to their loss, and none is more than two thirds of it. Noise between wider
+        limits costs no more than where w is 1.
         """
         chosen, noise = self._parts(sensitivity)
-        tight = _BOTH * zcdp_of_pure(chosen, bounded_range=True) + rho_of_pure(noise)
+        moved, square = sensitivity.l1_over_groups, sensitivity.l2_squared
+        square = None if square is None else max(square, moved)
+        tight = _BOTH * zcdp_of_pure(chosen, bounded_range=True)
+        tight += rho_of_laplace(self.noise.noise.rate, moved, square)
         return Proof(pure=(chosen + noise,), tight=tight)
 
     def _parts(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
@@ -302,8 +306,7 @@ class WinsorisedCells(MeasurementFamily):
     def sensitivity(
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
     ) -> Sensitivity:
-        cells = sensitivity(measurement, bounds, adjacency, groups)
-        return replace(cells, score_spread=of_limits(measurement, bounds, adjacency, groups))
+        return between_limits(measurement, bounds, adjacency, groups)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         del member

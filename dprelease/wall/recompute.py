@@ -19,8 +19,8 @@ from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.sensitivity import (
     Bounds,
     Sensitivity,
+    between_limits,
     of_levels,
-    of_limits,
     sensitivity,
     unit_bounds,
 )
@@ -245,10 +245,10 @@ def recompute(
         return replace(of_levels(measurement, bounds, adjacency, groups, added), sum_is_fixed=fixed)
     per_unit = bool(used) and all(p.kind in PERSONS for p in used)
     honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=per_unit)
+    if measurement.form == "winsorised":
+        return between_limits(honest, bounds, adjacency, groups)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    if measurement.form == "winsorised":
-        moved = replace(moved, score_spread=of_limits(honest, bounds, adjacency, groups))
     n = len(used)
     alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
     fixed = measurement.form == "linear" and alone and _sum_is_fixed(query, measurement, used)

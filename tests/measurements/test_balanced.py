@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.budget.exact_rho import rho_of_pure, rho_of_zero_sum
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
@@ -126,8 +127,10 @@ def test_intervals_cover_by_enumeration() -> None:
     assert inside[0] >= 0.95 > inside[1]
 
 
-def test_no_rho_is_claimed_beyond_that_of_any_loss() -> None:
+def test_bins_of_a_public_number_of_rows_cost_the_rho_of_one_row_that_moves() -> None:
     plan = public([WHOLE], epsilon=2)
     draw = law(plan)
     assert isinstance(draw, BalancedDraw)
-    assert execute.concentrated(plan) > Fraction(15, 10)
+    proved = execute.concentrated(plan)
+    assert proved == rho_of_zero_sum(draw.noise.noise.rate, draw.noise.cells)
+    assert proved < rho_of_pure(Fraction(2))

@@ -14,10 +14,13 @@ from dprelease.aggregates.ranks import spreads
 from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.concentrated import zcdp_of_pure
-from dprelease.budget.exact_rho import rho_of_pure
+from dprelease.budget.exact_rho import rho_of_pure, rho_of_zero_sum
+from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.rank_interval import IntervalDraw
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
 from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
@@ -33,6 +36,7 @@ ORDERS = (1.0001, 1.5, 2.0, 4.0, 32.0)
 PINNED = {"mechanism": "discrete_laplace"}
 SUBSTITUTED = {"adjacency": "substitution"}
 VISITS = {"unit": {"user": "who", "max_groups": 1, "max_rows_per_group": 3}}
+FEW = {"kind": "number", "range": [0, 4], "step": 1}
 
 Moves = set[tuple[int, ...]]
 
@@ -203,8 +207,175 @@ def test_choices_one_inside_the_other_diverge_no_further_than_their_levels(repla
     assert worst > float(stated) / 8  # control
 
 
+def held(rows: tuple[int, ...], top: int, aim: int, more: int) -> list[int]:
+    """Return the scores of a median that aims `aim` rows up among the rows and `more` at both ends."""
+    both = [0] * more + list(rows) + [top] * more
+    target = len(rows) + 2 * aim
+    below = [sum(v < y for v in both) for y in range(top + 1)]
+    upto = [sum(v <= y for v in both) for y in range(top + 1)]
+    return [max(0, 2 * b - target, target - 2 * u) for b, u in zip(below, upto, strict=True)]
+
+
+def renyi(one: np.ndarray[Any, Any], two: np.ndarray[Any, Any], order: float) -> float:
+    logs = order * np.log(one) + (1 - order) * np.log(two)
+    return float(np.logaddexp.reduce(logs)) / (order - 1)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_an_interval_is_three_choices_of_a_third_of_the_range(replaced: bool) -> None:
+    more: dict[str, Any] = SUBSTITUTED if replaced else {}
+    plan = planned([{"statistic": "median(x)", "interval": True}], epsilon=12, x=FEW, **more)
+    law = plan.blocks[0].law
+    assert isinstance(law, IntervalDraw)
+    stated, worst, k = float(execute.concentrated(plan)), 0.0, law.inside
+
+    def three(rows: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
+        return [
+            np.array([float(p) for p in law.law.pmf(np.array(held(rows, 4, aim, k)))])
+            for aim in (k, 0, 2 * k)
+        ]
+
+    for rows in itertools.combinations_with_replacement(range(5), 4):
+        near = [tuple(sorted(rows[:i] + rows[i + 1 :])) for i in range(4)]
+        near = [(*rest, y) for rest in near for y in range(5)] if replaced else near
+        for p, q in ((three(rows), three(other)) for other in set(near)):
+            for one, two in ((p, q), (q, p)):
+                for a in ORDERS:
+                    pairs = zip(one, two, strict=True)
+                    worst = max(worst, sum(renyi(u, v, a) for u, v in pairs) / a)
+    proved = execute.check(plan)
+    assert stated == pytest.approx(float(proved**2 / 24), rel=1e-12)
+    assert stated / 8 < worst <= stated * (1 + 1e-9)
+
+
+BUSY = {"unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 2, "max_rows": 3}}
+
+
+@pytest.mark.parametrize("pin", ["exponential", "permute_and_flip"])
+def test_choices_in_several_groups_cost_what_their_parts_do(pin: str) -> None:
+    """A person of three rows in two of three groups: every table of a group, with no, one and two of the rows."""
+    few = {"kind": "number", "range": [0, 3], "step": 1}
+    asked = [{"statistic": "median(x)", "mechanism": pin}]
+    plan = planned(asked, by=["g"], epsilon=6, x=few, **BUSY)
+    law = plan.blocks[0].law
+    assert isinstance(law, ExponentialDraw)
+    laws = {
+        rows: np.array([float(p) for p in law.law.pmf(held(rows, 3, 0, 0))])
+        for n in range(5)
+        for rows in itertools.combinations_with_replacement(range(4), n)
+    }
+    ways = {(a, up): [0.0, 0.0, 0.0] for a in ORDERS for up in (0, 1)}
+    for rows in (r for r in laws if len(r) <= 2):
+        for more in (1, 2):
+            for extra in itertools.combinations_with_replacement(range(4), more):
+                pair = laws[rows], laws[tuple(sorted((*rows, *extra)))]
+                for (a, up), each in ways.items():
+                    each[more] = max(each[more], renyi(pair[up], pair[1 - up], a))
+    moves = [m for m in itertools.product(range(3), repeat=2) if sum(m) <= 3]
+    worst = max(sum(each[m] for m in move) / a for (a, _), each in ways.items() for move in moves)
+    proved = execute.check(plan)
+    share = Fraction(2**2 + 1, 3**2)
+    stated = execute.concentrated(plan)
+    bound = zcdp_of_pure(proved, bounded_range=pin == "exponential")
+    assert stated == min(share * bound, rho_of_pure(proved))
+    assert stated / 8 < worst <= stated
+
+
+def test_replaced_people_pay_the_same_part_of_twice_the_steps() -> None:
+    for unit, part in ((BUSY, Fraction(5, 9)), (VISITS, Fraction(1))):
+        plan = planned(["median(x)"], by=["g"], x=FEW, **unit, **SUBSTITUTED)
+        whole = zcdp_of_pure(execute.check(plan), bounded_range=True)
+        assert execute.concentrated(plan) == part * whole
+
+
+@pytest.mark.parametrize(("degree", "epsilon"), [(1, 2), (2, 2), (1, 8)])
+def test_cells_between_limits_are_two_that_move_by_one_unit(degree: int, epsilon: int) -> None:
+    """All tables of three rows, one replaced; the divergence of both draws together, over every pair of limits."""
+    text = "mean(x)" if degree == 1 else "variance(x)"
+    plan = planned([{"statistic": text, "winsorize": 0.25}], epsilon=epsilon, x=FEW, **SUBSTITUTED)
+    law = plan.blocks[0].law
+    assert isinstance(law, WinsorisedDraw)
+    assert law.degree == degree
+    known: dict[tuple[float, int, float], float] = {}
+
+    def noise(rate: float, k: int, order: float) -> float:
+        if (rate, k, order) not in known:
+            known[rate, k, order] = divergence(rate, k, order)
+        return known[rate, k, order]
+
+    def limits(rows: tuple[int, ...]) -> dict[tuple[int, int], float]:
+        out: dict[tuple[int, int], float] = {}
+        chances = [law.choice.pmf(np.array(quarter(rows, t))) for t in (1, 3)]
+        for (i, p), (j, q) in itertools.product(*map(enumerate, chances)):
+            at = law.pair(i, j)
+            out[at] = out.get(at, 0.0) + float(p * q)
+        return out
+
+    def quarter(rows: tuple[int, ...], a: int) -> list[int]:
+        n = len(rows)
+        below = [sum(v < y for v in rows) for y in range(5)]
+        upto = [sum(v <= y for v in rows) for y in range(5)]
+        return [max(0, 4 * b - a * n, a * n - 4 * u) for b, u in zip(below, upto, strict=True)]
+
+    def cells(v: int, low: int, high: int) -> list[int]:
+        t, w = min(max(v, low), high) - low, high - low
+        return [t, w - t] if degree == 1 else [(w - t) ** 2, 2 * t * (w - t), t * t]
+
+    stated, worst = float(execute.concentrated(plan)), 0.0
+    for rows in itertools.combinations_with_replacement(range(5), 3):
+        p = limits(rows)
+        for i, v in itertools.product(range(3), range(5)):
+            q = limits(tuple(sorted((*rows[:i], *rows[i + 1 :], v))))
+            for a in ORDERS[:4]:
+                total = 0.0
+                for at, chance in p.items():
+                    rate = float(law.noise_at(*at).rate)
+                    moved = zip(cells(rows[i], *at), cells(v, *at), strict=True)
+                    far = sum(noise(rate, abs(x - y), a) for x, y in moved if x != y)
+                    total += chance**a * q[at] ** (1 - a) * float(np.exp((a - 1) * far))
+                worst = max(worst, float(np.log(total)) / (a - 1) / a)
+    assert stated / 8 < worst <= stated * (1 + 1e-9)
+    proof = law.proof(execute._sensitivity(plan, plan.blocks[0]))
+    rate = float(law.noise.noise.rate)
+    alone = 2 * divergence(rate, 1, 1.0001)  # two cells by one unit between neighbouring limits
+    limit = float(5 * zcdp_of_pure(law.choice.certify().epsilon_upper, bounded_range=True) / 9)
+    assert proof.tight is not None
+    assert float(proof.tight) - limit == pytest.approx(alone, rel=1e-3)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(2)])
+def test_noise_that_adds_up_to_zero_diverges_no_further(cells: int, rate: Fraction) -> None:
+    """Every vector of noise up to a far end, one row moved from a cell to another."""
+    far, r = int(24 / float(rate)), float(rate)
+    grid = np.arange(-far, far + 1)
+    free = np.stack([g.ravel() for g in np.meshgrid(*[grid] * (cells - 1))])
+    z = np.vstack([free, -free.sum(axis=0)])
+    here = np.exp(-r * np.abs(z).sum(axis=0))
+    z[0] += 1
+    z[1] -= 1
+    there = np.exp(-r * np.abs(z).sum(axis=0))
+    one, two = here / here.sum(), there / here.sum()
+    found = max(renyi(one, two, a) / a for a in ORDERS)
+    stated = float(rho_of_zero_sum(rate, cells))
+    assert stated * 0.999 <= found <= stated * (1 + 1e-6)
+    plan = planned([{"statistic": "histogram(x, [0, 4, 10])", **PINNED}], epsilon=4, **SUBSTITUTED)
+    draw = plan.blocks[0].law
+    assert isinstance(draw, BalancedDraw)
+    assert execute.concentrated(plan) == rho_of_zero_sum(draw.noise.noise.rate, 3)
+    more = planned([{"statistic": "histogram(x, [0, 4, 10])", **PINNED}], **VISITS, **SUBSTITUTED)
+    assert execute.concentrated(more) == rho_of_pure(execute.check(more))  # not proved of three
+
+
+def test_many_cells_that_add_up_to_zero_cost_what_independent_ones_do() -> None:
+    assert float(rho_of_zero_sum(Fraction(1, 2), 2)) == pytest.approx(np.tanh(0.5))
+    assert float(rho_of_zero_sum(Fraction(1, 2), 33)) == pytest.approx(0.2488, abs=5e-5)
+    assert rho_of_zero_sum(Fraction(200), 3) == 400  # rounded up
+    alone = np.tanh(0.25)
+    assert all(float(rho_of_zero_sum(Fraction(1, 2), m)) > alone for m in range(2, 33))
+
+
 FLIPS = {"statistic": "median(x)", "mechanism": "permute_and_flip"}
-FEW = {"kind": "number", "range": [0, 4], "step": 1}
 
 
 def test_permute_and_flip_is_recorded_as_any_pure_law() -> None:

@@ -155,8 +155,8 @@ GUARDS = (
     Guard(
         "permute-and-flip has the range of an exponential mechanism",
         "measurements/ranks.py",
-        "return Draw.proof(self, sensitivity)",
-        "return ExponentialDraw.proof(self, sensitivity)",
+        "return self._by_group(sensitivity, bounded_range=False)",
+        "return self._by_group(sensitivity, bounded_range=True)",
         ("tests/measurements/test_rho.py",),
     ),
     Guard(
@@ -193,6 +193,41 @@ GUARDS = (
         "return min(epsilon * epsilon / 2, _up(",
         "return min(epsilon * epsilon / 8, _up(",
         ("tests/budget/test_exact_rho.py",),
+    ),
+    Guard(
+        "the rho of noise that adds up to zero is that of one cell more",
+        "budget/exact_rho.py",
+        "    for n in range(2, cells):\n",
+        "    for n in range(2, cells + 1):\n",
+        ("tests/measurements/test_rho.py",),
+    ),
+    Guard(
+        "several rows pay the rho of noise that adds up to zero for one",
+        "measurements/balanced.py",
+        "if sensitivity.l1_over_groups > _ONE_MOVE:",
+        "if sensitivity.l1_over_groups > 99:",
+        ("tests/measurements/test_rho.py",),
+    ),
+    Guard(
+        "choices in several groups cost as if each moved by a row",
+        "measurements/ranks.py",
+        "part = Fraction(whole * s.l1_per_group**2 + rest**2, self.law.spread**2)",
+        "part = Fraction(whole * s.l1_per_group + rest, self.law.spread**2)",
+        ("tests/measurements/test_rho.py",),
+    ),
+    Guard(
+        "the three choices of an interval cost a ninth",
+        "measurements/rank_interval.py",
+        "tight=plain.tight / CHOICES)",
+        "tight=plain.tight / CHOICES**2)",
+        ("tests/measurements/test_rho.py",),
+    ),
+    Guard(
+        "cells between limits that are replaced move like those that are added",
+        "measurements/winsorised.py",
+        "tight += rho_of_laplace(self.noise.noise.rate, moved, square)",
+        "tight += rho_of_laplace(self.noise.noise.rate, moved // 2, square)",
+        ("tests/measurements/test_rho.py",),
     ),
     Guard(
         "the rho of cells takes all changes for single steps",
