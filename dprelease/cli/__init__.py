@@ -6,6 +6,8 @@ Heavy imports stand inside the commands, so that `--help` stays quick.
 from __future__ import annotations
 
 import gc
+import io
+import sys
 
 import typer
 
@@ -80,4 +82,6 @@ def main() -> None:
     are millions of small objects without one, and looking took a third of the run.
     """
     gc.set_threshold(50_000, 20, 100)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a letter that a locale has not ends no run
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

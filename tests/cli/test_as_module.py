@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from dprelease import __version__
 from tests.end_to_end.projects import ROOT
@@ -22,6 +26,31 @@ def test_the_package_runs_as_the_command_does() -> None:
     ]
     assert (done[0].returncode, done[0].stdout.strip()) == (0, f"dprelease {__version__}")
     assert done[1].returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_locale_without_greek_letters_ends_no_command(tmp_path: Path, encoding: str) -> None:
+    """Printing an epsilon ended the run: after the debit, where the plan is not shown."""
+    (tmp_path / "s.yaml").write_text(
+        "dprelease: schema/1\nname: t\nunit: row\nadjacency: add_remove\nrows: {max: 1000}\n"
+        "columns: {x: {kind: number, range: [0, 10], step: 1}}\n"
+        "release: {epsilon: 1, statistics: [count]}\n"
+    )
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text(
+        "dprelease: pipeline/1\nname: t\nsource: {csv: f.csv}\nschema: s.yaml\n"
+        "budget: {ledger: l.db, dataset: t, epsilon: 9}\npublish: {to: public}\n"
+    )
+    (tmp_path / "f.csv").write_text("x\n1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "dprelease", "plan", str(pipeline)],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"\\u03b5" in done.stdout
 
 
 def test_it_starts_without_pandas_as_the_command_does() -> None:
