@@ -58,6 +58,16 @@ def test_sources_in_both_forms_cancel():
     assert 0 <= low < 12 / 42 < high < 1
 
 
+def test_of_a_ratio_that_is_cut_all_quotients_are_looked_at_first():
+    """They lie about 2.5, and 1 is the nearest that its domain allows; uncut, the domain's own part would be."""
+    parts = form((0, -60, 1)), form((1, -24, 1))
+    low, high = ratio_ends(RatioForm(*parts), 0.95, (-math.inf, math.inf))
+    assert 1 < low < 2.5 < high
+    assert ratio_ends(RatioForm(*parts, cut=True), 0.95, (0, 1)) == (1, 1)
+    assert ratio_ends(RatioForm(*parts, cut=True), 0.95, (2, 3)) == (max(low, 2), min(high, 3))
+    assert ratio_ends(RatioForm(*parts), 0.95, (0, 1))[0] < 1
+
+
 def test_a_denominator_within_its_noise_bounds_nothing_above():
     low, high = ratio_ends(RatioForm(form((0, 40, 1)), form((1, 1, 1))), 0.95, POSITIVE)
     assert high == math.inf

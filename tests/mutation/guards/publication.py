@@ -200,7 +200,7 @@ GUARDS = (
                 "ratio_interval",
                 "(-math.inf, math.inf) if ratio.cut else domain",
                 "domain",
-                "test_derive",
+                "test_ratio_interval",
             ),
         )
     ),
