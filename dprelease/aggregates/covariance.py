@@ -93,12 +93,12 @@ class Covariance(Aggregate):
         return soft_table(context), tensor(context)
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
-        if measurement.family == "scalar":
+        if len(measurement.cells) == 1:
             return cells
         return _unit(measurement) * pair_covariance(cells)[:, None]
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        if measurement.family == "scalar":
+        if len(measurement.cells) == 1:
             return reading.low, reading.high
         assert reading.scale is not None
         low, high = covariance_interval(reading.raw, reading.scale, reading.level)

@@ -19,10 +19,12 @@ Sources: `docs/theory/graphs-and-spectra.md#covariance-matrices`, `#eigenvalues-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, combinations_with_replacement
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from dprelease.aggregates.pair_pivot import covariance_interval, variance_interv
 from dprelease.aggregates.pairs import column_notes, tensor
 from dprelease.aggregates.spectrum import matrix, pairs, spectrum, square_width
 from dprelease.aggregates.spectrum_cells import matrix_shift
+from dprelease.core import registry
 from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
 from dprelease.schema.domain import Domain
 
@@ -91,29 +94,24 @@ class Eigenvalues(Aggregate):
         return tuple(f"{context.spec.name}[{k}]" for k in range(1, len(context.axes) + 1))
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
-        unit = float(square_width(measurement.axes))
-        if measurement.family == "spectrum":
+        of = matrices_of(measurement.family)
+        if of is None:
             values = -np.sort(-np.maximum(cells * float(measurement.step_size), 0.0), axis=1)
         else:
-            values = np.maximum(jacobi_eigenvalues(_matrix(measurement, cells)), 0.0)
-        return unit * capped(values, _most(measurement))
+            values = np.maximum(jacobi_eigenvalues(of.found(measurement, cells)), 0.0)
+        return float(square_width(measurement.axes)) * capped(values, _most(measurement))
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        unit = float(square_width(measurement.axes))
-        grid = float(measurement.step_size)
-        if measurement.family == "spectrum":  # a step more: the exact ones were rounded
+        of = matrices_of(measurement.family)
+        if of is None:  # a step more: the exact ones were rounded
+            grid = float(measurement.step_size)
             low = -np.sort(-(reading.low - 1) * grid, axis=1)
             high = -np.sort(-(reading.high + 1) * grid, axis=1)
-        elif measurement.family == "matrix":
-            centre = jacobi_eigenvalues(_matrix(measurement, reading.raw))
-            error = (len(measurement.axes) * grid) * (
-                (reading.high - reading.low).max(axis=1) / 2 + 1
-            )
-            low, high = centre - error[:, None], centre + error[:, None]
         else:
-            centre = jacobi_eigenvalues(_matrix(measurement, reading.raw))
-            error = _norm(_errors(measurement, reading))
-            low, high = centre - error[:, None], centre + error[:, None]
+            centre = jacobi_eigenvalues(of.found(measurement, reading.raw))
+            error = of.error(measurement, reading)[:, None]
+            low, high = centre - error, centre + error
+        unit = float(square_width(measurement.axes))
         most = unit * _most(measurement)
         return np.clip(unit * low, 0.0, most), np.clip(unit * high, 0.0, most)
 
@@ -144,21 +142,49 @@ def _shares(measurement: Measurement) -> Floats:
     return np.array(widths) / float(np.sqrt(float(square_width(measurement.axes))))
 
 
-def _matrix(measurement: Measurement, cells: Floats) -> Floats:
-    """Return noisy covariance matrices in units of R^2, `(groups, d, d)`."""
-    count = len(measurement.axes)
+@dataclass(frozen=True, slots=True)
+class MatrixCells:
+    """Cells of which covariance matrices are made, in units of R^2, `(groups, d, d)`.
+
+    Attributes:
+        found: the matrices; error: how far their eigenvalues may be off, `(groups,)`.
+    """
+
+    found: Callable[[Measurement, Floats], Floats]
+    error: Callable[[Measurement, Reading], Floats]
+
+
+@lru_cache(maxsize=16)
+def matrices_of(family: str) -> MatrixCells | None:
+    """Return how a family's cells are read; None: they are eigenvalues, in steps of the grid."""
+    known = family in registry.names("matrix_cells")
+    return cast("MatrixCells", registry.load("matrix_cells", family)) if known else None
+
+
+def _entries(measurement: Measurement, cells: Floats) -> Floats:
+    shift, grid = float(matrix_shift(measurement)), float(measurement.step_size)
+    out = np.zeros((cells.shape[0], len(measurement.axes), len(measurement.axes)))
+    for place, (i, j) in enumerate(combinations_with_replacement(range(len(measurement.axes)), 2)):
+        out[:, i, j] = out[:, j, i] = (cells[:, place] - shift) * grid
+    return out
+
+
+def _error_of_entries(measurement: Measurement, reading: Reading) -> Floats:
+    most = (reading.high - reading.low).max(axis=1) / 2 + 1
+    return np.asarray((len(measurement.axes) * float(measurement.step_size)) * most)
+
+
+def _from_tensor(measurement: Measurement, cells: Floats) -> Floats:
+    scale, out = _shares(measurement), np.zeros((cells.shape[0], 2, 2))
+    cov, one, other = moments(cells)
+    out[:, 0, 0], out[:, 1, 1] = one * scale[0] ** 2, other * scale[1] ** 2
+    out[:, 0, 1] = out[:, 1, 0] = cov * scale[0] * scale[1]
+    return out
+
+
+def _from_pairs(measurement: Measurement, cells: Floats) -> Floats:
+    scale, count = _shares(measurement), len(measurement.axes)
     out = np.zeros((cells.shape[0], count, count))
-    if measurement.family == "matrix":
-        shift, grid = float(matrix_shift(measurement)), float(measurement.step_size)
-        for place, (i, j) in enumerate(combinations_with_replacement(range(count), 2)):
-            out[:, i, j] = out[:, j, i] = (cells[:, place] - shift) * grid
-        return out
-    scale = _shares(measurement)
-    if measurement.family == "tensor":
-        cov, one, other = moments(cells)
-        out[:, 0, 0], out[:, 1, 1] = one * scale[0] ** 2, other * scale[1] ** 2
-        out[:, 0, 1] = out[:, 1, 0] = cov * scale[0] * scale[1]
-        return out
     for j in range(count):
         out[:, j, j] = bernstein_variance(cells[:, 3 * j : 3 * j + 3]) * scale[j] ** 2
     for place, (i, j) in enumerate(combinations(range(count), 2)):
@@ -167,22 +193,42 @@ def _matrix(measurement: Measurement, cells: Floats) -> Floats:
     return out
 
 
-def _errors(measurement: Measurement, reading: Reading) -> Floats:
-    """Return bounds of every entry's error that hold together, `(groups, d, d)`."""
+def _error_of_tensor(measurement: Measurement, reading: Reading) -> Floats:
+    table = reading.raw.reshape(-1, 3, 3)
+    margins = np.stack([table.sum(axis=2), table.sum(axis=1)], axis=1)
+    found = _from_tensor(measurement, reading.raw)
+    return _error(measurement, reading, found, margins, reading.raw[:, None, :], 3)
+
+
+def _error_of_pairs(measurement: Measurement, reading: Reading) -> Floats:
+    raw, count = reading.raw, len(measurement.axes)
+    margins = raw[:, : 3 * count].reshape(len(raw), count, 3)
+    tables = raw[:, 3 * count :].reshape(len(raw), -1, 4)
+    # factors scale cells and leave the noise alone, so all parts have one scale
+    return _error(measurement, reading, _from_pairs(measurement, raw), margins, tables, 1)
+
+
+def _error(
+    measurement: Measurement,
+    reading: Reading,
+    found: Floats,
+    margins: Floats,
+    tables: Floats,
+    copies: int,
+) -> Floats:
+    """Return an upper bound of the spectral norm of the error, from bounds of every entry's that hold together.
+
+    It holds for every symmetric E with |E| <= these bounds.
+
+    Args:
+        margins: Bernstein cells of each column, sums of `copies` noisy ones; tables: cells of each pair.
+    """
     assert reading.scale is not None
-    raw, scale, count = reading.raw, reading.scale, len(measurement.axes)
+    groups, scale, count = len(found), reading.scale, found.shape[1]
     level = 1 - (1 - reading.level) / (count * (count + 1) // 2)
-    groups = raw.shape[0]
-    if measurement.family == "tensor":
-        table = raw.reshape(-1, 3, 3)
-        margins = np.stack([table.sum(axis=2), table.sum(axis=1)], axis=1)
-        tables, copies = raw[:, None, :], 3
-    else:  # factors scale cells and leave the noise alone, so all parts have one scale
-        margins = raw[:, : 3 * count].reshape(groups, count, 3)
-        tables, copies = raw[:, 3 * count :].reshape(groups, -1, 4), 1
     own = variance_interval(margins.reshape(-1, 3), scale, level, copies)
     both = covariance_interval(tables.reshape(-1, tables.shape[2]), scale, level)
-    found, shares = _matrix(measurement, raw), _shares(measurement)
+    shares = _shares(measurement)
     errors = np.zeros_like(found)
     one, other = np.triu_indices(count, 1)
     for span, i, j in ((own, np.arange(count), np.arange(count)), (both, one, other)):
@@ -190,13 +236,11 @@ def _errors(measurement: Measurement, reading: Reading) -> Floats:
         low, high = (end.reshape(groups, -1) * unit for end in span)
         errors[:, i, j] = np.maximum(np.abs(found[:, i, j] - low), np.abs(high - found[:, i, j]))
         errors[:, j, i] = errors[:, i, j]
-    return errors
-
-
-def _norm(errors: Floats) -> Floats:
-    """Return an upper bound of the spectral norm of every symmetric E with |E| <= errors."""
     frobenius = np.sqrt((errors * errors).sum(axis=(1, 2)))
     return np.asarray(np.minimum(frobenius, errors.sum(axis=2).max(axis=1)))
 
 
+entries = MatrixCells(_entries, _error_of_entries)
+pairs_of_columns = MatrixCells(_from_pairs, _error_of_pairs)
+tensor_of_two = MatrixCells(_from_tensor, _error_of_tensor)
 aggregate = Eigenvalues()

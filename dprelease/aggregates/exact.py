@@ -1,36 +1,51 @@
 """From an engine's exact answer to the exact integer cells of one measurement.
 
-The only arithmetic between the rows and the law that is not a sum over rows. One function per
-`Measurement.form`; each is total: whatever the integers are, it returns cells, and the sensitivities
-of the measurements (`aggregates.scalar` and the aggregates themselves) are those of these functions.
+The only arithmetic between the rows and the law that is not a sum over rows. One object per
+`Measurement.form`, in the file of what it is about; each is total: whatever the integers are, it returns cells, and
+the sensitivities of the measurements (`aggregates.scalar` and the aggregates themselves) are those of these functions.
 
     linear    cells = weights @ primitives
-    binned_tree    counts of runs of bins, coarse first, then of the bins, see `aggregates.tree_shape`
     scatter   cell = n S(k^2) - S(k)^2, public n
     cross     cell = n S(ab) - S(a) S(b), public n
-    spectrum, matrix, pairs    see `aggregates.spectrum_cells`
-    joint_ranks, recursive_ranks, rank_interval, winsorised    rows per value themselves, see `aggregates.joint_ranks`, `aggregates.clipped`
-    ranks     scores of stretches of candidate values from rows per value, see `aggregates.ranks`
-    degree, connectivity, laplacian, ...    of a graph, see `aggregates.graph_cells`
 
 Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dprelease.aggregates.graph_cells import graph_cells
-from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS
-from dprelease.aggregates.joint_ranks import positions
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.ranks import stretches
-from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
-from dprelease.aggregates.tree_shape import level_sums
+from dprelease.core import registry
 from dprelease.core.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
+
+Weights = tuple[tuple[int, ...], ...]
+Moves = tuple[int, int, tuple[int, ...]]
+
+
+class CellForm(NamedTuple):
+    """One way to make exact cells of primitives.
+
+    Attributes:
+        made: cells of a measurement, from its sums, `(groups, measures)`; its graph; or its tally and how many
+            groups there are.
+        additive: they are `weights @ primitives`; squared: an L2 sensitivity is proved of them.
+        moves: of a graph's cells, how far its edges move them (`graph_sensitivity`), from weights, nodes and k.
+    """
+
+    made: Callable[[Measurement, Any], Objects]
+    additive: bool = False
+    squared: bool = False
+    moves: Callable[[Weights, int, int], Moves] | None = None
+
+
+def form_of(measurement: Measurement) -> CellForm:
+    """Return how the cells of `measurement` are made."""
+    return cast("CellForm", registry.load("forms", measurement.form))
 
 
 def exact_cells(
@@ -41,36 +56,15 @@ def exact_cells(
     Raises:
         WithheldError: a scatter is not over the declared public number of rows (DPR702).
     """
-    chosen = (
-        answer.sums[:, list(primitives)].astype(object)
-        if len(primitives)
-        else np.zeros((groups, 0), dtype=object)
-    )
-    match measurement.form:
-        case "ranks":
-            ((a, b, offset),) = measurement.weights
-            return stretches(answer.tallies[primitives[0]], groups, a, b, offset)
-        case "joint_ranks" | "recursive_ranks" | "rank_interval" | "winsorised":
-            return positions(answer.tallies[primitives[0]], groups, measurement.weights)
-        case "binned_tree":
-            return level_sums(chosen, measurement.weights[0])
-        case "scatter":
-            return _scatter(measurement, chosen)
-        case "cross":
-            check_rows(measurement, chosen[:, 3])
-            return np.asarray(
-                (measurement.public_rows * chosen[:, 0] - chosen[:, 1] * chosen[:, 2])[:, None]
-            )
-        case "spectrum" | "matrix":
-            check_rows(measurement, chosen[:, 0])
-            made = spectrum_cells if measurement.form == "spectrum" else matrix_cells
-            return made(measurement, chosen)
-        case "pairs":
-            return pair_cells(measurement, chosen)
-        case form if form in GRAPH_FORMS:
-            return graph_cells(measurement, answer.tables[primitives[0]])
-        case _:
-            return _linear(measurement, chosen)
+    first = primitives[0] if primitives else -1
+    given: Any = np.zeros((groups, 0), dtype=object)
+    if first in answer.tables:
+        given = answer.tables[first]
+    elif first in answer.tallies:
+        given = answer.tallies[first], groups
+    elif primitives:
+        given = answer.sums[:, list(primitives)].astype(object)
+    return form_of(measurement).made(measurement, given)
 
 
 def _linear(measurement: Measurement, chosen: Objects) -> Objects:
@@ -86,6 +80,17 @@ def _scatter(measurement: Measurement, chosen: Objects) -> Objects:
     n = measurement.public_rows
     check_rows(measurement, chosen[:, 2])
     return np.asarray((n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None])
+
+
+def _cross(measurement: Measurement, chosen: Objects) -> Objects:
+    n = measurement.public_rows
+    check_rows(measurement, chosen[:, 3])
+    return np.asarray((n * chosen[:, 0] - chosen[:, 1] * chosen[:, 2])[:, None])
+
+
+linear = CellForm(_linear, additive=True, squared=True)
+scatter = CellForm(_scatter, squared=True)
+cross = CellForm(_cross)
 
 
 def check_rows(measurement: Measurement, counted: Objects) -> None:

@@ -24,8 +24,8 @@ import numpy as np
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph_cells import SPARSE_STEPS
-from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES, graph_sensitivity
-from dprelease.aggregates.measurement import Context, Measure, Measurement
+from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES, OBSERVED, graph_sensitivity
+from dprelease.aggregates.measurement import Context, Form, Measure, Measurement
 from dprelease.core.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.query.graph import SPARSE, DeclaredNode, Edges, Graph
@@ -94,7 +94,7 @@ def rising(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     return {
         one.statistic.name: np.sort(one.values, axis=1)
         for one in released
-        if one.function == "laplacian_eigenvalues"
+        if one.function == LaplacianSpectrum.name
     }
 
 
@@ -106,8 +106,8 @@ def below_degrees(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     A released n is left alone: no released degree contradicts it for certain.
     """
     out: dict[str, Floats] = {}
-    degrees = [r.values[:, :1] for r in released if r.function == "degree"]
-    for one in (r for r in released if r.function == "algebraic_connectivity" and degrees):
+    degrees = [r.values[:, :1] for r in released if r.function == Degree.name]
+    for one in (r for r in released if r.function == Connectivity.name and degrees):
         top = one.statistic.domain.hull[1]
         step = float(one.statistic.step)
         least = np.floor(np.minimum.reduce(degrees) / step) * step
@@ -126,7 +126,7 @@ class OfGraph(Aggregate):
         graph = asked.statistic.graph
         assert graph is not None
         notes = [_PREPARED]
-        if measurement.form == "sparse_connectivity":
+        if measurement.form in OBSERVED:
             notes.append(
                 f"observed ({SPARSE}): computed by {SPARSE_STEPS} Lanczos steps, whose numerical "
                 "error is taken to be rounding's, which is not proved for every graph"
@@ -161,7 +161,7 @@ class Connectivity(OfGraph):
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         graph, den = _graph(context), _grid(context)
-        form = "connectivity"
+        form: Form = "connectivity"
         if graph.nodes > CERTIFIED_NODES:
             form = "sparse_connectivity"
             if not graph.sparse:
@@ -186,7 +186,7 @@ class Connectivity(OfGraph):
                 l1_replaced_row=l1_replaced_row,
                 upper=n * den,
                 step_size=Fraction(1, den),
-                form="connectivity" if form == "connectivity" else "sparse_connectivity",
+                form=form,
             ),
         )
 

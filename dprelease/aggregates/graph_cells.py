@@ -25,6 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.certified_eigen import symmetric_eigenvalues
+from dprelease.aggregates.exact import CellForm
+from dprelease.aggregates.graph_sensitivity import (
+    box_moves,
+    connectivity_moves,
+    degree_moves,
+    sparse_moves,
+    spectrum_moves,
+)
 from dprelease.aggregates.measurement import Measurement
 from dprelease.core.numeric import floor_half_up
 from dprelease.query.answer import Objects
@@ -34,26 +42,6 @@ Edges = npt.NDArray[np.int64]
 
 SPARSE_STEPS = 128
 """Lanczos steps; 128 vectors of 10^5 nodes take 102 MB."""
-
-
-def graph_cells(measurement: Measurement, edges: Edges) -> Objects:
-    """Return the exact cells of `measurement` (see `aggregates.exact` for the forms)."""
-    nodes, second = measurement.weights[0]
-    match measurement.form:
-        case "degree":
-            cells = [_degree(edges, second)]
-        case "sparse_connectivity":
-            cells = [_rounded(sparse_connectivity(edges, nodes), nodes, second)]
-        case "laplacian":
-            values = symmetric_eigenvalues(laplacian(edges, nodes))[1:]
-            cells = [_rounded(float(v), nodes, second) for v in values]
-        case _:  # connectivity, and the box that begins with it
-            values = symmetric_eigenvalues(laplacian(edges, nodes))
-            cells = [_rounded(float(values[1]), nodes, second)]
-            cells += [_degree(edges, node) for _, node in measurement.weights[1:]]
-    out = np.empty((1, len(cells)), dtype=object)
-    out[0, :] = cells
-    return out
 
 
 def laplacian(edges: Edges, nodes: int) -> Floats:
@@ -120,3 +108,37 @@ def _start(nodes: int) -> Floats:
     v = np.modf(np.arange(1, nodes + 1) * 0.6180339887498949)[0] - 0.5
     v -= v.mean()
     return np.asarray(v / np.linalg.norm(v))
+
+
+def _one_graph(cells: list[int]) -> Objects:
+    out = np.empty((1, len(cells)), dtype=object)
+    out[0, :] = cells
+    return out
+
+
+def _degree_cell(measurement: Measurement, edges: Edges) -> Objects:
+    return _one_graph([_degree(edges, measurement.weights[0][1])])
+
+
+def _sparse_cell(measurement: Measurement, edges: Edges) -> Objects:
+    nodes, den = measurement.weights[0]
+    return _one_graph([_rounded(sparse_connectivity(edges, nodes), nodes, den)])
+
+
+def _spectrum_cells(measurement: Measurement, edges: Edges) -> Objects:
+    nodes, den = measurement.weights[0]
+    values = symmetric_eigenvalues(laplacian(edges, nodes))[1:]
+    return _one_graph([_rounded(float(v), nodes, den) for v in values])
+
+
+def _connectivity_cells(measurement: Measurement, edges: Edges) -> Objects:
+    """Return lambda_2, and in a box the degrees after it."""
+    first = _spectrum_cells(measurement, edges)[0, :1]
+    return _one_graph([*first, *(_degree(edges, node) for _, node in measurement.weights[1:])])
+
+
+degree = CellForm(_degree_cell, moves=degree_moves)
+connectivity = CellForm(_connectivity_cells, moves=connectivity_moves)
+sparse = CellForm(_sparse_cell, moves=sparse_moves)
+eigenvalues = CellForm(_spectrum_cells, moves=spectrum_moves)
+box = CellForm(_connectivity_cells, moves=box_moves)

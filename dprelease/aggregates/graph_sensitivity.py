@@ -29,8 +29,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import cast
 
 from dprelease.aggregates.certified_eigen import backward_error
+from dprelease.aggregates.exact import CellForm, Moves, Weights
+from dprelease.core import registry
 
 GRAPH_FORMS = ("degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box")
 
@@ -51,13 +54,11 @@ def connectivity_sensitivity(nodes: int, k: int, den: int) -> int:
     return math.ceil(moved * den)
 
 
-def graph_sensitivity(
-    form: str, weights: tuple[tuple[int, ...], ...], nodes: int, k: int
-) -> tuple[int, int, tuple[int, ...]]:
+def graph_sensitivity(form: str, weights: Weights, nodes: int, k: int) -> Moves:
     """Return (L1 when k edges differ, L1 when k edges are moved, most per component or nothing).
 
     Args:
-        form, weights: of the measurement, see `aggregates.exact`; every row of `weights` is
+        form, weights: of the measurement, see `aggregates.graph_cells`; every row of `weights` is
             (n, denominator of the grid) or (n, node).
 
     Raises:
@@ -65,33 +66,62 @@ def graph_sensitivity(
     """
     if not weights or any(len(row) != 2 or row[0] != nodes for row in weights) or k < 1:
         raise ValueError("weights")
-    if form != "graph_box" and len(weights) != 1:
+    moves = cast("CellForm", registry.load("forms", form)).moves if form in GRAPH_FORMS else None
+    if moves is None:
+        raise ValueError("form")
+    return moves(weights, nodes, k)
+
+
+def degree_moves(weights: Weights, nodes: int, k: int) -> Moves:
+    _check_node(_alone(weights), nodes)
+    move = degree_sensitivity(nodes, k)
+    return move, move, ()
+
+
+def sparse_moves(weights: Weights, nodes: int, k: int) -> Moves:
+    """Return them of lambda_2 whose numerical error is observed only."""
+    move = connectivity_sensitivity(nodes, k, _grid(_alone(weights)))
+    return move, move, ()
+
+
+def connectivity_moves(weights: Weights, nodes: int, k: int) -> Moves:
+    _check_certified(nodes)
+    return sparse_moves(weights, nodes, k)
+
+
+def spectrum_moves(weights: Weights, nodes: int, k: int) -> Moves:
+    _check_certified(nodes)
+    den = _grid(_alone(weights))
+    come, moved = (_spectrum_sensitivity(nodes, l1, den) for l1 in (2 * k, 4 * k))
+    return come, moved, ()
+
+
+def box_moves(weights: Weights, nodes: int, k: int) -> Moves:
+    """Return them of lambda_2 and degrees, each bounded by itself."""
+    _check_certified(nodes)
+    (_, den), *degrees = weights
+    for _, node in degrees:
+        _check_node(node, nodes)
+    first = connectivity_sensitivity(nodes, k, _grid(den))
+    each = (first, *([degree_sensitivity(nodes, k)] * len(degrees)))
+    return sum(each), sum(each), each
+
+
+def _alone(weights: Weights) -> int:
+    if len(weights) != 1:
         raise ValueError("weights")
-    second = weights[0][1]
-    if form == "degree":
-        _check_node(second, nodes)
-        move = degree_sensitivity(nodes, k)
-        return move, move, ()
-    if second < 1:
+    return weights[0][1]
+
+
+def _grid(den: int) -> int:
+    if den < 1:
         raise ValueError("grid")
-    if form == "sparse_connectivity" or (form == "connectivity" and nodes <= CERTIFIED_NODES):
-        move = connectivity_sensitivity(nodes, k, second)
-        return move, move, ()
-    if form == "laplacian" and nodes <= CERTIFIED_NODES:
-        return (
-            _spectrum_sensitivity(nodes, 2 * k, second),
-            _spectrum_sensitivity(nodes, 4 * k, second),
-            (),
-        )
-    if form == "graph_box" and nodes <= CERTIFIED_NODES:
-        for row in weights[1:]:
-            _check_node(row[1], nodes)
-        each = (
-            connectivity_sensitivity(nodes, k, second),
-            *([degree_sensitivity(nodes, k)] * (len(weights) - 1)),
-        )
-        return sum(each), sum(each), each
-    raise ValueError("form")
+    return den
+
+
+def _check_certified(nodes: int) -> None:
+    if nodes > CERTIFIED_NODES:
+        raise ValueError("form")
 
 
 def _spectrum_sensitivity(nodes: int, l1: int, den: int) -> int:

@@ -28,6 +28,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.exact import CellForm
 from dprelease.aggregates.measurement import Measurement
 from dprelease.query.answer import Objects
 
@@ -86,6 +87,10 @@ def positions(tally: Ints, groups: int, weights: Sequence[Sequence[int]]) -> Obj
         total = int(part[0, 4]) if len(part) else 0
         out[group, 0] = Positions(part[:, 1], part[:, 2], part[:, 3], total, targets, b)
     return out
+
+
+exact = CellForm(lambda measurement, tally: positions(tally[0], tally[1], measurement.weights))
+"""What a choice of several values, or of limits, sees: rows per value themselves."""
 
 
 def joint_spreads(weights: Sequence[Sequence[int]]) -> tuple[int, int]:

@@ -12,10 +12,8 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-u
 
 from __future__ import annotations
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.cells import bernstein_mean, centred_mean, two_sums_mean
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.aggregates.quotient import RATIOS, Quotient, quotient_value
+from dprelease.aggregates.moments import Quotient
 from dprelease.aggregates.scalar import (
     bernstein2,
     centred_squares,
@@ -57,28 +55,6 @@ class Mean(Quotient):
 
     def quotient(self, context: Context) -> tuple[Measurement, Measurement] | None:
         return centred_sum(context), known_rows(context)
-
-    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
-        match measurement.family:
-            case "two_sums":
-                return quotient_value(measurement, two_sums_mean(cells))
-            case "bernstein2":
-                return quotient_value(measurement, bernstein_mean(cells))
-            case "centred_sums":
-                return quotient_value(measurement, centred_mean(cells))
-            case "centred_squares":
-                return quotient_value(measurement, centred_mean(cells[:, :2] / (3, 4)))
-            case "truncated_mean":
-                return cells[:, 1:]
-            case _:
-                return cells
-
-    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        if measurement.family in RATIOS:
-            return super().interval(measurement, reading)
-        if measurement.family == "truncated_mean":
-            return reading.low[:, 1:], reading.high[:, 1:]
-        return reading.low, reading.high
 
 
 aggregate = Mean(

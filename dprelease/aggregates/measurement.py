@@ -46,13 +46,9 @@ from typing import Annotated, Any, Literal
 
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always, AtLeast, Digits, Unstored
+from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed, Near
-from dprelease.query.expression import Expression
-from dprelease.query.graph import Graph
-from dprelease.query.weight import Weight
-from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec
 
 Family = Literal[
     "scalar",
@@ -178,50 +174,18 @@ class Measurement(Stored):
     data: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
     sensitivity: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
 
-    @property
-    def additive(self) -> bool:
-        """Whether its cells are `weights @ measures`."""
-        return self.form == "linear"
-
-    @property
-    def cell_unit(self) -> Fraction:
-        """What one step of a cell is in the unit in which cells are read: a scalar's is the statistic's."""
-        return self.step_size if self.family == "scalar" else Fraction(1)
-
-    @property
-    def squared(self) -> bool:
-        """Whether an L2 sensitivity is proved: of sums over rows and of a scatter, of no other form."""
-        return self.form in ("linear", "scatter")
-
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """A resolved statistic, as its aggregate sees it.
+class Context(Statistic):
+    """A statistic with what its schema says of the groups: all that an aggregate sees.
 
     Attributes:
-        column: the argument column, if the statistic has one; condition: the parsed condition.
-        code: the fixed-point code of the column or condition, if there is one.
-        columns, codes: of a statistic of several columns, in the order of the columns' names.
-        edges: histogram edges, exact.
-        public_rows: n when the number of rows entering this statistic is public.
         cap: N, the public cap of rows per group, if declared.
         groups: how many groups are released.
-        graph: what a statistic of a graph is asked of.
-        weight: how much a row counts in a weighted statistic.
     """
 
-    spec: StatisticSpec
-    column: Column | None = None
-    condition: Expression | None = None
-    code: Code | None = None
-    columns: tuple[Column, ...] = ()
-    codes: tuple[Code, ...] = ()
-    edges: tuple[Fraction, ...] = ()
-    public_rows: int | None = None
     cap: int | None = None
     groups: int = 1
-    graph: Graph | None = None
-    weight: Weight | None = None
 
     @property
     def hull(self) -> Domain:

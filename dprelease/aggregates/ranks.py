@@ -52,6 +52,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.exact import CellForm
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.core.errors import ArgumentError, PlanError
 from dprelease.core.numeric import floor_half_up, plain
@@ -114,6 +115,9 @@ def stretches(tally: Ints, groups: int, a: int, b: int, offset: int) -> Objects:
         between = np.abs(b * np.concatenate([first, upto]) - target)
         out[group, 0] = Stretches(part[:, 1], at, between)
     return out
+
+
+exact = CellForm(lambda measurement, tally: stretches(*tally, *measurement.weights[0]))
 
 
 def target(measurement: Measurement, view: int | None) -> Measurement:

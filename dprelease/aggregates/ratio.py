@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dprelease.aggregates.base import Asked
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.aggregates.quotient import Quotient
+from dprelease.aggregates.moments import Quotient
 from dprelease.aggregates.ratio_sums import ratio_measurements
 from dprelease.aggregates.sum import aggregate as sum_of
 from dprelease.core.errors import ConfigError, PlanError

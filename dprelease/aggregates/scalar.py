@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.measurement import Context, Measure, Measurement
+from dprelease.aggregates.measurement import Context, Family, Measure, Measurement
+from dprelease.aggregates.pairs import bernstein_weights
 from dprelease.core.errors import PlanError
 
 
@@ -33,80 +34,69 @@ def require_cap(context: Context) -> int:
     )
 
 
-def two_sums(context: Context) -> Measurement:
-    """S(code), S(K - code): a row adds (k, K - k), total K; a replaced row moves 2K."""
-    k = context.scale
+def column_cells(
+    context: Context,
+    family: Family,
+    cells: tuple[str, ...],
+    weights: tuple[tuple[int, ...], ...],
+    moves: tuple[int, int],
+    *own: str,
+) -> Measurement:
+    """Return cells that are these weights times the sums of one column's powers, in the column's unit.
+
+    Args:
+        moves: how far a row that is added, and one that is replaced, moves all cells.
+        own: what its key says beside its family and column.
+    """
     return Measurement(
-        family="two_sums",
-        key=("two_sums", context.subject),
-        cells=(f"sum of {context.subject} above its lower end", "the same below its upper end"),
-        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
-        weights=((0, 1), (k, -1)),
-        l1_added_row=k,
-        l1_replaced_row=2 * k,
-        scale=k,
+        family=family,
+        key=(family, context.subject, *own),
+        cells=cells,
+        measures=tuple(Measure("power", context.code, p) for p in range(len(weights[0]))),
+        weights=weights,
+        l1_added_row=moves[0],
+        l1_replaced_row=moves[1],
+        scale=context.scale,
         offset=context.lowest,
         step_size=context.step,
     )
+
+
+def two_sums(context: Context) -> Measurement:
+    """S(code), S(K - code): a row adds (k, K - k), total K; a replaced row moves 2K."""
+    k, subject = context.scale, context.subject
+    cells = f"sum of {subject} above its lower end", "the same below its upper end"
+    return column_cells(context, "two_sums", cells, ((0, 1), (k, -1)), (k, 2 * k))
 
 
 def centred_sums(context: Context) -> Measurement:
     """K S(1), S(2 code - K): a row adds (K, 2k - K), at most 2K; a replaced row moves (0, 2K) at most."""
-    k = context.scale
-    return Measurement(
-        family="centred_sums",
-        key=("centred_sums", context.subject),
-        cells=(f"rows with {context.subject}", f"sum of {context.subject} about its middle"),
-        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
-        weights=((k, 0), (-k, 2)),
-        l1_added_row=2 * k,
-        l1_replaced_row=2 * k,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
-    )
+    k, subject = context.scale, context.subject
+    cells = f"rows with {subject}", f"sum of {subject} about its middle"
+    return column_cells(context, "centred_sums", cells, ((k, 0), (-k, 2)), (2 * k, 2 * k))
 
 
 def centred_squares(context: Context) -> Measurement:
     """3 K^2 S(1), 4 K S(t), 2 S(2 t^2 - K^2) with t = 2 code - K: a row, come, gone or replaced, moves 9 K^2."""
-    k = context.scale
-    square = k * k
-    return Measurement(
-        family="centred_squares",
-        key=("centred_squares", context.subject),
-        cells=(
-            f"rows with {context.subject}",
-            f"sum of {context.subject} about its middle",
-            "sum of its squares there, less half of the largest",
-        ),
-        measures=tuple(Measure("power", context.code, p) for p in range(3)),
-        weights=((3 * square, 0, 0), (-4 * square, 8 * k, 0), (2 * square, -16 * k, 16)),
-        l1_added_row=9 * square,
-        l1_replaced_row=9 * square,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
+    k, square, subject = context.scale, context.scale**2, context.subject
+    cells = (
+        f"rows with {subject}",
+        f"sum of {subject} about its middle",
+        "sum of its squares there, less half of the largest",
     )
+    weights = (3 * square, 0, 0), (-4 * square, 8 * k, 0), (2 * square, -16 * k, 16)
+    return column_cells(context, "centred_squares", cells, weights, (9 * square, 9 * square))
 
 
 def public_squares(context: Context) -> Measurement:
     """Public n: K S(t), S(t^2) with t = 2 code - K; a replaced row moves 2 (K - c)(K + 2 c), c beside K/4."""
-    n, k = context.public_rows, context.scale
+    n, k, subject = context.public_rows, context.scale, context.subject
     assert n is not None
     move = max(2 * (k - c) * (k + 2 * c) for c in (k // 4, k // 4 + 1))
-    return Measurement(
-        family="centred_squares",
-        key=("public_squares", context.subject),
-        cells=(f"sum of {context.subject} about its middle", "sum of its squares there"),
-        measures=tuple(Measure("power", context.code, p) for p in range(3)),
-        weights=((-k * k, 2 * k, 0), (k * k, -4 * k, 4)),
-        l1_added_row=2 * k * k,
-        l1_replaced_row=move,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
-        public_rows=n,
-    )
+    cells = f"sum of {subject} about its middle", "sum of its squares there"
+    weights = (-k * k, 2 * k, 0), (k * k, -4 * k, 4)
+    made = column_cells(context, "centred_squares", cells, weights, (2 * k * k, move))
+    return replace(made, key=("public_squares", subject), public_rows=n)
 
 
 def centred_sum(context: Context) -> Measurement:
@@ -145,34 +135,16 @@ def known_rows(context: Context) -> Measurement:
 def bernstein2(context: Context) -> Measurement:
     """Cells of a quadratic partition of unity: a row adds K^2 in total; a replaced row 2 K^2."""
     k = context.scale
-    return Measurement(
-        family="bernstein2",
-        key=("bernstein2", context.subject),
-        cells=tuple(f"Bernstein cell {i} of {context.subject}" for i in range(3)),
-        measures=tuple(Measure("power", context.code, p) for p in range(3)),
-        weights=((k * k, -2 * k, 1), (0, 2 * k, -2), (0, 0, 1)),
-        l1_added_row=k * k,
-        l1_replaced_row=2 * k * k,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
-    )
+    cells = tuple(f"Bernstein cell {i} of {context.subject}" for i in range(3))
+    moves = k * k, 2 * k * k
+    return column_cells(context, "bernstein2", cells, bernstein_weights(k), moves)
 
 
 def truncated_mean(context: Context) -> Measurement:
     """S(1) is released first; then the mean, centred, divided by that *released* size."""
-    return Measurement(
-        family="truncated_mean",
-        key=("truncated_mean", context.subject, context.spec.name),
-        cells=(f"rows with {context.subject}", f"mean of {context.subject}"),
-        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
-        weights=((1, 0), (0, 1)),
-        l1_added_row=1,
-        l1_replaced_row=1,
-        scale=context.scale,
-        offset=context.lowest,
-        step_size=context.step,
-    )
+    cells = f"rows with {context.subject}", f"mean of {context.subject}"
+    weights, own = ((1, 0), (0, 1)), context.spec.name
+    return column_cells(context, "truncated_mean", cells, weights, (1, 1), own)
 
 
 def public_mean(context: Context) -> Measurement:

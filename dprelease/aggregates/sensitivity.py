@@ -55,6 +55,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dprelease.aggregates.clipped import limit_spreads
+from dprelease.aggregates.exact import form_of
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import DerivedColumn, derived_columns
@@ -141,12 +142,12 @@ def sensitivity(
     >>> from dprelease.aggregates.count import aggregate
     >>> from dprelease.aggregates.measurement import Context
     >>> from dprelease.schema.table import StatisticSpec
-    >>> e = aggregate.measurements(Context(StatisticSpec("count", "count", (), "count"), cap=9))[0]
+    >>> e = aggregate.measurements(Context(StatisticSpec("count", "count", (), "count"), "count", cap=9))[0]
     >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
     Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)
     """
     added, replaced = measurement.l1_added_row, measurement.l1_replaced_row
-    squared = measurement.squared
+    squared = form_of(measurement).squared
     if measurement.public_rows is not None:
         square = _inside(measurement, 1, positive=positive) if squared else None
         half = _one_sided_half(measurement, 1, groups, replaced, positive=positive)

@@ -20,6 +20,7 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from dprelease.aggregates.certified_eigen import symmetric_eigenvalues
+from dprelease.aggregates.exact import CellForm, check_rows
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pairs import bernstein_weights, soft_weights
 from dprelease.aggregates.spectrum import factors, square_width
@@ -48,6 +49,7 @@ def _rounded(value: Fraction, grid: Fraction) -> int:
 
 def spectrum_cells(measurement: Measurement, chosen: Objects) -> Objects:
     """Return the eigenvalues in grid steps; 1-Lipschitz in each beyond the solver's error."""
+    check_rows(measurement, chosen[:, 0])
     count = len(measurement.axes)
     out = np.zeros((chosen.shape[0], count), dtype=object)
     for g, sums in enumerate(chosen):
@@ -71,6 +73,7 @@ def matrix_shift(measurement: Measurement) -> int:
 
 def matrix_cells(measurement: Measurement, chosen: Objects) -> Objects:
     """Return the upper triangle in grid steps, shifted up."""
+    check_rows(measurement, chosen[:, 0])
     shift = matrix_shift(measurement)
     cells = [
         [_rounded(v, measurement.step_size) + shift for v in _covariances(measurement, s)]
@@ -93,3 +96,8 @@ def pair_cells(measurement: Measurement, chosen: Objects) -> Objects:
         cells += [sum(factor * w * here[:, j] for j, w in enumerate(row)) for row in weights]
         at += width
     return np.stack([np.asarray(c, dtype=object) for c in cells], axis=1)
+
+
+spectrum = CellForm(spectrum_cells)
+matrix = CellForm(matrix_cells)
+pairs = CellForm(pair_cells)

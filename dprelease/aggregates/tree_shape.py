@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.exact import CellForm
 from dprelease.aggregates.measurement import Measurement
 from dprelease.core.numeric import ranking
 
@@ -168,6 +169,10 @@ def level_sums(bins: Objects, widths: tuple[int, ...]) -> Objects:
     """Return the counts of all runs, coarse first, `(groups, cells)`, from those of bins, `(groups, bins)`."""
     starts = (np.arange(0, bins.shape[1], width) for width in widths)
     return np.concatenate([np.add.reduceat(bins, at, axis=1) for at in starts], axis=1)
+
+
+exact = CellForm(lambda measurement, bins: level_sums(bins, measurement.weights[0]))
+"""Counts of runs of bins, coarse first, then of the bins."""
 
 
 @lru_cache(maxsize=64)

@@ -20,22 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
-from dprelease.aggregates.cells import (
-    bernstein_variance,
-    bernstein_variance_box,
-    centred_squares_of,
-    centred_variance,
-    centred_variance_box,
-)
 from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
+from dprelease.aggregates.moments import squares_of
 from dprelease.aggregates.scalar import (
     bernstein2,
     centred_squares,
     public_scatter,
     public_squares,
 )
-from dprelease.aggregates.variance_pivot import mixed_interval, variance_interval
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
 
@@ -48,7 +40,7 @@ def moments(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     out: dict[str, Floats] = {}
     spreads: dict[tuple[str, ...], list[StatisticValues]] = {}
     for one in released:
-        if one.function in ("variance", "std") and one.plain:
+        if one.function in (aggregate.name, std.name) and one.plain:
             spreads.setdefault(one.arguments[:1], []).append(one)
     for mean in (r for r in released if r.function == "mean" and r.arguments in spreads):
         hull = _hull(mean)
@@ -64,7 +56,7 @@ def moments(released: Sequence[StatisticValues]) -> dict[str, Floats]:
             if one.rows != mean.rows:
                 continue
             ends = (floor, ceiling)
-            if one.function == "std":
+            if one.function == std.name:
                 ends = np.sqrt(floor), np.sqrt(ceiling)
             out[one.statistic.name] = _inside(one, *ends)
     return out
@@ -85,19 +77,10 @@ def _hull(mean: StatisticValues) -> tuple[Fraction, Fraction] | None:
     if mean.statistic.view is not None:
         axis = measurement.axes[mean.statistic.view]
         return axis.offset, axis.offset + axis.width
-    if measurement.axes or measurement.family not in (
-        "two_sums",
-        "centred_sums",
-        "centred_squares",
-        "bernstein2",
-        "truncated_mean",
-        "scalar",
-    ):
+    if measurement.axes:
         return None
-    rows = measurement.public_rows if measurement.family == "scalar" else 1
-    return measurement.offset, measurement.offset + measurement.scale * measurement.step_size * (
-        rows or 1
-    )
+    rows = measurement.public_rows or 1  # where they are public, the step is that of their mean
+    return measurement.offset, measurement.offset + measurement.scale * measurement.step_size * rows
 
 
 class Variance(Aggregate):
@@ -140,56 +123,31 @@ class Variance(Aggregate):
         return bernstein2(context), centred_squares(context)
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
-        if measurement.family == "bernstein2":
-            return self._value(measurement, bernstein_variance(cells))
-        if measurement.family == "centred_squares":
-            sums = centred_squares_of(cells, _rows(measurement))
-            return self._value(measurement, centred_variance(sums))
-        return np.sqrt(np.maximum(cells, 0.0)) if self.root else cells
+        of = squares_of(measurement.family)
+        if of is None:
+            return np.sqrt(np.maximum(cells, 0.0)) if self.root else cells
+        return self._value(measurement, of.variance(measurement, cells))
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        low, high = reading.low, reading.high
-        if measurement.family == "centred_squares":
-            assert reading.scale is not None
-            a, b = mixed_interval(reading.raw, reading.scale, reading.level, _rows(measurement))
-            return self._value(measurement, a), self._value(measurement, b)
-        if measurement.family == "bernstein2":
-            if reading.copies == 1 and reading.scale is not None:
-                a, b = variance_interval(
-                    reading.raw, reading.scale, reading.level, gaussian=reading.gaussian
-                )
-            elif reading.scale is not None and not reading.gaussian:
-                # margins of a tensor: every cell has several noises
-                a, b = margin_interval(reading.raw, reading.scale, reading.level, reading.copies)
-            else:
-                a, b = bernstein_variance_box(low, high)
-            return self._value(measurement, a), self._value(measurement, b)
-        if self.root:
-            return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
-        return low, high
+        of = squares_of(measurement.family)
+        if of is None:
+            return self.finish(measurement, reading.low), self.finish(measurement, reading.high)
+        low, high = of.variance_interval(measurement, reading)
+        return self._value(measurement, low), self._value(measurement, high)
 
     def over_box(
         self, measurement: Measurement, low: Floats, high: Floats
     ) -> tuple[Floats, Floats]:
-        """Return its range over a box of Bernstein cells, or of sums about the middle."""
-        if measurement.family == "centred_squares":
-            rows = _rows(measurement)
-            a, b = centred_variance_box(
-                centred_squares_of(low, rows), centred_squares_of(high, rows)
-            )
-        else:
-            a, b = bernstein_variance_box(low, high)
-        return self._value(measurement, a), self._value(measurement, b)
+        """Return its range over a box of cells."""
+        of = squares_of(measurement.family)
+        if of is None:
+            return self.finish(measurement, low), self.finish(measurement, high)
+        least, most = of.variance_box(measurement, low, high)
+        return self._value(measurement, least), self._value(measurement, most)
 
     def _value(self, measurement: Measurement, variance: Floats) -> Floats:
         width = float(measurement.scale * measurement.step_size)
         return (width * np.sqrt(variance) if self.root else width**2 * variance)[:, None]
-
-
-def _rows(measurement: Measurement) -> float | None:
-    """Return the public number of rows in steps of the sum about the middle, K^2 each."""
-    n = measurement.public_rows
-    return None if n is None else float(n * measurement.scale**2)
 
 
 aggregate = Variance("variance", "VAR_POP", "Variance of {}", root=False)

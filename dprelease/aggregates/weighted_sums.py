@@ -14,10 +14,11 @@ Of two replaced rows of weights v >= v' the centred cells are K (v - v') + |v t 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from dprelease.aggregates.measurement import Axis, Context, Measure, Measurement
-from dprelease.aggregates.scalar import require_cap
+from dprelease.aggregates.scalar import column_cells, require_cap
 from dprelease.query.weight import Weight
 
 _POWERS = tuple(product(range(2), repeat=2))
@@ -26,40 +27,20 @@ _POWERS = tuple(product(range(2), repeat=2))
 
 def two_sums(context: Context) -> Measurement:
     """S(v a), S(v (K - a)): a row adds at most V K; a replaced one moves 2 V K."""
-    weight, k = _weight(context), context.scale
+    most, k, subject = _weight(context).most, context.scale, context.subject
+    cells = f"sum of {subject}, above its lower end", "the same below its upper end"
     measures, weights = _made(context, ((0, 1), (k, -1)))
-    return Measurement(
-        family="two_sums",
-        key=("two_sums", context.subject),
-        cells=(f"sum of {context.subject}, above its lower end", "the same below its upper end"),
-        measures=measures,
-        weights=weights,
-        l1_added_row=weight.most * k,
-        l1_replaced_row=2 * weight.most * k,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
-        axes=(_axis(weight),),
-    )
+    made = column_cells(context, "two_sums", cells, weights, (most * k, 2 * most * k))
+    return replace(made, measures=measures, axes=(_axis(context),))
 
 
 def centred_sums(context: Context) -> Measurement:
     """K S(v), S(v (2 a - K)): a row, come, gone or replaced, moves 2 V K at most."""
-    weight, k = _weight(context), context.scale
+    most, k, subject = _weight(context).most, context.scale, context.subject
+    cells = f"weight of rows with {subject}", f"sum of {subject} about its middle"
     measures, weights = _made(context, ((k, 0), (-k, 2)))
-    return Measurement(
-        family="centred_sums",
-        key=("centred_sums", context.subject),
-        cells=(f"weight of rows with {context.subject}", "sum of the same about its middle"),
-        measures=measures,
-        weights=weights,
-        l1_added_row=2 * weight.most * k,
-        l1_replaced_row=2 * weight.most * k,
-        scale=k,
-        offset=context.lowest,
-        step_size=context.step,
-        axes=(_axis(weight),),
-    )
+    made = column_cells(context, "centred_sums", cells, weights, (2 * most * k, 2 * most * k))
+    return replace(made, measures=measures, axes=(_axis(context),))
 
 
 def weighted_product(context: Context) -> Measurement:
@@ -96,7 +77,8 @@ def _weight(context: Context) -> Weight:
     return context.weight
 
 
-def _axis(weight: Weight) -> Axis:
+def _axis(context: Context) -> Axis:
+    weight = _weight(context)
     return Axis(weight.code.grid.hull_steps, weight.least * weight.step, weight.step)
 
 

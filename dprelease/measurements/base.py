@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Literal, cast
+from typing import Literal, cast
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.measurement import Measurement
@@ -57,22 +57,22 @@ class MeasurementFamily(ABC):
         counting: which of its cells add up to a multiple of the rows whose value is known.
     """
 
-    family: ClassVar[str]
-    draws: ClassVar[tuple[str, ...]]
-    forms: ClassVar[tuple[str, ...]] = ("linear",)
-    mechanisms: ClassVar[tuple[str, ...]] = ()
-    free: ClassVar[bool] = False
-    point_masses: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
-    one_law: ClassVar[bool] = False
-    sized: ClassVar[bool] = False
-    counts: ClassVar[bool] = False
-    direct: ClassVar[bool] = False
-    centred: ClassVar[bool] = True
-    interval: ClassVar[bool] = True
-    judged: ClassVar[bool] = True
-    nowhere_negative: ClassVar[bool] = False
-    counting: ClassVar[Literal["first", "all"] | None] = None
+    family: str
+    draws: tuple[str, ...]
+    forms: tuple[str, ...] = ("linear",)
+    mechanisms: tuple[str, ...] = ()
+    free: bool = False
+    point_masses: bool = False
+    shared: bool = False
+    one_law: bool = False
+    sized: bool = False
+    counts: bool = False
+    direct: bool = False
+    centred: bool = True
+    interval: bool = True
+    judged: bool = True
+    nowhere_negative: bool = False
+    counting: Literal["first", "all"] | None = None
 
     def pins(self) -> tuple[str, ...]:
         """Return the mechanisms that a request may name for it."""
@@ -118,6 +118,11 @@ class MeasurementFamily(ABC):
         start, each = measurement.offset, measurement.step_size
         high = math.inf if measurement.upper is None else start + each * measurement.upper
         return start + each * measurement.lower, high
+
+    def cell_unit(self, measurement: Measurement) -> Fraction:
+        """Return what one step of a cell is in the unit in which cells are read."""
+        del measurement
+        return Fraction(1)
 
     def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
         """Return the weights of the cells whose L1 sensitivity the claim is about: by default all."""
@@ -177,24 +182,22 @@ class MeasurementFamily(ABC):
         each = float(sum(weights[0] for weights in measurement.weights[cells]))
         return reading.low[:, cells].sum(axis=1) / each, reading.high[:, cells].sum(axis=1) / each
 
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> Draw | None:
+        """Return its draw with normal noise; None where it has none."""
+        del measurement, noise
+        return None
+
+    def gaussian_errors(
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+    ) -> tuple[tuple[float, ...], float | None]:
+        """Return (average per spread, worst) expected errors under normal noise, where it has a draw."""
+        del member, measurement, draw, size, loss
+        return (), None
+
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
         """Return the columns whose means and variances it holds together."""
         del measurement
         return ()
-
-
-class Normal(MeasurementFamily):
-    """A measurement whose cells may have Gaussian noise."""
-
-    @abstractmethod
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> Draw:
-        """Return its draw with normal noise."""
-
-    @abstractmethod
-    def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
-    ) -> tuple[tuple[float, ...], float | None]:
-        """Return (average per spread, worst) expected errors under normal noise."""
 
 
 def cell_hull(measurement: Measurement) -> Domain:
@@ -210,7 +213,7 @@ def cell_hull(measurement: Measurement) -> Domain:
 @lru_cache(maxsize=64)
 def family_named(family: str) -> MeasurementFamily:
     """Return the family of that name; ArgumentError if there is none (DPR610)."""
-    return cast("type[MeasurementFamily]", registry.load("measurements", family))()
+    return cast("MeasurementFamily", registry.load("measurements", family))
 
 
 def family_of(measurement: Measurement) -> MeasurementFamily:

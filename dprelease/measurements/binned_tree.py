@@ -25,11 +25,11 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Bounds, Sensitivity, of_levels
 from dprelease.aggregates.tree_shape import published, tree_of
 from dprelease.measurements.balanced import BalancedDraw, balanced_noise
-from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw, Cells
+from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Ends, Objects, floats
 from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
+from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
@@ -69,7 +69,7 @@ class BalancedTreeDraw(BalancedDraw):
         return Draw.companions(self, raw)
 
 
-class _Tree(Cells, Normal):
+class _Tree(LinearCells):
     """A tree over bins."""
 
     widest: ClassVar[float] = math.inf
@@ -174,7 +174,6 @@ class _Tree(Cells, Normal):
 class TreeOfBins(_Tree):
     """A tree whose bins are published."""
 
-    family = "tree_of_bins"
     counts = True
 
     def variances(self, measurement: Measurement, size: int) -> Floats:
@@ -195,7 +194,6 @@ class TreeOfBins(_Tree):
 class TreeOfShares(_Tree):
     """A tree whose prefixes are published as shares of the whole."""
 
-    family = "tree_of_shares"
     widest = 1 / 3 / _NORMAL  # a share that is anywhere in [0, 1], whatever it should be
     sized = True
 
@@ -226,3 +224,7 @@ class TreeOfShares(_Tree):
         whole = _CLEAR * math.sqrt(draw.variance * tree_of(measurement).variances()[2])
         widest = _CLEAR * math.sqrt(self.noisy(measurement, draw, size).min())
         return bool(whole >= size or widest >= 1)
+
+
+tree_of_bins = TreeOfBins("tree_of_bins")
+tree_of_shares = TreeOfShares("tree_of_shares")

@@ -12,18 +12,18 @@ from dprelease.aggregates.bin_sensitivity import hold_every_code
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Bounds, Sensitivity
 from dprelease.measurements.balanced import BalancedDraw, balanced_noise
-from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw, Cells
+from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
+from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
 
 
-class Topped(Cells):
+class Topped(LinearCells):
     """Cells that are read one by one, each between 0 and a public top."""
 
     def upper(self, measurement: Measurement) -> int | None:
@@ -36,10 +36,9 @@ class Topped(Cells):
         return (draw.noise.variance() * float(step_size**2),)
 
 
-class Bins(Topped, Normal):
+class Bins(Topped):
     """Counts of bins."""
 
-    family = "bins"
     draws = ("balanced_cells", "cells", "gaussian")
     counts = True
     direct = True
@@ -107,3 +106,6 @@ def _every_row(measurement: Measurement) -> bool:
         return False
     ends = min(0, code.default), max(code.grid.hull_steps, code.default)
     return hold_every_code(((m.low, m.high) for m in measurement.measures), ends)
+
+
+family = Bins("bins")

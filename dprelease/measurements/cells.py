@@ -1,4 +1,4 @@
-"""Non-negative integer cells with independent discrete Laplace noise.
+"""Integer cells with independent discrete Laplace noise, nowhere negative or of either sign.
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Source: `docs/theory/certificates.md#additive-noise`.
@@ -7,41 +7,30 @@ Source: `docs/theory/certificates.md#additive-noise`.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
-from dprelease.core.numeric import counted, shown
-from dprelease.measurements.base import Hull, MeasurementFamily, Moved, Normal
-from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import (
     RAW_LIMIT,
     AddedNoise,
     Draw,
-    Ends,
     Objects,
     floats,
     underclaimed,
 )
-from dprelease.measurements.gaussian import NAME, GaussianDraw
-from dprelease.measurements.members import Loss, Member
-from dprelease.measurements.of_weights import beside_weights
-from dprelease.measurements.price import cell_error
-from dprelease.measurements.spread import Spread, spreads
+from dprelease.measurements.members import Loss
 from dprelease.mechanisms.companion import unclipped
-from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.mechanisms.forms.vector import CellNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,131 +113,34 @@ class CellDraw(Draw):
         return {"law": self.noise.certificate.to_json(), "groups_charged": 1}
 
 
-class Cells(MeasurementFamily):
-    """Several integer cells with independent noise, from which statistics are computed."""
+@dataclass(frozen=True, slots=True)
+class CentredDraw(CellDraw):
+    """Integer cells of either sign with independent discrete Laplace noise, the first one a size."""
 
-    draws: ClassVar[tuple[str, ...]] = ("cells",)
-    mechanisms: ClassVar[tuple[str, ...]] = (
-        "discrete_laplace",
-        "rectified_gaussian",
-        "rectified_laplace",
-    )
-    point_masses = True
-    way: ClassVar[str] = ""
+    tag: ClassVar[str] = "centred_cells"
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        """Return its noise; normal noise has no pure loss, and `measurements.gaussian` prices it."""
-        if asked.pin == NAME or asked.pin not in (None, *self.mechanisms) or not self.serves(asked):
-            return []
-        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
-        measurement, name = asked.measurement, asked.pin or self.mechanisms[0]
-        kind = self.drawn(measurement)
-        draw = kind(noise, len(measurement.cells), self.upper(measurement), name)
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
-        unknown = (None,) * len(stated)
-        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+    def _hull(self, values: Objects) -> Floats:
+        return floats(values)
 
-    def serves(self, asked: Pricing) -> bool:
-        """Return whether it may be the best way to draw what is asked for."""
-        del asked
-        return True
-
-    def drawn(self, measurement: Measurement) -> type[CellDraw]:
-        """Return the class of its draws."""
-        del measurement
-        return CellDraw
-
-    def upper(self, measurement: Measurement) -> int | None:
-        """Return the public top of every cell, where cells are read one by one."""
-        del measurement
-        return None
-
-    @abstractmethod
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
-        """Return the expected errors of a statistic, one per spread of its rows that matters."""
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray(raw[:, 0] <= 0).astype(bool)
 
 
-class Moments(Cells):
-    """Cells of one column that are read together, of which its mean and its variance are functions."""
+@dataclass(frozen=True, slots=True)
+class PublicDraw(CentredDraw):
+    """Integer cells of either sign beside a public number of rows: none of them is a size."""
 
-    sized = True
+    tag: ClassVar[str] = "centred_cells_of_n"
 
-    def exact_ends(self, measurement: Measurement) -> Ends:
-        """Return where a statistic of one row's values lies: in the range of the values."""
-        start = measurement.offset
-        return start, start + measurement.step_size * measurement.scale
-
-    @abstractmethod
-    def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
-        """Return the exact cells of `size` rows whose mean and mean square, as shares, are these."""
-
-    def looked(self, member: Member) -> tuple[Spread, ...]:
-        """Return the spreads at which the error is stated."""
-        return spreads(member)
-
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
-        scale = draw.simulated_scale(asked.loss)
-        return self.simulated(member, asked.measurement, scale, asked.size, asked.loss)
-
-    def simulated(
-        self,
-        member: Member,
-        measurement: Measurement,
-        scale: float,
-        size: int,
-        loss: Loss,
-        *,
-        gaussian: bool = False,
-    ) -> tuple[float, ...]:
-        """Return the expected errors under noise of `scale` steps, one per spread."""
-        exact = partial(self.exact, measurement, size)
-        return tuple(
-            cell_error(
-                member.aggregate, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
-            )
-            for (spread,) in self.looked(member)
-        )
-
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
-        del moved
-        return beside_weights(self, member, best, asked)
-
-    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
-        """Return its column, where it is shared: a mean and a variance are of the same rows then."""
-        low = measurement.offset
-        ends = low, low + measurement.scale * measurement.step_size
-        return ((None, *ends),) if self.shared else ()
-
-    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        (spread,) = spreads(member)[-1 if narrow else 0]
-        mean = np.array([0.5])
-        cells = self.exact(best.measurement, size, mean, mean * mean + spread**2)
-        return np.asarray(cells[0])
-
-    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        """Return the sensitivity in words: rows of the column's range."""
-        rows = s.l1_over_groups // best.measurement.l1_added_row
-        column, weight = member.statistic.column, member.statistic.weight
-        unit = f" {column.measure}" if column and column.measure else ""
-        heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"
-        return f"{counted(rows, 'row')}{heavy} in {member.context.hull}{unit}"
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.zeros(raw.shape[0], dtype=bool)
 
 
-class Partition(Moments, Normal):
-    """Cells of one column that are nowhere negative: every row adds as much to all together."""
+@dataclass(frozen=True, slots=True)
+class EndsDraw(CentredDraw):
+    """Two integer cells of either sign with independent discrete Laplace noise, together a size."""
 
-    draws = ("cells", "gaussian")
-    nowhere_negative = True
-    counting = "all"
+    tag: ClassVar[str] = "ratio_ends"
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
-        one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(noise, len(measurement.cells), 0, None, one, zero, joint=True)
-
-    def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
-    ) -> tuple[tuple[float, ...], float | None]:
-        """Return them; the worst is unknown for ratios of cells."""
-        assert isinstance(draw, GaussianDraw)
-        scale = draw.noise.scale
-        return self.simulated(member, measurement, scale, size, loss, gaussian=True), None
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray(raw.sum(axis=1) <= 0).astype(bool)

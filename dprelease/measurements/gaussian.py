@@ -27,7 +27,7 @@ from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
-from dprelease.measurements.base import Normal, cell_hull, family_of
+from dprelease.measurements.base import cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import (
     RAW_LIMIT,
@@ -155,13 +155,15 @@ def gaussian_candidates(
     found = []
     for measurement in block.options:
         square, kind = sensitivities[measurement].l2_squared, family_of(measurement)
-        if not (isinstance(kind, Normal) and square):
+        if not square:
             continue
         try:
             noise = GaussianCells.calibrate(square, rho)
         except ArgumentError:  # a scale that cannot be drawn exactly: other laws remain
             continue
         draw = kind.gaussian(measurement, noise)
+        if draw is None:
+            continue
         both = [kind.gaussian_errors(m, measurement, draw, size, loss) for m in block.members]
         stated = tuple(b[0] for b in both)
         worst = tuple(b[1] for b in both)

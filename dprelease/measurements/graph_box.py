@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.graph import graph_box, one_cell
+from dprelease.aggregates.graph import Connectivity, Degree, graph_box, one_cell
+from dprelease.aggregates.graph_sensitivity import OBSERVED
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.codec_notes import Unstored
@@ -218,13 +219,14 @@ class GraphBox(MeasurementFamily):
         pinned = [
             m
             for m in members
-            if m.context.graph is not None
-            and m.statistic.spec.mechanism == "bounded_gaussian"
-            and m.options[0].form in ("connectivity", "degree")
+            if m.statistic.graph is not None
+            and m.statistic.spec.mechanism in self.mechanisms
+            and isinstance(m.aggregate, Connectivity | Degree)
+            and m.options[0].form not in OBSERVED
             and m.max_rows is None
         ]
-        first = [m for m in pinned if m.options[0].form == "connectivity"]
-        rest = [m for m in pinned if m.options[0].form == "degree"]
+        first = [m for m in pinned if isinstance(m.aggregate, Connectivity)]
+        rest = [m for m in pinned if isinstance(m.aggregate, Degree)]
         if len(first) != 1 or not rest:
             return members
         box = graph_box([m.options[0] for m in (*first, *rest)])
@@ -255,3 +257,6 @@ class GraphBox(MeasurementFamily):
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
     ) -> tuple[Measurement, Floats, Reading]:
         return one_cell(measurement, cells, reading, view)
+
+
+family = GraphBox()

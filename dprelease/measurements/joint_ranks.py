@@ -288,7 +288,7 @@ def tied(points: int, size: int) -> int:
 
 def nats_per_step(made: Measurement, rising: Sequence[Member], query: Query) -> float:
     """Return the rate of a choice of them all, per score step, if all statistics of the request have equal shares."""
-    groups = rising[0].context.groups
+    groups = rising[0].statistic.groups
     bounds = unit_bounds(query.schema.unit, rising[0].max_rows, groups)
     moved = sensitivity(made, bounds, query.schema.adjacency, groups).l1_over_groups
     return float(query.epsilon) * len(rising) / (moved * max(1, len(query.statistics)))
@@ -299,7 +299,7 @@ def _offered(joint: Measurement, rising: Sequence[Member], query: Query) -> bool
     many, points = len(rising), len(_code(joint).grid)
     rate = nats_per_step(joint, rising, query) / _SMALLER
     far = math.log(outcomes(points, many)) + MARGIN
-    return able(points, many, rising[0].context.groups) and (not rate or rate * LONGEST >= far)
+    return able(points, many, rising[0].statistic.groups) and (not rate or rate * LONGEST >= far)
 
 
 def _better(alone: Sequence[Measurement], joint: Measurement, adjacency: Adjacency) -> bool:
@@ -317,3 +317,6 @@ def _code(measurement: Measurement) -> Fixed:
     code = measurement.measures[0].code
     assert isinstance(code, Fixed)
     return code
+
+
+family = JointRanks()

@@ -15,7 +15,6 @@ from dprelease.measurements.members import Member
 class Laplacian(Topped):
     """All eigenvalues, which move together when an edge appears."""
 
-    family = "laplacian"
     forms = ("laplacian",)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
@@ -23,3 +22,6 @@ class Laplacian(Topped):
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         return np.full(len(best.measurement.cells), (best.measurement.upper or 0) / 2)
+
+
+family = Laplacian("laplacian")

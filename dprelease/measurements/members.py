@@ -8,7 +8,6 @@ from typing import Literal
 from dprelease.aggregates.base import Aggregate
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.mechanisms.law import Criterion
-from dprelease.query.arguments import Statistic
 from dprelease.schema.domain import Domain
 
 Loss = Literal["absolute", "squared"]
@@ -19,9 +18,8 @@ Loss = Literal["absolute", "squared"]
 class Member:
     """One statistic with its final domain and admissible measurements, preferred first."""
 
-    statistic: Statistic
+    statistic: Context
     aggregate: Aggregate
-    context: Context
     domain: Domain
     options: tuple[Measurement, ...]
     induced: Domain

@@ -116,8 +116,8 @@ def _even(measurement: Measurement) -> Floats:
 
 def _places(member: Member, measurement: Measurement) -> list[Floats]:
     """Return where the cell may lie: one array per error that is stated."""
-    if measurement.form == "scatter":
-        width = float(member.context.hull.width)
+    if member.aggregate.moment == 2:
+        width = float(member.statistic.hull.width)
         return [np.array([(spread * width) ** 2]) for (spread,) in spreads(member)]
     cells = _even(measurement)
     return [(cells[1:] + cells[:-1]) / 2]

@@ -12,17 +12,15 @@ Units: the statistic's own unit (or its square, for squared loss).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pair_cells import one_column
-from dprelease.aggregates.simulated import simulated_cells
-from dprelease.measurements.members import Member
+from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import uniform_points
 
 _ROWS = 512
@@ -36,25 +34,24 @@ _MEANS = (0.2, 0.5)
 def pair_error(
     member: Member,
     measurement: Measurement,
+    exact: Callable[[Floats], Floats],
     scale: float,
-    size: int,
-    loss: Literal["absolute", "squared"],
+    loss: Loss,
     spread: tuple[float, ...],
-    correlations: Sequence[float],
 ) -> float:
     """Return the expected error of `member` from cells with Laplace noise of `scale` steps.
 
     Args:
+        exact: the cells of rows whose columns are these shares of their ranges.
         spread: standard deviation of each column, as a share of its range.
-        correlations: averaged over; of many columns the last one alone.
     """
     total, wide = 0.0, len(measurement.axes) > _WIDE
-    scenarios = [(m, c) for m in _MEANS for c in (correlations[-1:] if wide else correlations)]
+    correlations = member.aggregate.correlations(member.statistic)[-1 if wide else 0 :]
+    scenarios = [(m, c) for m in _MEANS for c in correlations]
     for mean, correlation in scenarios:
-        s = simulated_columns(spread, mean, correlation)
-        exact = simulated_cells(measurement, s, size)
-        noisy = exact + scale * _noise(exact.size)[: _FEW if wide else _DRAWS]
-        found = _finish(member, measurement, np.vstack([exact[None, :], noisy]))
+        cells = exact(simulated_columns(spread, mean, correlation))
+        noisy = cells + scale * _noise(cells.size)[: _FEW if wide else _DRAWS]
+        found = _finish(member, measurement, np.vstack([cells[None, :], noisy]))
         error = found[1:] - found[:1]
         total += float(np.mean(error**2 if loss == "squared" else np.abs(error)))
     out = total / len(scenarios)

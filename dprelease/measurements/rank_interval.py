@@ -177,3 +177,6 @@ class RankInterval(Ranks):
         draw = best.draw
         assert isinstance(draw, IntervalDraw)
         return (float(len(draw.allowed) // 2),) * CHOICES
+
+
+family = RankInterval()

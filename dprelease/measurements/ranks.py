@@ -170,9 +170,9 @@ class Ranks(MeasurementFamily):
     """A score per candidate value: how far its rank is from the one asked for."""
 
     family = "ranks"
-    draws: ClassVar[tuple[str, ...]] = ("exponential", "permute_and_flip")
+    draws: tuple[str, ...] = ("exponential", "permute_and_flip")
     forms = ("ranks",)
-    mechanisms: ClassVar[tuple[str, ...]] = ("exponential", "permute_and_flip")
+    mechanisms: tuple[str, ...] = ("exponential", "permute_and_flip")
     interval = False
     judged = False
 
@@ -182,7 +182,7 @@ class Ranks(MeasurementFamily):
         assert isinstance(code, Fixed)
         ((a, b, offset),) = measurement.weights
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
-        each = TABLE_LIMIT // asked.block.members[0].context.groups
+        each = TABLE_LIMIT // asked.block.members[0].statistic.groups
         most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
         spread = asked.sensitivity.l1_over_groups
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
@@ -322,3 +322,6 @@ def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[
 def _beyond(offset: int) -> int:
     """Return the rows beyond the one that is aimed at; see `aggregates.ranks.aimed`."""
     return abs(offset) // 2
+
+
+family = Ranks()

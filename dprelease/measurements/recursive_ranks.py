@@ -221,7 +221,7 @@ class RecursiveRanks(Ranks):
         one = replace(mine, form="ranks", l1_added_row=row, l1_replaced_row=swap)
         scale = moved(one).l1_over_groups / (p.denominator * float(asked.epsilon))
         found = [(f"by itself at epsilon/{many}", many * scale)]
-        if able(points, many, member.context.groups):
+        if able(points, many, member.statistic.groups):
             row, swap = joint_spreads(mine.weights)
             other = replace(mine, form="joint_ranks", l1_added_row=row, l1_replaced_row=swap)
             scale = moved(other).l1_over_groups / (b * float(asked.epsilon))
@@ -314,7 +314,7 @@ def _code(measurement: Measurement) -> Fixed:
 
 def _measured(rising: Sequence[Member]) -> Measurement | None:
     """Return one measurement of all, on a grid whose every point may be counted; None where it is too much work."""
-    first, context = rising[0].options[0], rising[0].context
+    first, context = rising[0].options[0], rising[0].statistic
     if context.groups * len(rising) > _MOST_CHOICES:
         return None
     code, most = _code(first), TABLE_LIMIT // context.groups - 1
@@ -358,3 +358,6 @@ def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
     each = ((m.options[0].l1_added_row, m.options[0].l1_replaced_row)[which] for m in rising)
     alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
     return mine < many * alone
+
+
+family = RecursiveRanks()

@@ -25,7 +25,7 @@ from dprelease.core import registry
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import shown
-from dprelease.measurements.base import Normal
+from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Ends, Objects, placed, underclaimed
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
@@ -235,7 +235,7 @@ def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: 
     return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)
 
 
-class Scalar(Normal):
+class Scalar(MeasurementFamily):
     """One integer per group, of which the statistic is a public function: mostly itself.
 
     Every family is priced on the grid law itself. When one unit can change several groups there are
@@ -303,6 +303,10 @@ class Scalar(Normal):
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, measurement, draw, loss)
 
+    def cell_unit(self, measurement: Measurement) -> Fraction:
+        """Return the step of the statistic's own unit."""
+        return measurement.step_size
+
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
         if not isinstance(draw, ScalarDraw):
@@ -320,7 +324,7 @@ class Scalar(Normal):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw, measurement = best.draw, best.measurement
         low, high = member.domain.hull
-        counted = member.statistic.code is None and member.context.graph is None
+        counted = member.statistic.code is None and member.statistic.graph is None
         value = min(max(float(size), low), high) if counted else (low + high) / 2
         if scalar_of(member.aggregate, (measurement,)) is not None:
             value = typical_cell(member, measurement)
@@ -382,3 +386,6 @@ def _all_laws(request: GridRequest) -> tuple[PricedLaw, ...]:
 @lru_cache(maxsize=4096)
 def _family_laws(request: GridRequest, family: str) -> tuple[PricedLaw, ...]:
     return tuple(PricedLaw(law, law.expected_error()) for law in family_laws(request, family))
+
+
+family = Scalar()

@@ -46,7 +46,7 @@ def guessed(member: Member) -> tuple[Column, ...]:
 
 
 def _columns(member: Member) -> tuple[Column, ...]:
-    context = member.context
+    context = member.statistic
     return context.columns or (() if context.column is None else (context.column,))
 
 

@@ -329,7 +329,7 @@ def _of_best_family(draw: MeanDraw, size: int, asked: Pricing) -> MeanDraw:
 
 
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
-    cap = member.context.cap or 2**40
+    cap = member.statistic.cap or 2**40
     allowed = GridSet(((0, cap),))
     ways = [(False, s.l1_per_group, epsilon / s.changed_groups)]
     if s.changed_groups > 1:
@@ -344,3 +344,6 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     return ScalarDraw(
         best.law, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)
     )
+
+
+family = TruncatedMean()

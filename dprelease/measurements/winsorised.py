@@ -387,3 +387,6 @@ def _scale(noise: CellNoise, loss: Loss) -> float:
 
 def _rows(count: Fraction) -> str:
     return f"{float(count):,.6g} row" + ("" if count == 1 else "s")
+
+
+family = WinsorisedCells()

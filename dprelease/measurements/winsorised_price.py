@@ -105,7 +105,7 @@ def cells_error(
     """
     aggregate = member.aggregate
     assert isinstance(aggregate, Winsorised)
-    whole = float(member.context.hull.width)
+    whole = float(member.statistic.hull.width)
     inner: Aggregate = aggregate.inner
     if aggregate.linear:
         return _sum_error(member, degree, width * whole, scale, loss)
@@ -119,7 +119,7 @@ def cells_error(
 
 def _sum_error(member: Member, degree: int, width: float, scale: float, loss: Loss) -> float:
     """Return the error of a sum, averaged over places of the limits in the range."""
-    low, high = map(float, member.context.hull.hull)
+    low, high = map(float, member.statistic.hull.hull)
     shares = np.array((1.0, 0.0) if degree == 1 else (0.0, 0.5, 1.0))
     found = []
     for start in np.linspace(low, max(low, high - width), _PLACES):

@@ -11,6 +11,7 @@ table that would share a name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate, aggregate_named
@@ -44,7 +45,7 @@ def laid_out(query: Query) -> tuple[BlockLayout, ...]:
     by, origin = query.spec.by, query.spec.origin
     check_names(by, [s.spec.name for s in query.statistics], (), origin)
     blocks = layout(query)
-    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
+    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.statistic)]
     check_names(by, (), columns, origin)
     return blocks
 
@@ -121,7 +122,7 @@ def _shared(measurement: Measurement) -> bool:
 
 
 def _subject(member: Member) -> tuple[object, ...]:
-    return member.context.subject, member.max_rows, member.statistic.spec.mechanism
+    return member.statistic.subject, member.max_rows, member.statistic.spec.mechanism
 
 
 def member_of(query: Query, statistic: Statistic) -> Member:
@@ -130,18 +131,9 @@ def member_of(query: Query, statistic: Statistic) -> Member:
     spec = statistic.spec
     aggregate = aggregate_named(statistic.function)
     context = Context(
-        spec=spec,
-        column=statistic.column,
-        condition=statistic.condition,
-        code=statistic.code,
-        edges=statistic.edges,
-        columns=statistic.columns,
-        codes=statistic.codes,
-        public_rows=statistic.public_rows,
+        **{part.name: getattr(statistic, part.name) for part in fields(statistic)},
         cap=query.schema.rows.maximum or _declared_cap(statistic),
         groups=len(query.groups.keys),
-        graph=statistic.graph,
-        weight=statistic.weight,
     )
     if context.scale == 0 and not aggregate.constant:
         raise PlanError(
@@ -167,7 +159,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
     scalar = scalar_of(aggregate, options)
     if scalar is not None and not spec.spikes:
         _check_function(statistic, aggregate, scalar, whole=domain == induced)
-    return Member(statistic, aggregate, context, domain, options, induced)
+    return Member(context, aggregate, domain, options, induced)
 
 
 def _check_function(

@@ -163,7 +163,7 @@ def _data(member: Member) -> dict[str, Any]:
     complete: no null leaves a row out; partition: every row falls into one of the bins;
     forbidden: the column's gaps, exact.
     """
-    context = member.context
+    context = member.statistic
     columns = context.columns if context.column is None else (context.column,)
     columns += () if context.weight is None else (context.weight.column,)
     complete = context.condition is None and all(c.null_default is not None for c in columns)
@@ -210,7 +210,7 @@ def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> Pla
         text=spec.text,
         function=member.statistic.function,
         block=priced.block.name,
-        columns=member.aggregate.columns(member.context),
+        columns=member.aggregate.columns(member.statistic),
         domain=member.domain,
         step=step,
         measure=member.measure,
@@ -240,7 +240,7 @@ def _error_text(errors: Sequence[float], member: Member, size: int | None, *, pu
         return "exact (public)"
     unit = f" {member.measure}" if member.measure else ""
     at = "" if size is None else f" at n={size:,}"
-    known, multivariate = guessed(member), len(member.context.columns) > 1
+    known, multivariate = guessed(member), len(member.statistic.columns) > 1
     if max(errors) > SAME * min(errors):
         fills, narrow = (f"±{figure(e)}{unit}" for e in errors)
         part = f"{100 * NARROW:g} %"

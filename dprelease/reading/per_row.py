@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
+from dprelease.aggregates.exact import form_of
 from dprelease.aggregates.measurement import Measurement
+from dprelease.measurements.base import family_of
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
 Ends = tuple[Fraction, Fraction]
@@ -70,9 +72,9 @@ def of_cells(
     rows: Hashable,
 ) -> PerRow | None:
     """Return what a row adds to the weighted cells; None where they are no sums over rows of one code each."""
-    if not measurement.additive:
+    if not form_of(measurement).additive:
         return None
-    unit = measurement.cell_unit
+    unit = family_of(measurement).cell_unit(measurement)
     used: dict[int, Fraction] = {}
     for weight, row in zip(weights, measurement.weights, strict=True):
         for place, each in zip(measurement.primitives, row, strict=True):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.exact import form_of
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.sensitivity import bound, cell_rows, unit_bounds
 from dprelease.engines.reference import ReferenceEngine
@@ -84,7 +85,9 @@ def check_aggregate(
     aggregate, count = aggregate_named(name), 0
     for case in cases(statistic or f"{name}(x)", columns):
         measurement = case.measurement
-        assert measurement.additive, f"{measurement.family}: only additive cells are enumerated"
+        assert form_of(measurement).additive, (
+            f"{measurement.family}: only additive cells are enumerated"
+        )
         found = enumerated_sensitivity(case)
         query = case.query
         bounds = unit_bounds(query.schema.unit, None, len(case.groups))
@@ -140,7 +143,7 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
                 yield Setting(
                     query,
                     measurement,
-                    block.members[0].context,
+                    block.members[0].statistic,
                     bound(query, ((measurement, None),)),
                     values,
                 )

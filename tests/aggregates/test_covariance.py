@@ -122,6 +122,9 @@ def test_three_columns_of_a_public_size(public: int) -> None:
 
 def test_names_and_domains_of_a_spectrum() -> None:
     member = member_of("eigenvalues(x, y)", None)
-    assert member.aggregate.columns(member.context) == ("eigenvalues_x_y[1]", "eigenvalues_x_y[2]")
+    assert member.aggregate.columns(member.statistic) == (
+        "eigenvalues_x_y[1]",
+        "eigenvalues_x_y[2]",
+    )
     assert member.domain.upper == Fraction(50, 4)
     assert aggregate_named("eigenvalues").name == "eigenvalues"

@@ -29,7 +29,7 @@ def context(
 ) -> Context:
     ends = tuple(str(i) for i in range(n))
     graph = Graph(k, Label("a", ends), Label("b", ends), node, sparse)
-    return Context(StatisticSpec("s", "s", (), "s", domain=domain), graph=graph)
+    return Context(StatisticSpec("s", "s", (), "s", domain=domain), "s", graph=graph)
 
 
 def test_domains_are_those_of_simple_graphs() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.graph_cells import graph_cells, laplacian, sparse_connectivity
+from dprelease.aggregates.exact import form_of
+from dprelease.aggregates.graph_cells import laplacian, sparse_connectivity
 from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES
 from dprelease.aggregates.measurement import Measurement
 from dprelease.core.numeric import floor_half_up
@@ -20,6 +21,10 @@ NOTHING = np.zeros((0, 2), dtype=np.int64)
 
 def measurement(form: str, *weights: tuple[int, int]) -> Measurement:
     return Measurement("scalar", (form,), (form,), weights, 1, 1, form=form)  # type: ignore[arg-type]
+
+
+def cells_of_graph(measurement: Measurement, edges: np.ndarray) -> np.ndarray:
+    return form_of(measurement).made(measurement, edges)
 
 
 def some_graph(n: int, edges: int, seed: int) -> np.ndarray:
@@ -35,25 +40,27 @@ def test_laplacian_is_degrees_minus_adjacency() -> None:
 
 
 def test_cells_are_degrees_and_rounded_eigenvalues() -> None:
-    assert graph_cells(measurement("degree", (6, 3)), RING).tolist() == [[2]]
-    assert graph_cells(measurement("connectivity", (6, 1000)), RING).tolist() == [
+    assert cells_of_graph(measurement("degree", (6, 3)), RING).tolist() == [[2]]
+    assert cells_of_graph(measurement("connectivity", (6, 1000)), RING).tolist() == [
         [1000]
     ]  # 2 - 2 cos 60
-    assert graph_cells(measurement("connectivity", (6, 10)), COMPLETE).tolist() == [[60]]
-    assert graph_cells(measurement("connectivity", (6, 10)), NOTHING).tolist() == [[0]]
-    assert graph_cells(measurement("laplacian", (6, 10)), RING).tolist() == [[10, 10, 30, 30, 40]]
+    assert cells_of_graph(measurement("connectivity", (6, 10)), COMPLETE).tolist() == [[60]]
+    assert cells_of_graph(measurement("connectivity", (6, 10)), NOTHING).tolist() == [[0]]
+    assert cells_of_graph(measurement("laplacian", (6, 10)), RING).tolist() == [
+        [10, 10, 30, 30, 40]
+    ]
     box = measurement("graph_box", (6, 10), (6, 0), (6, 5))
-    assert graph_cells(box, COMPLETE).tolist() == [[60, 5, 5]]
+    assert cells_of_graph(box, COMPLETE).tolist() == [[60, 5, 5]]
     sparse = measurement("sparse_connectivity", (6, 100))
-    assert graph_cells(sparse, COMPLETE).tolist() == [[600]]
-    assert all(type(v) is int for v in graph_cells(box, COMPLETE)[0])
+    assert cells_of_graph(sparse, COMPLETE).tolist() == [[600]]
+    assert all(type(v) is int for v in cells_of_graph(box, COMPLETE)[0])
 
 
 def test_rounding_is_half_up_in_exact_arithmetic() -> None:
     n = 12
     edges = some_graph(n, 40, 1)
     value = np.linalg.eigvalsh(laplacian(edges, n))[1]
-    cell = graph_cells(measurement("connectivity", (n, 10**6)), edges)[0, 0]
+    cell = cells_of_graph(measurement("connectivity", (n, 10**6)), edges)[0, 0]
     assert abs(cell - floor_half_up(Fraction(float(value)) * 10**6)) <= 1
     assert backward_error(n, n) < Fraction(1, 10**10)
 
@@ -62,7 +69,7 @@ def test_rounding_is_half_up_in_exact_arithmetic() -> None:
 def test_sparse_agrees_with_the_certified_eigenvalue(seed: int) -> None:
     n = 400
     edges = some_graph(n, 400 * (4 + seed), seed)
-    exact = graph_cells(measurement("connectivity", (n, 10**6)), edges)[0, 0] / 10**6
+    exact = cells_of_graph(measurement("connectivity", (n, 10**6)), edges)[0, 0] / 10**6
     assert sparse_connectivity(edges, n) == pytest.approx(exact, abs=1e-5)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.certified_eigen import backward_error
+from dprelease.aggregates.exact import form_of
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
-from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_sensitivity import connectivity_sensitivity, graph_sensitivity
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.core import registry
@@ -104,7 +104,7 @@ def test_a_node_would_move_the_whole_domain() -> None:
 def context(n: int, k: int, node: int | None = None) -> Context:
     ends = tuple(str(i) for i in range(n))
     graph = Graph(k, Label("a", ends), Label("b", ends), node)
-    return Context(StatisticSpec("s", "s", (), "s"), graph=graph)
+    return Context(StatisticSpec("s", "s", (), "s"), "s", graph=graph)
 
 
 def measurements(n: int, k: int) -> list[Measurement]:
@@ -118,7 +118,9 @@ def measurements(n: int, k: int) -> list[Measurement]:
 def test_integer_cells_move_no_further_than_the_measurement_says(n: int, k: int) -> None:
     world = WORLDS[n]
     for measurement in measurements(n, k):
-        cells = np.concatenate([graph_cells(measurement, e) for e in world.edges]).astype(np.int64)
+        cells = np.concatenate(
+            [form_of(measurement).made(measurement, e) for e in world.edges]
+        ).astype(np.int64)
         gaps = np.abs(cells[:, None, :] - cells[None, :, :])
         assert world.largest(gaps.sum(axis=2), k) <= measurement.l1_added_row
         assert world.largest(gaps.sum(axis=2), k, moved=True) <= measurement.l1_replaced_row

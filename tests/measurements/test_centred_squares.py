@@ -21,8 +21,7 @@ from dprelease.audit.pairs import pair_loss
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.centred_squares import PublicDraw
-from dprelease.measurements.centred_sums import CentredDraw
+from dprelease.measurements.cells import CentredDraw, PublicDraw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.layout import layout
 from dprelease.release_plan.plan import ReleasePlan

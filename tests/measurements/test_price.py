@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.measurements import price, ratio_sums
+from dprelease.measurements import linear, price
 from dprelease.release_plan.plan import ReleasePlan
 
 DRAWS = 60_000
@@ -62,9 +62,7 @@ def test_the_stated_error_holds_where_the_denominator_is_lost_once_in_a_thousand
         error = seen(plan, rows)
         assert plan.statistics[0].chosen[0].expected_error == pytest.approx(error, rel=0.05)
         with monkeypatch.context() as patched:
-            patched.setattr(
-                ratio_sums, "cell_error", lambda *a, far: price.cell_error(*a, far=False)
-            )
+            patched.setattr(linear, "cell_error", lambda *a, far: price.cell_error(*a, far=False))
             stated = planned(rows, epsilon, adjacency).statistics[0].chosen[0].expected_error
         assert stated is not None
         off.append(abs(stated / error - 1))

@@ -104,9 +104,11 @@ def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str)
     """What makes it median-unbiased: the pivot at the true mean is symmetric, whatever the total is."""
     from dprelease.aggregates.base import Reading
     from dprelease.aggregates.mean import Mean
-    from dprelease.aggregates.quotient import RATIOS
+    from dprelease.aggregates.moments import cells_of
 
-    scores, parts = (np.array(part) for part in RATIOS[family])
+    held = cells_of(family)
+    assert held is not None
+    scores, parts = np.array(held.scores), np.array(held.parts)
     raw = np.array(
         list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float
     )

@@ -101,7 +101,7 @@ def fits_of_family(found: Fitting) -> list[PlannedFit]:
     family = found.family
     cells = next(iter(family.members.values())).options[0].cells
     columns = {
-        t: (m.statistic.spec.name,) if t in family.hidden else m.aggregate.columns(m.context)
+        t: (m.statistic.spec.name,) if t in family.hidden else m.aggregate.columns(m.statistic)
         for t, m in family.members.items()
     }
     out = []

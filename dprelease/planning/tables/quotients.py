@@ -110,7 +110,7 @@ def span_of(quotient: TableQuotient, top: Member, bottom: Member) -> QuotientSpa
     """
     step = top.options[0].step_size / bottom.options[0].step_size
     low, high, start = row_range(top)
-    if not quotient.member.context.columns:
+    if not quotient.member.statistic.columns:
         return QuotientSpan(low, high, start, step, _mean_square(low, high), 1.0)
     first, last = (Fraction(end) / step for end in quotient.member.domain.hull)
     each = sum(row_range(bottom)[:2]) / 2
@@ -129,7 +129,7 @@ def _mean_square(low: int, high: int) -> float:
 def row_range(member: Member) -> tuple[int, int, Fraction]:
     """Return what one row adds to a sum at least and at most, in steps, and the value that steps start from."""
     (low, _), step_size = member.options[0].weights[0], member.options[0].step_size
-    return low, low + member.context.scale, member.context.lowest - low * step_size
+    return low, low + member.statistic.scale, member.statistic.lowest - low * step_size
 
 
 def parts_of(
@@ -145,7 +145,7 @@ def parts_of(
             `layout.member_of`.
     """
     member = member_of(query, statistic)
-    measurements = member.aggregate.quotient(member.context)
+    measurements = member.aggregate.quotient(member.statistic)
     if measurements is None:
         return None
     if statistic.spec.max_error is not None and not size_of(query, table.name).known:
@@ -156,7 +156,7 @@ def parts_of(
             fix="declare `rows: {expected: ...}`, or a `max_error` of the sum or the count",
             code="DPR292",
         )
-    if member.context.columns:
+    if member.statistic.columns:
         return member, _sum_of(query, table, member, 0), _sum_of(query, table, member, 1)
     bottom = _bottom(query, table, member, measurements[1])
     top = _top(query, table, member, measurements[0], asked, bottom.key)
@@ -172,15 +172,15 @@ def _complete(query: Query, statistic: Statistic) -> bool:
 
 def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> QuotientSum:
     """Return the sum of one of a ratio's two columns."""
-    column, function = member.context.columns[place], member.aggregate.sums[place]
+    column, function = member.statistic.columns[place], member.aggregate.sums[place]
     text, name = f"{function}({column.name})", f"sum of {column.name}"
     spec = _spec(member, text, function, (column.name,), name)
-    statistic = Statistic(spec, function, column=column, code=member.context.codes[place])
+    statistic = Statistic(spec, function, column=column, code=member.statistic.codes[place])
     return QuotientSum((function, (column.name,)), settled(member_of(query, statistic), table.name))
 
 
 def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> QuotientSum:
-    subject = member.context.subject
+    subject = member.statistic.subject
     if _complete(query, member.statistic):
         rows = member.aggregate.sums[1]
         count = Statistic(_spec(member, rows, rows, (), "number of rows"), rows)
@@ -198,15 +198,15 @@ def _top(
     asked: Collection[Key],
     counts: Key,
 ) -> QuotientSum:
-    subject, arguments = member.context.subject, member.statistic.spec.arguments
+    subject, arguments = member.statistic.subject, member.statistic.spec.arguments
     function = member.aggregate.sums[0]
     key: Key = (function, arguments)
-    if member.context.column is not None and key in asked:
+    if member.statistic.column is not None and key in asked:
         spec = _spec(member, f"{function}({subject})", function, arguments, f"sum of {subject}")
         own = replace(member.statistic, spec=spec, function=function)
         return QuotientSum(key, settled(member_of(query, own), table.name), counts)
     name = f"sum of {subject} around the middle"
-    if member.context.condition is not None:
+    if member.statistic.condition is not None:
         name = f"rows where {subject}"
     spec = _spec(member, name, function, (subject,), name)
     return QuotientSum((name,), _own(member, spec, centred, table.name), counts)
@@ -234,7 +234,6 @@ def _own(member: Member, spec: StatisticSpec, measurement: Measurement, table: s
     made = Member(
         statistic=replace(member.statistic, spec=spec, function=spec.function),
         aggregate=aggregate_named(spec.function),
-        context=replace(member.context, spec=spec),
         domain=domain,
         options=(measurement,),
         induced=domain,

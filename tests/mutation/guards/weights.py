@@ -65,9 +65,9 @@ GUARDS = (
     ),
     Guard(
         "an interval within a declared domain forgets a denominator that noise made up",
-        file="aggregates/quotient.py",
-        old="unknown = np.abs(reading.raw @ np.asarray(parts)) <= half",
-        new="unknown = np.abs(reading.raw @ np.asarray(parts)) <= -half",
+        file="aggregates/moments.py",
+        old="unknown = np.abs(reading.raw @ parts) <= half",
+        new="unknown = np.abs(reading.raw @ parts) <= -half",
         tests=("tests/aggregates/test_weighted.py",),
     ),
     Guard(
