@@ -6,6 +6,7 @@ Which ways there are, and what each costs, a block's measurements say (`measurem
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.aggregates.measurement import Measurement
@@ -15,7 +16,8 @@ from dprelease.core.numeric import ranking
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.gaussian import NAME as NORMAL
-from dprelease.measurements.members import BlockLayout, Loss
+from dprelease.measurements.members import BlockLayout, Loss, Member
+from dprelease.measurements.scalar_grid import in_steps, rounded_error
 from dprelease.mechanisms.law import Criterion
 from dprelease.schema.table import StatisticSpec
 
@@ -60,6 +62,10 @@ def candidates(
             found += family_of(measurement).priced(asked)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
+    for member in block.members:
+        if member.statistic.spec.step is not None:
+            found = [as_published(c, block.members, loss) for c in found]
+            break
     ranked = sorted(found, key=lambda c: ranking(c.price(judge)))
     while ranked:
         try:
@@ -71,6 +77,37 @@ def candidates(
     if ranked:
         return ranked
     raise _refused(block.members[0].statistic.spec, refusals)
+
+
+def as_published(found: Candidate, members: Sequence[Member], loss: Loss) -> Candidate:
+    """Return `found` with the errors of what is published: rounded to a declared step, where it is not drawn in it."""
+    kind, squared = family_of(found.measurement), loss == "squared"
+    stated, placed, worst = [], [], []
+    for i, member in enumerate(members):
+        errors, most = found.stated[i] if found.stated else (found.errors[i],), found.worst[i]
+        step, drawn = member.statistic.spec.step, found.draw.published_step(member)
+        drawn = Fraction(1) if drawn is None and member.aggregate.whole else drawn
+        if (
+            step is None
+            or not kind.judged
+            or kind.free
+            or (drawn is not None and drawn % step == 0)
+        ):
+            both = [(error, error) for error in errors]
+        else:
+            away = float(step / 2 if drawn is None else step / 2 // drawn * drawn)
+            both = [in_steps(error, float(step), away, squared=squared) for error in errors]
+            most = most and rounded_error(most, float(step), squared=squared, worst=True)
+        stated.append(tuple(mean for mean, _ in both))
+        placed.append(max(far for _, far in both))
+        worst.append(most)
+    return replace(
+        found,
+        errors=tuple(map(max, stated)),
+        worst=tuple(worst),
+        stated=tuple(stated) if found.stated else (),
+        placed=tuple(placed),
+    )
 
 
 def _refused(spec: StatisticSpec, refusals: Sequence[ArgumentError]) -> PlanError:

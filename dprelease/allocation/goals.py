@@ -88,8 +88,10 @@ def _upper(
             raise PlanError(
                 f"no useful epsilon brings {spec.text} to an expected error of {plain(spec.max_error or Fraction(0))}",
                 where=spec.origin,
-                why=f"even a budget of {plain(_HIGHEST)} leaves more",
-                fix="raise `max_error`, or bound what one unit contributes more tightly",
+                why=f"even a budget of {plain(_HIGHEST)} leaves more"
+                + (f": steps of {plain(spec.step)} leave up to half of one" if spec.step else ""),
+                fix="raise `max_error`, or bound what one unit contributes more tightly"
+                + (", or declare a finer `step`" if spec.step else ""),
                 code="DPR242",
             )
         high = min(_HIGHEST, 2 * high)

@@ -18,7 +18,7 @@ from typing import Annotated, Protocol
 
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Sensitivity
-from dprelease.allocation.choose import candidates
+from dprelease.allocation.choose import as_published, candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import pure_of_rho
@@ -96,8 +96,8 @@ class Pricer(Protocol):
     def comparable(self, priced: Priced) -> tuple[float, ...]:
         """Return the best candidate's error per member, for comparison with itself at other shares."""
 
-    def errors(self, priced: Priced) -> tuple[float | None, ...]:
-        """Return the best candidate's error per member, in its unit; None where it is unknown."""
+    def errors(self, priced: Priced, *, farthest: bool = False) -> tuple[float | None, ...]:
+        """Return the best candidate's error per member, in its unit, or at the worst place; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,10 @@ def ways(
         if not found:
             raise _no_law(block, "its law covers several groups together")
         return found
-    found = gaussian_candidates(block, share.rho, loss, size, sensitivities)
+    found = [
+        as_published(c, block.members, loss)
+        for c in gaussian_candidates(block, share.rho, loss, size, sensitivities)
+    ]
     if found and share.rho <= _NOISY and all(narrow(c, block) for c in found):
         return sorted(found, key=lambda c: ranking(c.price(judge)))
 

@@ -182,7 +182,9 @@ def _summed(
     """
     del delta  # the sum is pure
     needed = {
-        i: least_budget(blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e))), _LEAST)
+        i: least_budget(
+            blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e)), farthest=True), _LEAST
+        )
         for i in goals
     }
     asked = sum(needed.values(), Fraction(0))
@@ -275,7 +277,9 @@ def _concentrated(
         return pricer.priced(block, Share.concentrated(rho))
 
     needed = {
-        i: least_budget(blocks[i], lambda b, r: pricer.errors(at(b, r)), _LEAST**2 / 2)
+        i: least_budget(
+            blocks[i], lambda b, r: pricer.errors(at(b, r), farthest=True), _LEAST**2 / 2
+        )
         for i in goals
     }
     asked = sum(needed.values(), Fraction(0))

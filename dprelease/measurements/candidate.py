@@ -42,7 +42,8 @@ class Candidate:
     """One way to draw a block, with the error of each member (statistic's unit, or its square).
 
     `stated` holds, per member, the error at each spread of its rows (`measurements.spread`), and `errors`
-    the largest of them; empty where no error depends on the spread. `note` says what is special.
+    the largest of them; empty where no error depends on the spread. `note` says what is special. `placed` are the
+    errors of an answer at the worst place between two declared steps; empty where none is declared.
     """
 
     measurement: Measurement
@@ -51,6 +52,7 @@ class Candidate:
     worst: tuple[float | None, ...]
     stated: tuple[tuple[float, ...], ...] = ()
     note: str = ""
+    placed: tuple[float, ...] = ()
 
     def price(self, judge: Criterion) -> float:
         """Return what the candidates of a block are ranked by, over all members.

@@ -78,6 +78,22 @@ def rounded_error(error: float, step: float, *, squared: bool, worst: bool = Fal
     return error + step * step / 12 if squared else math.hypot(error, step / 4)
 
 
+def in_steps(error: float, step: float, away: float, *, squared: bool) -> tuple[float, float]:
+    """Return (mean, most) of `error`, as of two-sided exponential noise, of what is then rounded to `step`.
+
+    The mean over all places of an answer between two steps, where rounding is uniform and independent of the noise, and the
+    error of an answer `away` from its step, the farthest one. Of squared errors the second is an upper bound.
+    """
+    if squared:
+        return error + step * step / 12, error + step * step / 4
+    if not 0 < error < math.inf:
+        return max(error, step / 4), max(error, away)
+    s, x = step / error, away / error
+    mean = step / 4 + error * 2 / s * -math.expm1(-s / 2)
+    beyond = step / 2 * (math.exp(x - 1.5 * s) + math.exp(-x - s / 2)) / -math.expm1(-s)
+    return mean, away + (step - 2 * away) / 2 * math.exp(x - s / 2) + beyond
+
+
 def _divisor(moved: int, factor: int) -> list[int]:
     """Return the largest divisor of `moved` in (factor / 2, factor], if there is one.
 

@@ -27,6 +27,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from dprelease.aggregates.measurement import Measurement
+from dprelease.allocation.choose import as_published
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
 from dprelease.core import registry
@@ -188,7 +189,7 @@ def _priced(
         name = member.statistic.spec.name
         if not _same_figures(figures[name], pricer.figures(chosen, i)):
             _other(name, "its stated errors are not those of its laws")
-    _check_goals(block, pricer.errors(chosen))
+    _check_goals(block, pricer.errors(chosen, farthest=True))
     stated = tuple(
         f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members)
     )
@@ -219,7 +220,9 @@ def _with_law(
 ) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
     draw = draw_from_json(law)
-    errors = draw.own_errors(block.members, loss)
+    own = draw.own_errors(block.members, loss)
+    again = None if own is None else replace(fresh, draw=draw, errors=own, stated=())
+    errors = None if again is None else as_published(again, block.members, loss).errors
     if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):
         _other(block.name, "its law has other integers, and is another law")
     return replace(fresh, draw=draw)

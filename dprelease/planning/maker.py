@@ -111,13 +111,14 @@ class Maker:
         errors = (math.prod(stated) ** (1 / len(stated)) for stated in each)
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
-    def errors(self, priced: Priced) -> tuple[float | None, ...]:
-        """Return the best candidate's errors in the statistics' units; None where unknown."""
+    def errors(self, priced: Priced, *, farthest: bool = False) -> tuple[float | None, ...]:
+        """Return the best candidate's errors in the statistics' units, or those of `placed`; None where unknown."""
         best = priced.best
         kind = family_of(best.measurement)
         if not kind.judged or (kind.sized and not self.guess):
             return (None,) * len(best.errors)
-        return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
+        errors = best.placed if farthest and best.placed else best.errors
+        return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
     def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         tick()

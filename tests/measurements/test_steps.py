@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dprelease.audit.sampler import chances_of
 from dprelease.core.errors import PlanError
 from dprelease.measurements import steps
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.steps import best_step
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.consistency import to_domain
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned
 
@@ -56,3 +62,47 @@ def test_a_step_beyond_exact_doubles_is_refused_before_anything_is_spent():
     with pytest.raises(PlanError) as refused:
         planned([member])
     assert refused.value.code == "DPR213"
+
+
+def in_steps(step: int) -> dict[str, Any]:
+    return {"statistic": "count", "domain": {"range": [0, 10_000], "step": step}}
+
+
+def off_by(plan: ReleasePlan, answers: range) -> np.ndarray[Any, Any]:
+    """Return the exact mean error of the published count, `(answers,)`."""
+    (statistic,), (block,) = plan.statistics, plan.blocks
+    assert isinstance(block.law, ScalarDraw)
+    out = []
+    for answer in answers:
+        raw, chance = chances_of(block.law.law, answer)  # type: ignore[arg-type]
+        values = block.law.cells(raw.astype(object)[:, None])
+        value = to_domain(values, statistic.domain, statistic.step)[:, 0]
+        out.append(float(np.abs(value - answer) @ chance / chance.sum()))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", 3])
+@pytest.mark.parametrize("step", [1, 10, 25])
+def test_the_stated_error_of_a_rounded_count_is_its_mean_over_a_step_and_a_goal_holds_at_its_worst_place(
+    step: int, epsilon: object
+) -> None:
+    """Every answer of one step, by the law's own chances; the noise alone is the control."""
+    count = in_steps(step)
+    plan = planned([count], epsilon=epsilon)
+    places = off_by(plan, range(5000, 5000 + step))
+    stated = plan.statistics[0].planned_error
+    assert stated is not None
+    assert stated == pytest.approx(places.mean(), rel=0.06)
+    if step == 25 and epsilon == 3:
+        assert plan.blocks[0].law.law.expected_error().average < stated / 50  # type: ignore[attr-defined]
+    goal = float(places.max()) * 1.02
+    met = planned([count | {"max_error": goal}], epsilon=50)
+    assert (
+        off_by(met, range(5000, 5000 + step)).max() <= goal * 1.01
+    )  # 1 %: not all noise is exponential
+    assert met.epsilon < Fraction(str(epsilon)) * Fraction(11, 10)
+
+
+def test_a_goal_below_half_a_step_is_refused() -> None:
+    with pytest.raises(PlanError, match="half of one"):
+        planned([in_steps(25) | {"max_error": 1}], epsilon=10)
