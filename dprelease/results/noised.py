@@ -42,6 +42,7 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.quotient import Quotient
 from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.draw import RAW_LIMIT, Objects
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
@@ -159,12 +160,23 @@ def assemble(
     """
     drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
     parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
+    counts = None
     for statistic in statistics:
-        block = drawn[statistic.block]
+        if statistic.text == statistic.function and aggregate_named(statistic.function).of_rows:
+            counts = counts or (
+                drawn[statistic.block].rows,
+                drawn[statistic.block].values(statistic),
+            )
+    for statistic in statistics:
+        block, aggregate = drawn[statistic.block], aggregate_named(statistic.function)
         values, lower, upper, status = block.values(statistic)
-        if chosen_by_rank(block.measurement, aggregate_named(statistic.function)):
-            known = _known(block, statistics, drawn)
+        rows = counts[1] if counts is not None and counts[0] == block.rows else None
+        if chosen_by_rank(block.measurement, aggregate):
+            within = None if rows is None else Known(rows[1][:, 0], rows[2][:, 0])
+            known = _known(block, within, drawn)
             lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
+        elif rows is not None and (aggregate.moment or isinstance(aggregate, Quotient)):
+            status[rows[0][:, 0] <= 0] = "empty_signal"  # of nobody it is nothing
         parts["value"].append(values)
         parts["lower"].append(lower)
         parts["upper"].append(upper)
@@ -218,16 +230,8 @@ def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
     return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
 
 
-def _known(
-    block: _Drawn, statistics: Sequence[PlannedStatistic], drawn: Mapping[str, _Drawn]
-) -> Known | None:
+def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Known | None:
     """Return among how many values the values of `block` were chosen, from what is released beside them."""
-    counts = (s for s in statistics if s.text == s.function)
-    count = next((s for s in counts if aggregate_named(s.function).of_rows), None)
-    rows = None
-    if count is not None and drawn[count.block].rows == block.rows:
-        _, low, high, _ = drawn[count.block].values(count)
-        rows = Known(low[:, 0], high[:, 0])
     same = [b for b in drawn.values() if b.subject == block.subject and b.rows == block.rows]
     found = [k for k in (known_values(b.measurement, b.reading) for b in same) if k is not None]
     return all_of(found, rows, complete=block.complete)

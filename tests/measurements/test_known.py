@@ -212,3 +212,21 @@ def test_every_status_of_every_statistic_on_groups_at_the_edge(text):
         true = TRUE.get(text, {}).get(group)
         if true is not None:
             assert np.mean([row["lower"] <= true <= row["upper"] for row in found]) >= enough
+
+
+@pytest.mark.parametrize("statistic", ["mean(x)", "proportion(x >= 500)", "std(x)"])
+def test_a_mean_of_a_group_whose_released_count_is_zero_is_no_signal(statistic):
+    """By a count in another block; of a group of rows it says something (control)."""
+    plan = plan_of(["count", statistic])
+    none, some_rows = 0, 0
+    found: dict[Any, dict[str, Any]] = {}
+    for i, row in enumerate(drawn(plan, SEEDS)):
+        found.setdefault((i // (2 * len(GROUPS)), row["g"]), {})[row["statistic"]] = row
+    for (_, group), both in found.items():
+        count, other = both.pop("count"), next(iter(both.values()))
+        if count["value"] <= 0:
+            assert other["status"] == "empty_signal"
+            none += 1
+        some_rows += group == "spread" and other["status"] == "ok"
+    assert none > SEEDS / 4
+    assert some_rows == SEEDS
