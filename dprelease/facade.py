@@ -141,8 +141,10 @@ def release(
         "where": where,
         "tables": tables,
     }
-    chosen = plan_release(table, _overrides(given), during=during)
-    return _drawn(data, chosen, _request(table, ledger, dataset, period, during))
+    request = _request(table, ledger, dataset, period, during)
+    added = None if request is None else request.ledger.composition(request.key.dataset)
+    chosen = plan_release(table, _overrides(given), during=during, composition=added)
+    return _drawn(data, chosen, request)
 
 
 def draft_schema(data: TableLike, *, name: str = "table") -> str:
@@ -201,8 +203,10 @@ def sql(
     ((name, data),) = tables.items()
     table = as_schema(schema)
     given = _overrides({"sql": query, "epsilon": epsilon, "delta": delta})
-    chosen = plan_release(table, given, origin="sql(...)", table=name)
-    return _drawn(data, chosen, _request(table, ledger, dataset, period))
+    request = _request(table, ledger, dataset, period)
+    added = None if request is None else request.ledger.composition(request.key.dataset)
+    chosen = plan_release(table, given, origin="sql(...)", table=name, composition=added)
+    return _drawn(data, chosen, request)
 
 
 def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Release:

@@ -11,8 +11,8 @@ every allowed value between them.
 k = 1, the least or greatest value itself), or one-sidedly at the end and everything beyond; the planner
 prices both, and every k, by public numbers (`measurements.ranks_price`).
 
-One value among few candidates may be drawn by permute-and-flip, `mechanism: permute_and_flip`, which errs less at
-the same epsilon and costs more under zCDP (`measurements.ranks`).
+One value is drawn by permute-and-flip, which errs less at the same epsilon, or by the exponential mechanism, which
+costs less under zCDP (`measurements.ranks`).
 
 Several quantiles of one column are chosen together, in order, where that is better and not too much work
 (`aggregates.joint_ranks`, `measurements.joint_ranks`).

@@ -27,7 +27,7 @@ class Option:
             over a public prior; None when it depends on an undeclared group size.
         worst_error: the same at the worst answer, where the law gives it.
         note: why it is not admissible, or what is special about it.
-        advice: why a request may prefer it: the plan says so among its own sentences.
+        advice: why a request may prefer it, in plans of earlier versions.
     """
 
     mechanism: str
@@ -90,7 +90,6 @@ class Pricing:
         sensitivity: of the measurement.
         judge: by the error averaged over answers, or at the worst one.
         like: price only the way that this candidate is drawn: its law's family.
-        by_rho: what it may spend is a rho (known where rivals are named, `beside`).
     """
 
     block: BlockLayout
@@ -101,7 +100,6 @@ class Pricing:
     sensitivity: Sensitivity
     judge: Criterion = "average"
     like: Candidate | None = None
-    by_rho: bool = False
 
     @property
     def pin(self) -> str | None:

@@ -46,6 +46,7 @@ from dprelease.measurements.ranks import (
     rank_error_text,
 )
 from dprelease.measurements.ranks_price import exponential_error
+from dprelease.measurements.several_ranks import bridge
 from dprelease.mechanisms.forms.joint_scores import (
     MARGIN,
     Heaps,
@@ -151,6 +152,9 @@ class JointDraw(OrderedDraw):
             return None
         return -(-error // (2 * denominator))
 
+    def typical_scale(self, denominator: int, view: int) -> float:
+        return math.sqrt(bridge(view, self.many) / 2) / (self.law.rate * denominator)
+
     @classmethod
     def calibrate(
         cls, allowed: GridSet, step: Fraction, many: int, *, spread: int, epsilon: Fraction
@@ -237,7 +241,7 @@ class JointRanks(Ranks):
 
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, JointDraw)
-        return joint_notes(draw, target(measurement, view))
+        return joint_notes(draw, target(measurement, view), view or 0)
 
     def refusal(
         self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
@@ -257,9 +261,9 @@ class JointRanks(Ranks):
         return one_cell(measurement, cells, reading, view)
 
 
-def joint_notes(draw: JointDraw, aimed: Measurement) -> tuple[str, ...]:
+def joint_notes(draw: JointDraw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others."""
-    choice, *rest = exponential_notes(draw, aimed)
+    choice, *rest = exponential_notes(draw, aimed, view)
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
     once = (
         "one choice for all of them: their values never fall, and the bound holds for all at once, however many rows share "

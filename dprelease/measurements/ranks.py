@@ -1,10 +1,9 @@
 """The draw of one candidate per group by its score: quantiles, least and greatest values.
 
 Two laws choose by the same weights and the same proof of epsilon: the exponential mechanism, and permute-and-flip,
-which errs less and takes a coin for each candidate, so for few of them. The first is of bounded range and counts
-an eighth of epsilon squared under zCDP, the second what any pure law does, up to four times as much. Which way a
-ledger adds up is not part of a request, so the planner takes the first, says what the second would gain, and
-takes it where it is pinned: nobody pays more for a statement than the cheapest law of its epsilon costs.
+whose rank error is never larger. The first is of bounded range and counts an eighth of epsilon squared under zCDP,
+the second what any pure law does, up to four times as much. So where losses add up by epsilon the second is taken, and
+where they add up by rho the first: it has up to twice the epsilon then.
 
 The exponential law's loss is linear in the spread, and spreads add up over the groups that a unit
 changes, so one certificate at the total spread covers every way to distribute it, as for cells with
@@ -23,6 +22,7 @@ Sources: `docs/theory/quantiles.md#rank-errors`, `#scores-by-rank`, `docs/theory
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -40,22 +40,18 @@ from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.core.codec_notes import Unstored
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import counted, shown
-from dprelease.measurements.base import MeasurementFamily, Moved
-from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.base import MeasurementFamily
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
-from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw
+from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
 
 _LEVEL = 0.95
-_ADVICE = (
-    "errs less in rank for the same epsilon, by up to half (at the median of 300 ages by 0.34 in place of 0.43 years); "
-    "a ledger that composes by zCDP charges up to four times the rho for it, so it is taken only where it is named"
-)
 _FLIPS = "by permute-and-flip: under zCDP it costs what any law of its epsilon may, up to four times an exponential mechanism's rho"
 
 Ints = npt.NDArray[np.int64]
@@ -140,6 +136,11 @@ class ExponentialDraw(Draw):
         error = self.law.score_error(level)
         return None if error is None else (error + denominator - 1) // denominator
 
+    def typical_scale(self, denominator: int, view: int) -> float:
+        """Return the mean rank error, about, of rows that differ and lie evenly over the domain; `rate` is above 0."""
+        del view
+        return 1 / (self.law.rate * denominator)
+
     def published_step(self, member: Member) -> Fraction:
         del member
         return self.step
@@ -158,7 +159,7 @@ class FlipDraw(ExponentialDraw):
 
     @classmethod
     def of(cls, draw: ExponentialDraw) -> FlipDraw:
-        """Return permute-and-flip with the weights of `draw`; ArgumentError DPR683 for too many candidates."""
+        """Return permute-and-flip with the weights of `draw`."""
         return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
@@ -193,20 +194,12 @@ class Ranks(MeasurementFamily):
         measurement = near(measurement, law.last)
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
-        draw = ExponentialDraw(law, code.grid, code.step)
-        if asked.pin == FlipLaw.family:
-            draw = FlipDraw.of(draw)
-        return [Candidate(measurement, draw, (error,), (None,), note=aim(measurement))]
-
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
-        """Return permute-and-flip, where a request could name it and losses add up by epsilon."""
-        draw = best.draw
-        assert isinstance(draw, ExponentialDraw)
-        pinned = asked.pin or FlipLaw.family not in self.mechanisms
-        if pinned or asked.by_rho or not 1 < draw.law.candidates <= FLIP_LIMIT:
-            return []
-        said = rank_error_text(FlipDraw.of(draw), best.measurement)
-        return [Option(FlipLaw.family, None, None, said, advice=_ADVICE)]
+        plain = ExponentialDraw(law, code.grid, code.step)
+        return [
+            Candidate(measurement, draw, (error,), (None,), note=aim(measurement))
+            for draw in (FlipDraw.of(plain), plain)
+            if asked.pin in (None, draw.mechanism)
+        ]
 
     def refusal(
         self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
@@ -228,11 +221,11 @@ class Ranks(MeasurementFamily):
 
     def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
         assert isinstance(draw, ExponentialDraw)
-        return rank_error_text(draw, target(measurement, view))
+        return rank_error_text(draw, target(measurement, view), view or 0)
 
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, ExponentialDraw)
-        said = exponential_notes(draw, target(measurement, view))
+        said = exponential_notes(draw, target(measurement, view), view or 0)
         return (*said, _FLIPS) if isinstance(draw, FlipDraw) else said
 
     def typical(
@@ -244,13 +237,13 @@ class Ranks(MeasurementFamily):
 
     def mute(self, draw: Draw, measurement: Measurement, size: int, *, view: int | None) -> bool:
         assert isinstance(draw, ExponentialDraw)
-        return any_rank(draw, target(measurement, view), size)
+        return any_rank(draw, target(measurement, view), size, view or 0)
 
 
-def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool:
-    """Return whether the 95 % range of ranks of a drawn value is all of `size` rows."""
+def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int, view: int) -> bool:
+    """Return whether the 95 % range of ranks of a drawn value is all of `size` rows, if they differ."""
     a, b, offset = measurement.weights[0]
-    error = draw.rank_error(b, _LEVEL)
+    error = typical_error(draw, b, view)
     if error is None:
         return True
     aimed = min(size, abs(offset) // 2) if a in (0, b) else size * min(a, b - a) / b
@@ -279,29 +272,56 @@ def moved_text(moved: Fraction) -> str:
     return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
 
 
-def rank_error_text(draw: ExponentialDraw, measurement: Measurement) -> str:
-    """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
+def typical_error(draw: ExponentialDraw, denominator: int, view: int) -> int | None:
+    """Return the rank error at 95 % of rows that differ and lie evenly over the domain; None as `rank_error`.
+
+    Source: `docs/theory/quantiles.md#rank-errors`.
+    """
+    error = draw.rank_error(denominator, _LEVEL)
+    if not error or not draw.law.rate:
+        return error
+    return min(error, math.ceil(-math.log1p(-_LEVEL) * draw.typical_scale(denominator, view)))
+
+
+def evenly(draw: ExponentialDraw, denominator: int, view: int) -> str:
+    """Return what a report says of rows that differ, behind the bound for all data."""
+    typical = typical_error(draw, denominator, view)
+    if typical is None:
+        return ""
+    return f"; {counted(typical, 'row')} if the rows differ and lie evenly over the domain"
+
+
+def rank_error_text(draw: ExponentialDraw, measurement: Measurement, view: int = 0) -> str:
+    """Return the rank errors for a plan's table: "±3 rows in rank where rows differ, ±23 at most (95 %)"."""
     a, b, offset = measurement.weights[0]
-    error = draw.rank_error(b, _LEVEL)
-    if error is None:
+    error, typical = draw.rank_error(b, _LEVEL), typical_error(draw, b, view)
+    if error is None or typical is None:
         return "any rank"
     if a not in (0, b):
-        return f"±{counted(error, 'row')} in rank (95 %)"
+        return f"±{counted(typical, 'row')} in rank where rows differ, ±{error:,} at most (95 %)"
+    where = "from the end where rows differ"
     if not offset:
-        return f"0 to {counted(error, 'row')} from the end (95 %), or beyond the data"
-    return f"{_beyond(offset):,} ±{counted(error, 'row')} from the end (95 %)"
+        return (
+            f"0 to {counted(typical, 'row')} {where}, {error:,} at most (95 %), or beyond the data"
+        )
+    return f"{_beyond(offset):,} ±{counted(typical, 'row')} {where}, ±{error:,} at most (95 %)"
 
 
-def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[str, ...]:
+def exponential_notes(
+    draw: ExponentialDraw, measurement: Measurement, view: int = 0
+) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
     data = f"any data of at least {counted(_beyond(offset) + 1, 'row')}" if offset else "any data"
     notes = [
         f"chosen by rank among {len(draw.allowed):,} allowed values; it aims at {aim(measurement)}",
-        "nothing is known of its rank at this epsilon"
-        if error is None
-        else f"with 95 % probability its rank is at most {counted(error, 'row')} from that aim, for {data}",
+        (
+            "nothing is known of its rank at this epsilon"
+            if error is None
+            else f"with 95 % probability its rank is at most {counted(error, 'row')} from that aim, for {data}"
+        )
+        + evenly(draw, b, view),
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]

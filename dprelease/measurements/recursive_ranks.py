@@ -50,7 +50,13 @@ from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join, nats_per_step, tied
 from dprelease.measurements.members import Member
-from dprelease.measurements.ranks import ExponentialDraw, Ranks, exponential_notes, moved_text
+from dprelease.measurements.ranks import (
+    ExponentialDraw,
+    Ranks,
+    evenly,
+    exponential_notes,
+    moved_text,
+)
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.measurements.several_ranks import RankShape, bridge, part_of_rho, shape_of
 from dprelease.mechanisms.forms.recursive_scores import Copies
@@ -149,6 +155,10 @@ class RecursiveDraw(OrderedDraw):
             return None
         own = self.shape.most * Fraction(error + 1, min(self.shape.units))
         return math.ceil(own + self.per_row_shared * sharing)
+
+    def typical_scale(self, denominator: int, view: int) -> float:
+        del denominator
+        return math.sqrt(self.shape.squares[view]) / (self.law.rate * UNITS)
 
     @property
     def per_row_shared(self) -> Fraction:
@@ -268,7 +278,7 @@ class RecursiveRanks(Ranks):
 
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, RecursiveDraw)
-        return _notes(draw, target(measurement, view))
+        return _notes(draw, target(measurement, view), view or 0)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return moved_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
@@ -279,15 +289,15 @@ class RecursiveRanks(Ranks):
         return one_cell(measurement, cells, reading, view)
 
 
-def _notes(draw: RecursiveDraw, aimed: Measurement) -> tuple[str, ...]:
+def _notes(draw: RecursiveDraw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others and for rows of one value."""
-    choice, error, *rest = exponential_notes(draw, aimed)
+    choice, error, *rest = exponential_notes(draw, aimed, view)
     rows, shared = (draw.rank_error(draw.b, _LEVEL, sharing) for sharing in (1, _SHARING))
     if rows is not None and shared is not None:
         error = (
             f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows "
             f"share a value, and {shared:,} if no more than {_SHARING:,} do, for any data"
-        )
+        ) + evenly(draw, draw.b, view)
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
     inside = (
         f"chosen one inside the other, in {depth(draw.many)} levels of which a row is in one choice each: their values never fall, and the "

@@ -4,15 +4,15 @@ Every candidate is kept by a coin, a best one always; one of those kept is drawn
 exponential mechanism's at the same epsilon: down to half of it where one candidate is clearly the best, and nearly the same
 in groups of a few rows.
 `PermuteAndFlip.for_scores(candidates, spread=..., epsilon=...)` is drawn exactly (`forms/flips.py`).
-Medians and other single values by rank on grids of at most `FLIP_LIMIT` points use it where `mechanism` pins it: a
-plan does not know how its ledger adds up, and under zCDP it costs up to four times what the exponential mechanism does.
+Medians and other single values by rank use it where losses add up by epsilon; under zCDP it costs up to four times
+what the exponential mechanism does.
 
 Place    no noise: scores; form `forms/flips.py`.
 Theorem  `docs/theory/certificates.md#permute-and-flip`.
 Erratum  none known.
 Units    scores: integers; epsilon in nats.
 Sources  McKenna & Sheldon, "Permute-and-flip: a new mechanism for differentially private selection" (2020).
-Limits   a coin for each candidate; the losses of a pair span up to 2 epsilon, so zCDP counts them as any pure law's.
+Limits   the losses of a pair span up to 2 epsilon, so zCDP counts them as any pure law's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dprelease.mechanisms.law import GridLaw, GridRequest
 
 
 class PermuteAndFlip:
-    """A law over a few candidates; it has no grid law of numbers."""
+    """A law over candidates; it has no grid law of numbers."""
 
     grid_law_from_json = FlipLaw.from_json
 
@@ -33,7 +33,7 @@ class PermuteAndFlip:
         """Return the exact permute-and-flip over `candidates` with integer scores; see `ScoreLaw.calibrate`.
 
         Raises:
-            ArgumentError: as there, or too many candidates (DPR683).
+            ArgumentError: as there.
         """
         return FlipLaw.of(ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon))
 

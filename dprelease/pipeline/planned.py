@@ -35,11 +35,13 @@ def plan_release(
     view: View | None = None,
     calendar: Calendar | None = None,
     during: str | None = None,
+    composition: str | None = None,
 ) -> ReleasePlan:
     """Return the plan of the schema's default release with `overrides` merged over it.
 
     Args:
         during: a period of the schema's `time`, instead of window and calendar.
+        composition: how the ledger adds up, where there is one.
 
     Raises:
         ConfigError, PlanError: the request is faulty, or no proved plan exists.
@@ -52,6 +54,7 @@ def plan_release(
         spec = overrides
     else:
         spec = merge_release(schema, overrides, origin, table=table)
+    spec = replace(spec, composition=composition or spec.composition)
     return make_plan(resolve(schema, spec, window=window, view=view, calendar=calendar))
 
 
@@ -73,6 +76,7 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
         origin=config.origin,
         view=config.source.view,
         calendar=calendar,
+        composition=config.budget.composition,
     )
 
 

@@ -17,6 +17,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Bounds, Sensitivity, merged, unit_bounds
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, ways
+from dprelease.core.numeric import ranking
 from dprelease.core.patience import tick
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
@@ -97,6 +98,14 @@ class Maker:
             moved = {o: self.sensitivity(o, block) for o in block.options}
             judge = block.judged_by(self.query.judge)
             found = ways(block, share, self.query.loss, size, moved, judge, like)
+            if self.query.spec.composition == "zcdp":  # of two that err alike, what costs less rho
+
+                def costs(each: Candidate) -> tuple[float, Fraction]:
+                    return ranking(each.price(judge)), each.draw.proof(
+                        each.moved(moved)
+                    ).concentrated
+
+                found.sort(key=costs)
             self._known[key] = block, like, found
         return self._known[key][2]
 
@@ -144,7 +153,6 @@ class Maker:
             self.size,
             priced.sensitivity,
             block.judged_by(self.query.judge),
-            by_rho=priced.share.rho is not None,
         )
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)
         return options + family_of(best.measurement).beside(member, best, asked, moved)

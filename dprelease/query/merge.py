@@ -156,6 +156,7 @@ class _Merge:
             where=self._where(model),
             loss=model.loss or "absolute",
             judge=model.judge or "average",
+            composition=model.composition or "basic",
             allow=tuple(model.allow),
             origin=self.at(),
         )
@@ -193,6 +194,7 @@ class _Merge:
             where=self._where(model),
             loss=model.loss or "absolute",
             judge=model.judge or "average",
+            composition=model.composition or "basic",
             allow=tuple(model.allow),
             tables=tables,
             totals=reader.totals(model.totals or [], tables),

@@ -47,7 +47,8 @@ def request_to_json(query: Query) -> dict[str, Any]:
 def request_for_all_periods(query: Query) -> dict[str, Any]:
     """Return the request without what one period adds to it: what is approved is the same for all of them.
 
-    A publisher's words are left out too: a corrected title asks for no new approval.
+    A publisher's words are left out too, a corrected title asks for no new approval, and how the ledger adds up:
+    that is its own to say.
     """
     found = request_to_json(query)
     said = schema_to_json(replace(query.schema, about=About()))
@@ -56,7 +57,7 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     if "hierarchies" in said:
         said["hierarchies"] = {n: _without(h, "titles") for n, h in said["hierarchies"].items()}
     found["schema"] = said
-    release = found["release"]
+    release = found["release"] = _without(found["release"], "composition")
     for part in release.get("tables", [release]):
         part["statistics"] = [_without(s, "title") for s in part["statistics"]]
     if found["period"] is not None:
@@ -92,6 +93,7 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         **({} if spec.where is None else {"where": spec.where.source}),
         "loss": spec.loss,
         "judge": spec.judge,
+        **({} if spec.composition == "basic" else {"composition": spec.composition}),
         **_asked(spec),
         "allow": list(spec.allow),
     }

@@ -110,23 +110,10 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     yield INTERVALS
     yield from plan.notes
     yield from plan.advice
-    yield from _advice(plan)
     if plan.asked is not None:
         yield from _in_steps(plan.asked)
         yield from _uncounted(plan, plan.asked)
     yield from _also_priced(plan)
-
-
-def _advice(plan: ReleasePlan) -> Iterable[str]:
-    """What a request may prefer to what was chosen, once for all statistics of which the same is true."""
-    said: dict[str, list[str]] = {}
-    for statistic in plan.statistics:
-        for option in statistic.chosen:
-            if option.advice:
-                line = f"`mechanism: {option.mechanism}` {option.advice}"
-                said.setdefault(line, []).append(statistic.name)
-    for line, names in said.items():
-        yield f"{', '.join(names)}: {line}"
 
 
 def _in_steps(query: Query) -> Iterable[str]:

@@ -42,7 +42,7 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.quotient import Quotient
+from dprelease.aggregates.moments import Quotient
 from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.draw import RAW_LIMIT, Objects
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values

@@ -334,6 +334,9 @@ class ReleaseModel(Strict):
     judge: Literal["average", "worst"] | None = Field(
         None, description="Compare laws by their error averaged over answers, or at the worst one."
     )
+    composition: Literal["basic", "zcdp"] | None = Field(
+        None, description="How the ledger adds up; a release with a ledger at hand is told by it."
+    )
     statistics: Statistics | None = Field(None, description="What to publish.")
     tables: list[TableModel] | None = Field(
         None, description="Several tables that add up, instead of by and statistics."

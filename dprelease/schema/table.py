@@ -131,6 +131,7 @@ class ReleaseSpec:
     """What to release and how much privacy to spend on it, names not yet resolved.
 
     `where` is the filter's tree: its text was read once.
+    `composition` is that of the ledger: where two laws err alike, it decides which of them costs less.
     `epsilon` 0 stands for a release whose statistics all have a `max_error`: what those need.
     `tables` replace `by` and `statistics`; `statistics` are then those of all tables, in order.
     """
@@ -143,6 +144,7 @@ class ReleaseSpec:
     where: Expression | None = None
     loss: Literal["absolute", "squared"] = "absolute"
     judge: Literal["average", "worst"] = "average"
+    composition: str = "basic"
     allow: tuple[str, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     totals: tuple[TotalSpec, ...] = ()

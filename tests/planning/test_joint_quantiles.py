@@ -70,16 +70,18 @@ def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
 def test_the_plan_says_what_each_would_cost_by_itself() -> None:
     plan = planned(FIFTHS)
     told = plan.statistics[0]
-    assert told.error_text == "±31 rows in rank (95 %)"
+    assert told.error_text == "±10 rows in rank where rows differ, ±31 at most (95 %)"
     assert told.sensitivity == "3.2 rows in rank"
     assert [o.note for o in told.chosen] == [
         "4 values chosen together, in order; if there are 300 rows, 3 or more of them share a value",
-        "by itself at epsilon/4: ±38 rows in rank (95 %)",
+        "by itself at epsilon/4: ±15 rows in rank where rows differ, ±38 at most (95 %)",
     ]
     assert any("one choice for all of them" in note for note in told.notes)
     first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
     assert "among 121 allowed values, together with 3 others; it aims at" in told.notes[first]
-    assert told.notes[first + 1].endswith("at most 31 rows from that aim, for any data")
+    assert told.notes[first + 1].endswith(
+        "at most 31 rows from that aim, for any data; 10 rows if the rows differ and lie evenly over the domain"
+    )
     assert (
         "the bound holds for all at once, however many rows share a value" in told.notes[first + 2]
     )

@@ -49,7 +49,9 @@ def test_quartiles_are_chosen_one_inside_the_other() -> None:
 
 def test_the_plan_says_what_the_other_ways_would_cost() -> None:
     told = planned(QUARTILES, WIDE).statistics[0]
-    assert told.error_text == "±54 rows in rank (95 %) if no two rows share a value"
+    assert told.error_text == (
+        "±6 rows in rank where rows differ, ±54 at most (95 %) if no two rows share a value"
+    )
     assert told.sensitivity == "2 rows in rank"
     where = "rows in rank, root mean square where all rows differ"
     assert [o.note for o in told.chosen] == [
@@ -59,7 +61,8 @@ def test_the_plan_says_what_the_other_ways_would_cost() -> None:
     first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
     assert "among 1,000,001 allowed values, together with 2 others; it aims at" in told.notes[first]
     assert told.notes[first + 1].endswith(
-        "at most 54 rows from that aim if no two rows share a value, and 75 if no more than 1,000 do, for any data"
+        "at most 54 rows from that aim if no two rows share a value, and 75 if no more than 1,000 do, "
+        "for any data; 6 rows if the rows differ and lie evenly over the domain"
     )
     assert "in 2 levels of which a row is in one choice each" in told.notes[first + 2]
 

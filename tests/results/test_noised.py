@@ -315,9 +315,8 @@ def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
 def test_a_choice_by_rank_never_says_ok_and_says_when_it_says_nothing():
     """From the released count where there is one, else by the plan: never from a row."""
     x = {"kind": "number", "range": [0, 100], "step": 1}
-    plan = planned(
-        ["count", "median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 200}, x=x
-    )
+    count_and_median = [{"statistic": "count", "share": 0.9}, "median(x)"]
+    plan = planned(count_and_median, epsilon=2, by=["g"], rows={"max": 1000, "expected": 200}, x=x)
     count, median = plan.blocks
     assert median.family == "ranks"
     cells = {count.name: ((0,), (300,), (9,)), median.name: ((50,), (50,), (50,))}

@@ -226,7 +226,7 @@ UNDRAWABLE = [
     ("no point masses", "scalar", "100000"),
     ("no point masses", "mean", "100000"),
     ("persons, distinct, worst answer", "optimal_grid", "5"),
-    ("ranks", "exponential", "-1"),
+    ("ranks", "permute_and_flip", "-1"),
 ]
 """Case, draw or its law's family, an integer outside what it can draw."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dprelease.audit.flips import flip_chances
+from dprelease.audit.sampler import fit
 from dprelease.core.entropy import ReplayBits
-from dprelease.core.errors import ArgumentError, ConfigError, InternalError
+from dprelease.core.errors import ConfigError, InternalError
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw, _heads
+from dprelease.mechanisms.forms.flips import FlipLaw, _binomial, _heads, power_bounds
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import law_from_json
 from dprelease.mechanisms.permute_and_flip import PermuteAndFlip
@@ -171,27 +174,63 @@ class Words:
 
 
 def test_coins_are_compared_to_their_last_place() -> None:
-    best, weight = 1 << 150, (5 << 86) + 1
-    for words, kept in (((4, 9), True), ((6, 9), False), ((5, 9, 0, 0), True), ((5, 9), False)):
-        both = _heads(np.array([weight, best], dtype=object), np.ones(2, int), best, Words(*words))
-        assert both.tolist() == [kept, True]
+    """One coin of chance 5 / 2**64 + 2**-128 for none: 64 places are not enough to tell."""
+    none = (5 << 64) + 1
+    right, of = np.array([(1 << 128) - none, 1 << 128], dtype=object), np.full(2, 1 << 128)
+    for words, heads in (((4, 9), 0), ((6, 9), 1), ((5, 9, 0), 0), ((5, 9, 1), 1)):
+        assert _heads(np.ones(2, int), right, of.astype(object), Words(*words)) == [heads, 1]
+
+
+@pytest.mark.parametrize(("count", "right", "of"), [(1, 1, 3), (4, 1, 7), (5, 6, 7), (3, 1, 1)])
+def test_every_number_of_heads_has_its_binomial_stretch(count: int, right: int, of: int) -> None:
+    """Just below and just above every end of the distribution function, to 64 places and to 128."""
+    chance, below = Fraction(right, of), Fraction(0)
+    for heads in range(count + 1):
+        term = math.comb(count, heads) * chance**heads * (1 - chance) ** (count - heads)
+        if not term:
+            continue
+        for at in (math.ceil(below * 2**128), math.floor((below + term) * 2**128) - 1):
+            whole, rest = divmod(at, 2**64)
+            assert _binomial(count, right, of, whole, Words(rest)) == heads
+        below += term
+    assert below == 1
+
+
+def test_powers_are_bounds_of_any_exponent() -> None:
+    for part, of, exponent in ((2, 3, 0), (2, 3, 11), (999, 1000, 700), (0, 1, 5)):
+        low, high = power_bounds(part, of, exponent, 1 << 128)
+        assert low <= Fraction(part, of) ** exponent * 2**128 <= high <= low + 2000
+
+
+@pytest.mark.statistical
+def test_runs_of_any_length_fit_the_law_and_another_rate_does_not() -> None:
+    """A million good candidates beside thirty better ones and the best: times, not coins one by one."""
+    counts, scores = np.array([10**6, 1, 30, 2**58]), np.array([30, 0, 9, 90])
+    law = PermuteAndFlip.for_scores(int(counts.sum()), spread=2, epsilon=Fraction(4, 5))
+    for worse, fits in ((0, True), (1, False)):
+        drawn = replace(law, p=law.p - worse * 2**115)
+        seen = [drawn.draw_runs(counts, scores, ReplayBits(f"{i}"))[0] for i in range(4_000)]
+        chance = counts * flip_chances(law, counts, scores)
+        assert abs(chance.sum() - 1) < 1e-12
+        assert (fit(np.array(seen), np.arange(4), chance) > 1e-6) == fits
 
 
 def test_a_stuck_source_chooses_or_stops() -> None:
     law = PermuteAndFlip.for_scores(3, spread=1, epsilon=Fraction(1))
     assert law.draw_scores([[4, 4, 4]], StuckBits(0)).tolist() == [0]
+    many = PermuteAndFlip.for_scores(
+        8, spread=1, epsilon=Fraction(1)
+    )  # nobody is in the first half of the times: all are in the other
+    assert many.draw_runs(np.array([8]), np.array([4]), StuckBits(0)) == (0, 0)
     with pytest.raises(InternalError):
         law.draw_scores([[4, 4, 4]], StuckBits(0xFF))
 
 
-def test_too_many_candidates_are_refused_also_in_a_file() -> None:
-    law = PermuteAndFlip.for_scores(FLIP_LIMIT, spread=4, epsilon=Fraction(1, 3))
+def test_a_law_of_many_candidates_is_read_back_and_a_false_one_is_refused() -> None:
+    law = PermuteAndFlip.for_scores(2**60, spread=4, epsilon=Fraction(1, 3))
     assert law_from_json(json.loads(json.dumps(law.to_json()))) == law
     assert "permute_and_flip" in law.describe()
-    with pytest.raises(ArgumentError) as caught:
-        PermuteAndFlip.for_scores(FLIP_LIMIT + 1, spread=4, epsilon=1)
-    assert caught.value.code == "DPR683"
-    for change in ({"p": 0}, {"candidates": FLIP_LIMIT + 1}, {"family": "exponential"}):
+    for change in ({"p": 0}, {"candidates": 0}, {"family": "exponential"}):
         with pytest.raises((ConfigError, ValueError)):
             FlipLaw.from_json(law.to_json() | change)
 
