@@ -83,7 +83,7 @@ class CellDraw(Draw):
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = 1 if self.upper is not None else self.count
-        half = self.noise.noise.fitted.quantile(1 - (1 - level) / share)
+        half = self.noise.quantile(1 - (1 - level) / share)
         return self._hull(raw - half), self._hull(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:

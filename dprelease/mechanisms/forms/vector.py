@@ -28,7 +28,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always, Digits
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
-from dprelease.intervals.noise import Gaussian
+from dprelease.intervals.noise import Gaussian, Laplace
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
@@ -205,7 +205,7 @@ class CellNoise(Stored):
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|d| <= k) >= level, per cell."""
-        return self.noise.quantile(level)
+        return Laplace(self.noise.rate).quantile(level)
 
     def variance(self) -> float:
         """Return the variance of one cell's noise, in steps squared."""
