@@ -25,10 +25,11 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
-    from dprelease.mechanisms.forms.balanced import BalancedNoise
     from dprelease.results.consistency import StatisticValues
 
 Floats = npt.NDArray[np.float64]
+SumQuantile = Callable[[int, float], int]
+"""(cells, level) -> what the noise of so many cells together does not exceed at that level."""
 Rule = Callable[[Sequence["StatisticValues"]], Mapping[str, Floats]]
 """Released statistics -> new values by statistic name; a fixed function of released values."""
 
@@ -43,7 +44,7 @@ class Reading:
         scale: of the discrete Laplace noise on every cell; None for other laws.
         copies: every cell is the sum of this many cells with noise of their own.
         gaussian: the noise is a discrete Gaussian, and `scale` its standard deviation.
-        balanced: the noise of all cells together, where it adds up to zero; they are not independent then.
+        balanced: the quantile of the noise of so many cells together, where that of all adds up to zero.
     """
 
     low: Floats
@@ -53,7 +54,7 @@ class Reading:
     level: float
     copies: int = 1
     gaussian: bool = False
-    balanced: BalancedNoise | None = None
+    balanced: SumQuantile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Floats, Reading, SumQuantile
 from dprelease.aggregates.tree_shape import Tree
 from dprelease.fitting.estimate import ONE, Estimates
 from dprelease.fitting.feasible import feasible
@@ -39,9 +38,6 @@ from dprelease.fitting.nearest import nearest
 from dprelease.fitting.structure import Structure, nested
 from dprelease.intervals.law import Law, half_width, quantile_of
 from dprelease.intervals.noise import Gaussian, Laplace, Noise, Term
-
-if TYPE_CHECKING:
-    from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 Objects = npt.NDArray[np.object_]
 
@@ -154,8 +150,8 @@ def fitted_bins(noisy: Noisy, cap: int | None) -> Objects:
     return np.asarray(np.diff(whole, axis=1, prepend=0))
 
 
-def noise_of(reading: Reading) -> Noise | BalancedNoise:
-    """Return the noise of one cell of a reading, or that of all together which adds up to zero."""
+def noise_of(reading: Reading) -> Noise | SumQuantile:
+    """Return the noise of one cell of a reading, or of that of several where all adds up to zero."""
     if reading.balanced is not None:
         return reading.balanced
     assert reading.scale is not None
@@ -175,7 +171,7 @@ def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float
     return float(quantile_of(law, level) * _SLACK)
 
 
-def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -> float:
+def half_width_of(noise: Noise | SumQuantile, weights: Floats, level: float) -> float:
     """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least.
 
     Noise that adds up to zero lies on the bins alone, whose estimates sum some of them: with a public sum less a
@@ -183,14 +179,14 @@ def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -
     """
     if not isinstance(noise, Gaussian | Laplace):
         summed = int((weights > weights.max() - 0.5).sum())
-        return float(noise.quantile_of_sum(summed, level))
+        return float(noise(summed, level))
     sizes = np.round(np.abs(weights), _ROUNDED)
     found, counts = np.unique(sizes[sizes > 0], return_counts=True)
     return _half_width(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
 
 
 def bin_ends(
-    noisy: Noisy, noise: Noise | BalancedNoise, level: float, cap: int
+    noisy: Noisy, noise: Noise | SumQuantile, level: float, cap: int
 ) -> tuple[Floats, Floats]:
     """Return the interval of every bin, `(groups, bins)`: whole rows."""
     taken = np.diff(noisy.tree.weights(), axis=0, prepend=0.0)
@@ -200,7 +196,7 @@ def bin_ends(
     return tuple(np.array(x, dtype=np.float64).reshape(values.shape) for x in (low, high))  # type: ignore[return-value]
 
 
-def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tuple[Floats, Floats]:
+def share_ends(noisy: Noisy, noise: Noise | SumQuantile, level: float) -> tuple[Floats, Floats]:
     """Return the interval of every prefix as a share of all bins, `(groups, bins)`."""
     prefixes = np.cumsum(noisy.bins(), axis=1)
     weights, slack = noisy.tree.weights(), float(noisy.slack) * noisy.tree.bins
@@ -219,7 +215,7 @@ def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tupl
 class _Shares:
     """Intervals of prefixes over the whole, of one noise and one tree."""
 
-    noise: Noise | BalancedNoise
+    noise: Noise | SumQuantile
     weights: Floats
     level: float
     slack: float

@@ -107,8 +107,9 @@ class Draw(Stored, ABC):
     def reading(self, raw: Objects, level: float) -> Reading:
         """Return the noisy integers, `(groups, cells)`, read back for intervals at `level`."""
         low, high = self.box(raw, level)
-        cells, scale, gaussian = raw.astype(float), self.noise_scale, self.gaussian
-        return Reading(low, high, cells, scale, level, gaussian=gaussian, balanced=self.balanced)
+        cells, scale, noise = raw.astype(float), self.noise_scale, self.balanced
+        balanced = None if noise is None else noise.quantile_of_sum
+        return Reading(low, high, cells, scale, level, gaussian=self.gaussian, balanced=balanced)
 
     @abstractmethod
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:

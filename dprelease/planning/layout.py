@@ -131,7 +131,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
     spec = statistic.spec
     aggregate = aggregate_named(statistic.function)
     context = Context(
-        **{part.name: getattr(statistic, part.name) for part in fields(statistic)},
+        **{part.name: getattr(statistic, part.name) for part in fields(Statistic)},
         cap=query.schema.rows.maximum or _declared_cap(statistic),
         groups=len(query.groups.keys),
     )

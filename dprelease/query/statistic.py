@@ -111,20 +111,7 @@ def _from_mapping(
         if isinstance(text, str) and _open_brackets(text) > 0 and str(key).endswith(")"):
             _comma_split([text, str(key)], lines.get("statistic", origin))
         if key not in OPTIONS:
-            name = str(key)
-            if _open_brackets(name) > 0:
-                _comma_split([name, "…"], lines.get(name, origin))
-            near = nearest(name, (*OPTIONS, *DOMAIN))
-            guess = f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}"
-            within = near if near in DOMAIN else name
-            raise ConfigError(
-                f"unknown key `{name}`",
-                where=lines.get(name, origin),
-                fix=f"it is part of the domain: `domain: {{{within}: {str(item[key])[:60]}}}`"
-                if within in DOMAIN
-                else guess,
-                code="DPR110",
-            )
+            raise _unknown_key(str(key), item[key], lines.get(str(key), origin))
     if not isinstance(text, str):
         raise ConfigError(
             "a statistic's mapping needs the key `statistic` with a text",
@@ -163,6 +150,23 @@ def _from_mapping(
         expected=options.expected(function),
         accurate_for=options.accurate_for(function),
         origin=origin,
+    )
+
+
+def _unknown_key(name: str, value: object, where: str) -> ConfigError:
+    """Return the refusal of a key that a statistic does not have, with the nearest one."""
+    if _open_brackets(name) > 0:
+        _comma_split([name, "…"], where)
+    near = nearest(name, (*OPTIONS, *DOMAIN))
+    guess = f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}"
+    within = near if near in DOMAIN else name
+    return ConfigError(
+        f"unknown key `{name}`",
+        where=where,
+        fix=f"it is part of the domain: `domain: {{{within}: {str(value)[:60]}}}`"
+        if within in DOMAIN
+        else guess,
+        code="DPR110",
     )
 
 

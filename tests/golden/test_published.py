@@ -36,9 +36,8 @@ _OTHER_BUDGETS = f"{_EQUAL_PARTS}: its page states errors at other budgets, whic
 _REMOVED = "randomised response was removed: other mechanisms are as accurate"
 _WORST = "`spikes: forbid` beside a gap: laws are compared, and state, what they err at worst"
 _COINS = "one value by rank is drawn by permute-and-flip where losses add up by ε; 0.2.0 only named it as a rival"
-_NOBODY = "a mean of a group whose released count is 0 is `empty_signal`"
 _BOTH = "a value by rank states its error for rows that differ, too"
-_SAME_DRAW = (_OTHER_BUDGETS, _NOBODY, _BOTH)
+_SAME_DRAW = (_OTHER_BUDGETS, _BOTH)
 REPLACED: Mapping[tuple[str, str], str] = {
     ("0.2.0", name): reason
     for reason, found in (
@@ -47,7 +46,6 @@ REPLACED: Mapping[tuple[str, str], str] = {
         (_WORST, "gaps"),
         (_COINS, "by_rank frame zcdp"),
         (_BOTH, "rank_interval"),
-        (_NOBODY, "persons_replaced survey"),
         (_REMOVED, "persons public_rows"),
     )
     for name in found.split()
