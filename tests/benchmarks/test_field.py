@@ -66,7 +66,7 @@ def test_the_error_of_a_count_is_that_of_its_noise() -> None:
 
 
 def test_the_error_of_a_median_is_the_sum_over_all_ages() -> None:
-    """Weights e^(-k) of the rows k between half of them and a value's nearest rank, by hand."""
+    """Coins e^(-k) of the rows k between half of them and a value's nearest rank; of those that fall right one is taken."""
     request = asked(request_of(epsilon=2), "median(age)")
     found = measured(request)["statistics"][0]
     ages = np.sort(load("field_corpus").table_of(request).columns["age"])
@@ -74,7 +74,12 @@ def test_the_error_of_a_median_is_the_sum_over_all_ages() -> None:
     below, upto = (np.searchsorted(ages, values, side) for side in ("left", "right"))
     off = np.maximum(0, np.maximum(below - 500, 500 - upto))
     weight = np.exp(-2 * off.astype(float))  # a row moves n / 2 - rank by half a row either way
-    assert found["error"] == pytest.approx(float(weight @ off / weight.sum()), abs=1e-4)
+    nodes, shares = np.polynomial.legendre.leggauss(500)
+    t = (nodes[:, None] + 1) / 2
+    others = np.log1p(-t * weight).sum(axis=1, keepdims=True) - np.log1p(-t * weight)
+    chance = weight * (shares[:, None] / 2 * np.exp(others)).sum(axis=0)
+    assert chance.sum() == pytest.approx(1)
+    assert found["error"] == pytest.approx(float(chance @ off), abs=1e-4)
 
 
 SQL = {

@@ -145,7 +145,7 @@ def test_the_tiniest_carriers_are_marked_uninformative(monkeypatch):
     tiny, large = means[means.carrier.isin(TINY)], means[means.carrier.isin(["UA", "B6", "AA"])]
     honest = tiny.status.isin(["uninformative", "empty_signal", "at_bound"])
     assert honest.sum() >= 12  # of 15
-    assert (tiny.status == "uninformative").sum() >= 9
+    assert tiny.status.isin(["uninformative", "empty_signal"]).sum() >= 9
     assert (large.status == "ok").all()  # the control: the mark is not given to everything
 
 

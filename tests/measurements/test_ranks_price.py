@@ -8,6 +8,7 @@ import pytest
 from dprelease.aggregates.ranks import aimed
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
+from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -133,15 +134,24 @@ def data(shape: str, n: int = 1000) -> np.ndarray:
 
 
 def expected_error(law: ScoreLaw, values: np.ndarray, target: tuple[int, int, int]) -> float:
+    """Return the mean error: a candidate y of weight w is chosen with w times the integral of prod (1 - t w_z) over z != y."""
     tally = np.bincount(values.astype(int), minlength=1001)[None, :]
-    p = np.array([float(x) for x in law.pmf(rank_scores(tally, *target)[0])])
+    scores = rank_scores(tally, *target)[0]
+    weights = law.weights(scores - scores.min()).astype(float)
+    weights /= weights.max()
+    nodes, shares = np.polynomial.legendre.leggauss(2000)
+    t = (nodes[:, None] + 1) / 2
+    others = np.log1p(-t * weights).sum(axis=1, keepdims=True) - np.log1p(-t * weights)
+    p = weights * (shares[:, None] / 2 * np.exp(others)).sum(axis=0)
+    assert abs(p.sum() - 1) < 1e-6
     return float((p * np.abs(np.arange(1001) - values.max())).sum())
 
 
 def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() -> None:
     planned_draw = planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
     assert isinstance(planned_draw, ExponentialDraw)
-    naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
+    assert isinstance(planned_draw.law, FlipLaw)
+    naive = FlipLaw.of(ScoreLaw.calibrate(1001, spread=1, epsilon=1))
     found = {
         shape: (
             expected_error(planned_draw.law, data(shape), aimed(1, 1, 20)),

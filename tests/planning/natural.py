@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.simulated import simulated_cells
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import Draw
@@ -26,6 +25,7 @@ from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.consistency import to_domain
+from tests.planning.simulated import simulated_cells
 
 Columns = dict[str, dict[str, Any]]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.simulated import simulated_cells
 from dprelease.core.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
 from tests.planning.requests import USER, asked, forged, planned
+from tests.planning.simulated import simulated_cells
 
 Y = {"kind": "number", "range": [-5, 15], "step": 1, "measure": "kg"}
 Z = {"kind": "number", "range": [0, 4], "step": 1}

@@ -161,8 +161,8 @@ GUARDS = (
     ),
     _rows(
         "a key may be used by another plan",
-        old="    if not same:\n        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)\n",
-        new="",
+        old="    if not same:\n",
+        new="    if same is None:\n",
     ),
     Guard(
         "any debit of an earlier version is taken for one of this plan",

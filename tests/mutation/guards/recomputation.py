@@ -206,8 +206,8 @@ GUARDS = (
     _balanced(
         "a sum of bins has the noise of one",
         file="aggregates/tree_fit.py",
-        old="noise.quantile_of_sum(summed, level)",
-        new="noise.quantile_of_sum(min(summed, 1), level)",
+        old="noise(summed, level)",
+        new="noise(min(summed, 1), level)",
     ),
     _balanced(
         "a share of a private whole has noise that adds up to zero",
