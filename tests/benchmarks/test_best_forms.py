@@ -80,7 +80,7 @@ def test_only_what_is_measured_anew_is_replaced() -> None:
     before = [row.format(w, "1.3", "loss: 1.30", "old") for w in (other, name)]
     page = script.merged("\n".join(before), [])
     again = script.merged(page, [row.format(name, "1.0", "", "new")])
-    rows = [line for line in again.splitlines() if line.startswith("| sum")]
+    rows = [line for line in again.splitlines() if line.startswith("| sum(x) |")]
     assert [(name in row, "| new |" in row) for row in rows] == [(True, True), (False, False)]
     assert script.merged(again, []) == again
 
