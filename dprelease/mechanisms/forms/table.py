@@ -142,10 +142,13 @@ class SymmetricTable:
 
 def masses(allowed: GridSet, head: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return Z(q) for every hull point q from prefix sums, of integers (exact) or of floats."""
-    q = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
-    total = np.zeros(q.size, dtype=head.dtype)
-    for a, b in allowed.runs:
-        total += _run_mass(head, q, np.int64(a), np.full(q.size, b))
+    size = allowed.hull_steps + 1
+    total, falling = np.zeros(size, dtype=head.dtype), head[::-1]
+    for first, last in allowed.runs:
+        a, end = first - allowed.lower, last - allowed.lower + 1
+        total[:a] += falling[size - end : size - end + a] - falling[size - a : size]
+        total[a:end] += falling[size - end + a : size] + (head[1 : end - a + 1] - head[1])
+        total[end:] += head[end - a + 1 : size - a + 1] - head[1 : size - end + 1]
     return total
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.mechanisms.certifiers.table import loss_curve, range_rho, worst_ratio
-from dprelease.mechanisms.forms.table import SymmetricTable, top_bits
+from dprelease.mechanisms.forms.table import SymmetricTable, masses, top_bits
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import renyi_rate
 from tests.mechanisms.plans import worst_ratio as brute_ratio
@@ -34,6 +34,21 @@ def table_of(parts: list[tuple[int, int]], drops: list[int]) -> SymmetricTable:
 
 def pmfs(table: SymmetricTable) -> dict[int, dict[int, Fraction]]:
     return {q: table.pmf(q) for q in range(table.allowed.lower, table.allowed.upper + 1)}
+
+
+@given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5))
+@settings(max_examples=100)
+def test_masses_are_the_sums_of_the_weights_seen(
+    parts: list[tuple[int, int]], drops: list[int]
+) -> None:
+    table = table_of(parts, drops)
+    low, high = table.allowed.lower, table.allowed.upper
+    seen = [
+        sum(int(table.weights[abs(int(y) - q)]) for y in table.allowed.points())
+        for q in range(low, high + 1)
+    ]
+    assert table.mass.tolist() == seen
+    assert masses(table.allowed, table.head / 7).tolist() == pytest.approx([s / 7 for s in seen])
 
 
 @given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
