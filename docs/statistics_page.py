@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dprelease.core import registry
@@ -48,7 +49,7 @@ _SAMPLES: dict[str, Any] = {
     "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1_000_000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
     "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "winsorize": 0.1,
-    "weighted_by": "weight",
+    "weighted_by": "weight", "edges_from": Path(__file__).parents[1] / "examples" / "data" / "hours.csv",
 }  # fmt: skip
 """A value of each option that is taken wherever the option is; any budget meets the `max_error`, so none is searched for."""
 _CONTEXTS = (_TABLE, _GRAPH)
@@ -163,8 +164,9 @@ def taken(function: str) -> tuple[str, ...]:
     found = []
     for name in _options():
         sample = compared(function)[-1] if name == "mechanism" else _SAMPLES[name]
+        asked = text.partition(", [")[0] + ")" if name == "edges_from" and "[" in text else text
         try:
-            _planned(which, text, _LARGE, brief=True, **{name: sample})
+            _planned(which, asked, _LARGE, brief=True, **{name: sample})
         except DpreleaseError:
             continue
         found.append(name)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from dprelease.query.bounded import Primitive
+
 
 def apart(spans: Iterable[tuple[int, int]]) -> bool:
     """Return whether no code lies in two of the closed `spans`."""
@@ -19,6 +21,24 @@ def bin_sensitivity(weights: Sequence[Sequence[int]], spans: Sequence[tuple[int,
     """Return the L1 sensitivity to one row: it lies in at most one of disjoint bins, else it could lie in all of them."""
     each = [sum(abs(row[j]) for row in weights) for j in range(len(spans))]
     return max(each) if apart(spans) else sum(each)
+
+
+def each_alone(weights: Sequence[Sequence[int]], count: int) -> bool:
+    """Return whether each of `count` measures is a cell; where no weights are listed they are (`Measurement.alone`)."""
+    n = range(count)
+    return not weights or weights == tuple(tuple(int(i == j) for j in n) for i in n)
+
+
+def lone_bins(used: Sequence[Primitive], cells: int) -> tuple[int, int] | None:
+    """Return how far an added and a replaced row move cells that are a bin of one code each; None for other cells."""
+    if (
+        len(used) != cells
+        or {p.kind for p in used} != {"between"}
+        or len({p.code for p in used}) > 1
+    ):
+        return None
+    added = 1 if apart((p.low, p.high) for p in used) else cells
+    return added, 2 * added
 
 
 def hold_every_code(spans: Iterable[tuple[int, int]], span: tuple[int, int]) -> bool:

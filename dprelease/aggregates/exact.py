@@ -68,6 +68,8 @@ def exact_cells(
 
 
 def _linear(measurement: Measurement, chosen: Objects) -> Objects:
+    if measurement.alone:
+        return chosen
     cells = np.zeros((chosen.shape[0], max(1, len(measurement.weights))), dtype=object)
     for i, weight in enumerate(measurement.weights):
         for j, w in enumerate(weight):

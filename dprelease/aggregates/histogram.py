@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +18,8 @@ import numpy as np
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Rule
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
-from dprelease.core.errors import ArgumentError, ConfigError, PlanError
-from dprelease.core.numeric import exact, plain
+from dprelease.core.errors import ConfigError, PlanError, shortened
+from dprelease.core.numeric import FEW, MOST_EDGES, bins, edges_of, edges_text
 from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.query.grammar import between_steps
 from dprelease.schema.column import Column, Kind
@@ -33,30 +32,15 @@ if TYPE_CHECKING:
 
 def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
     """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""
-    edges: list[Fraction] = []
-    inner = text.strip()
     try:
-        if inner[:1] == "[" and inner[-1:] == "]":
-            for part in inner[1:-1].split(","):
-                value = exact(part, "edge")
-                edges += [value] if isinstance(value, Fraction) else []
-    except ArgumentError:
-        edges = []
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        return edges_of(text)
+    except ValueError:
         raise ConfigError(
-            "edges are two or more increasing numbers in brackets",
+            f"edges are two or more increasing numbers in brackets, at most {MOST_EDGES:,}, or a range of whole steps",
             where=origin,
-            fix="write e.g. [0, 6, 12, 18, 24]",
+            fix="write e.g. [0, 6, 12, 18, 24], or range(0, 24, 6) for the same",
             code="DPR133",
-        )
-    return tuple(edges)
-
-
-def bin_labels(context: Context) -> tuple[str, ...]:
-    """Return `[5,9)`, ..., the last one closed."""
-    edges = [str(plain(e)) for e in context.edges]
-    last = len(edges) - 2
-    return tuple(f"[{edges[i]},{edges[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
+        ) from None
 
 
 def adding_up(released: Sequence[StatisticValues]) -> dict[str, Floats]:
@@ -118,12 +102,12 @@ def fit_parts(parts: Floats, total: Floats, ratio: float, top: int) -> Floats:
 
 
 class ColumnAndEdges(NumberColumn):
-    """One column of numbers and its edges, kept as exact texts."""
+    """One column of numbers and its edges, kept as one exact text."""
 
     sql: Written = "text"
 
     def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
-        return unquoted(texts[0]), *map(str, parse_edges(texts[1], origin))
+        return unquoted(texts[0]), edges_text(parse_edges(texts[1], origin))
 
     def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return arguments[:1]
@@ -147,7 +131,7 @@ class ColumnAndEdges(NumberColumn):
         return super().instead(column)
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        edges = tuple(Fraction(exact(text)) for text in spec.arguments[1:])
+        edges = edges_of(spec.arguments[1])
         function = spec.function if spec.accurate_for is None else f"{spec.function}_of_ranges"
         return replace(super().resolve(spec, given), function=function, edges=edges)
 
@@ -182,21 +166,17 @@ class Histogram(Aggregate):
         return Domain(0, require_cap(context))
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
-        column, edges, labels = context.column, context.edges, bin_labels(context)
+        column, edges, labels = context.column, context.edges, bins("", context.edges)
         assert column is not None
         grid = column.grid
+        num, den = context.step.as_integer_ratio()
+        starts = [-(-edge.numerator * den // (edge.denominator * num)) for edge in edges]
+        ends = [*(start - 1 for start in starts[1:-1]), math.floor(edges[-1] / context.step)]
         measures = []
-        for i, label in enumerate(labels):
-            low = math.ceil(edges[i] / context.step)
-            last = i == len(labels) - 1
-            high = (
-                math.floor(edges[i + 1] / context.step)
-                if last
-                else math.ceil(edges[i + 1] / context.step) - 1
-            )
+        for label, low, high in zip(labels, starts, ends, strict=False):
             if not any(max(low, a) <= min(high, b) for a, b in grid.runs):
                 raise PlanError(
-                    f"the bin {label} of {context.spec.text} can hold no allowed value",
+                    f"the bin {label} of {shortened(context.spec.text, 200)} can hold no allowed value",
                     where=context.spec.origin,
                     why=f"the domain of `{column.name}` is {column.domain}",
                     fix="remove the bin, or widen the column's domain",
@@ -206,13 +186,16 @@ class Histogram(Aggregate):
                 Measure("between", context.code, low=low - grid.lower, high=high - grid.lower)
             )
         n = len(labels)
+        few = n <= FEW
         return (
             Measurement(
                 family="bins",
-                key=("bins", context.subject, *labels, context.spec.name),
+                key=("bins", context.subject, *(labels if few else ()), context.spec.name),
                 cells=labels,
                 measures=tuple(measures),
-                weights=tuple(tuple(int(i == j) for j in range(n)) for i in range(n)),
+                weights=tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
+                if few
+                else (),
                 l1_added_row=1,
                 l1_replaced_row=2,
                 upper=require_cap(context),
@@ -221,7 +204,7 @@ class Histogram(Aggregate):
         )
 
     def columns(self, context: Context) -> tuple[str, ...]:
-        return tuple(f"{context.spec.name}{label}" for label in bin_labels(context))
+        return bins(context.spec.name, context.edges)
 
 
 aggregate = Histogram()

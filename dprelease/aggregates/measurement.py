@@ -45,7 +45,8 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, AtLeast, Digits, Unstored
+from dprelease.core.codec_notes import Always, AtLeast, Digits, Labels, Places, Unstored
+from dprelease.core.numeric import FEW
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.schema.domain import Domain
@@ -136,8 +137,8 @@ class Measurement(Stored):
     """Integer cells of one block.
 
     Attributes:
-        cells: labels; form: how cells follow from the measures, `weights @ measures` unless it
-            names another one of `aggregates.exact`.
+        cells: labels; form: how cells follow from the measures, `weights @ measures` (where these would be the square
+            of many measures, none are listed: each measure is a cell) unless it names another one of `aggregates.exact`.
         per_unit: one unit contributes once, however many rows it keeps (persons).
         lower, upper: public bounds of a scalar's cell.
         scale: K, the code range of the column.
@@ -153,11 +154,11 @@ class Measurement(Stored):
 
     family: Family
     key: tuple[str, ...]
-    cells: tuple[str, ...]
+    cells: Labels
     weights: tuple[tuple[Digits, ...], ...]
     l1_added_row: Annotated[Digits, AtLeast(0)]
     l1_replaced_row: Annotated[Digits, AtLeast(0)]
-    measures: Annotated[tuple[Measure, ...], Unstored()] = ()
+    measures: Annotated[tuple[Measure, ...], Unstored()] = field(default=(), hash=False)
     lower: Annotated[Digits, Always()] = 0
     upper: Annotated[Digits | None, Always()] = None
     scale: Annotated[Digits, Always()] = 1
@@ -169,10 +170,15 @@ class Measurement(Stored):
     value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
     linf_per_component: tuple[Digits, ...] = ()
-    primitives: Annotated[tuple[int, ...], Always()] = ()
+    primitives: Annotated[Places, Always()] = ()
     max_rows: Annotated[int | None, Always()] = None
     data: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
     sensitivity: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
+
+    @property
+    def alone(self) -> bool:
+        """Whether each of its many measures is a cell of its own: no weights are listed."""
+        return not self.weights and len(self.cells) > FEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,11 +263,12 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
     """
     schema = query.schema
     codes: dict[Code, int] = {}
+    known: dict[int, int] = {}
     primitives: dict[Primitive, None] = {}  # in order, each once
     for measurement, override in measurements:
         m = unit_bounds(schema.unit, override, len(query.groups.keys)).rows
         for measure in measurement.measures:
-            primitive = _primitive(measure, codes, m)
+            primitive = _primitive(measure, codes, known, m)
             primitives.setdefault(primitive)
     unit = schema.unit
     return BoundedQuery(
@@ -300,24 +301,29 @@ def _derived(query: Query, codes: Sequence[Code]) -> tuple[DerivedColumn, ...]:
     return derived_columns(names, query.schema.columns)
 
 
-def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primitive:
-    """Return the measure's primitive; codes that are new get the next places in `codes`."""
+def _primitive(
+    measure: Measure, codes: dict[Code, int], known: dict[int, int], max_rows: int
+) -> Primitive:
+    """Return the measure's primitive; codes that are new get the next places in `codes`.
+
+    Args:
+        known: places by object, which many measures share: the hash of a code takes long.
+    """
+    for code in (measure.code, measure.other):
+        if code is not None and id(code) not in known:
+            known[id(code)] = codes.setdefault(code, len(codes))
     return Primitive(
         kind=measure.kind,
-        code=_number(measure.code, codes),
+        code=known.get(id(measure.code)),
         power=measure.power,
         low=measure.low,
         high=measure.high,
         max_rows=max_rows,
-        other=_number(measure.other, codes),
+        other=known.get(id(measure.other)),
         other_power=measure.other_power,
         near=measure.near,
         cells=measure.cells,
     )
-
-
-def _number(code: Code | None, codes: dict[Code, int]) -> int | None:
-    return None if code is None else codes.setdefault(code, len(codes))
 
 
 class PrimitivePlaces:
@@ -329,7 +335,8 @@ class PrimitivePlaces:
 
     def of(self, measurement: Measurement, max_rows: int) -> tuple[int, ...]:
         """Return the indices of `measurement`'s measures among the task's primitives."""
-        wanted = (_primitive(m, self._codes, max_rows) for m in measurement.measures)
+        known: dict[int, int] = {}
+        wanted = (_primitive(m, self._codes, known, max_rows) for m in measurement.measures)
         return tuple(self._places[primitive] for primitive in wanted)
 
 

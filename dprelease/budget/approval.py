@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from dprelease.budget.approval_words import apart
-from dprelease.budget.connection import Connection, Place
+from dprelease.budget.connection import Connection, Place, schema_version
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, verifies_bytes
@@ -176,6 +176,8 @@ def approvals(
     db: Connection, dataset: str | None = None, pipeline: str | None = None
 ) -> list[Approved]:
     """Return the approvals of a ledger, a dataset or a pipeline, in order."""
+    if schema_version(db) < VERSION:  # it never held one: no event is looked at
+        return []
     found = db.execute(
         """SELECT seq, body FROM chain WHERE body LIKE '%"kind":"approval"%' ORDER BY seq"""
     ).fetchall()

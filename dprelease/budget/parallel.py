@@ -81,11 +81,10 @@ def worst(
     """
     ends = _ends([*all_instants, within])
     spans, last = _spans([*all_instants, within], ends)
-    exact = [Fraction(cost) for cost in costs]
     first, end = spans.pop()
-    found: list[Fraction] = _sums(spans, exact, last)
+    found = _sums(spans, costs, last)
     if pairs:
-        found = _worst_pairs(spans, exact, found)
+        found = _worst_pairs(spans, [Fraction(cost) for cost in costs], found)
     return Fraction(max(found[first : end + 1]))
 
 

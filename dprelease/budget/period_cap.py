@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dprelease.budget.accountant import Cost
-from dprelease.budget.connection import Connection, Place
+from dprelease.budget.connection import Connection, Place, schema_version
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Timeline
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
@@ -32,6 +32,8 @@ VERSION = 3
 
 def capped(db: Connection, dataset: str) -> Cost | None:
     """Return the dataset's cap per period, or None."""
+    if schema_version(db) < VERSION:  # it never held one: no event is looked at
+        return None
     found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"kind":"cap"%' ORDER BY seq""")
     bodies = [json.loads(text) for (text,) in found]
     nanos = [

@@ -160,9 +160,16 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
 
 
 def charges(db: Connection, dataset: str) -> list[Charge]:
-    """Return what every debit of the dataset costs, and whom, in order."""
+    """Return what the dataset's debits cost, and whom; together where every one can have read every unit."""
     apart = timeline_of(db, dataset).apart
     concentrated = rho_filter.rho_budget(db, dataset) is not None
+    if not apart and not concentrated:  # all read the same unit: one sum, which the database makes
+        found = db.execute(
+            "SELECT COALESCE(SUM(nano_epsilon), 0), COALESCE(SUM(atto_delta), 0) FROM entry"
+            " WHERE dataset = ?",
+            (dataset,),
+        ).fetchone()
+        return [Charge(ALWAYS, Cost(*map(int, found)))]
     out = []
     for nano, atto, text in db.execute(
         "SELECT nano_epsilon, atto_delta, body FROM entry JOIN chain USING (seq)"

@@ -17,7 +17,7 @@ default, so that a new field with a default changes no stored file:
     Any, object       JSON data, passed on as it is
 
 What a type cannot say is said beside it: `count: Annotated[int, AtLeast(1)]`; see `StoredAs`, `AtLeast`,
-`Always`, `AsText`, `Inline`, `Unstored`, `Tagged`, and `WrittenAs` for a type with JSON of its own. A dataclass that
+`Always`, `AsText`, `Short`, `Inline`, `Unstored`, `Tagged`, and `WrittenAs` for a type with JSON of its own. A dataclass that
 is `Stored` may hold `constants` that stand beside its fields, and complete what was read (`completed`).
 
 `encode` trusts its argument. `decode` trusts nothing: whatever JSON value it is given, it returns an
@@ -54,6 +54,7 @@ from dprelease.core.codec_notes import (
     AtLeast,
     Digits,
     Inline,
+    Short,
     StoredAs,
     Tagged,
     Unstored,
@@ -61,6 +62,7 @@ from dprelease.core.codec_notes import (
 )
 from dprelease.core.codec_values import PLAIN, Coder, Fault, expected, guarded, one_of, same, text
 from dprelease.core.errors import ConfigError
+from dprelease.core.numeric import long_list, short_list
 
 T = TypeVar("T")
 
@@ -169,6 +171,8 @@ def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
             return _through(note)
         if isinstance(note, Tagged):
             return _union(get_args(base), note.key)
+        if isinstance(note, Short):
+            return _many(get_args(base)[0], short=True)
     coder = _coder(base)
     for note in said:
         if isinstance(note, AsText):
@@ -213,15 +217,17 @@ def _items(read: Sequence[Callable[[Any], Any]], value: Sequence[Any]) -> tuple[
     return tuple(_inside(part, item, f"[{i}]") for i, (part, item) in enumerate(pairs))
 
 
-def _many(kind: Any) -> Coder:
+def _many(kind: Any, *, short: bool = False) -> Coder:
     coder = _coder(kind)
 
     def read(value: Any) -> tuple[Any, ...]:
+        if short and not isinstance(value, list):
+            return guarded(long_list)(value)  # type: ignore[no-any-return]
         listed = expected(list, "a list")(value)
         return _items([coder.decode] * len(listed), listed)
 
     each = list if coder.encode is same else lambda v: [coder.encode(item) for item in v]
-    return Coder(each, read)
+    return Coder(short_list if short else each, read)
 
 
 def _row(kinds: tuple[Any, ...]) -> Coder:
@@ -281,7 +287,7 @@ def _stored_fields(cls: Any) -> tuple[_Field, ...]:
         keys = _keys(get_args(kind)[0]) if inline else (key,)
         out.append(_Field(field.name, keys, default, _coder(kind), inline))
     for name in cls.derived if issubclass(cls, Stored) else ():
-        kind = get_type_hints(getattr(cls, name).fget)["return"]
+        kind = get_type_hints(getattr(cls, name).fget, include_extras=True)["return"]
         out.append(_Field(name, (name,), MISSING, _coder(kind), False))
     every: tuple[str, ...] = sum((field.keys for field in out), ())
     if len(set(every)) < len(every):

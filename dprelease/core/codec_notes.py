@@ -35,6 +35,11 @@ Digits = Annotated[int, AsText()]
 
 
 @dataclass(frozen=True, slots=True)
+class Short:
+    """Texts or whole numbers, of which a long regular list is written short (`numeric.short_list`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inline:
     """A dataclass whose keys stand beside those of the one that holds it."""
 
@@ -63,3 +68,7 @@ class WrittenAs:
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
     of: Any = Any
+
+
+Labels = Annotated[tuple[str, ...], Short()]
+Places = Annotated[tuple[int, ...], Short()]

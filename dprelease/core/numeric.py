@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Protocol
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Protocol
 
 from dprelease.core.errors import ArgumentError
 
@@ -43,6 +46,14 @@ MOST_DIGITS = 4000
 _TOO_LARGE = 10**MOST_DIGITS
 
 _RATIONAL = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?", re.ASCII)
+
+
+FEW = 64
+"""Lists of up to so many items are always listed."""
+
+MOST_EDGES = 100_001
+
+_EDGES = re.compile(r"\s*(range\s*\(|\[)(.*)[\])]\s*", re.DOTALL)
 
 
 def exact(value: object, name: str = "value") -> Exact:
@@ -222,3 +233,86 @@ def exp_upper(x: Fraction, bits: int = 128) -> Fraction:
 def nano_up(value: Fraction) -> int:
     """Return `value` in nano-units, rounded up (ledger arithmetic)."""
     return math.ceil(value * NANO)
+
+
+@lru_cache(maxsize=64)
+def edges_of(text: str) -> tuple[Fraction, ...]:
+    """Return the edges that `text` writes: `[0, 5, 20]`, or `range(first, last, step)` with both ends.
+
+    >>> edges_of("range(0, 1, 0.5)") == edges_of("[0, 0.5, 1]")
+    True
+
+    Raises:
+        ValueError: it writes none, or fewer than two, or more than `MOST_EDGES`.
+    """
+    written = _EDGES.fullmatch(text)
+    try:
+        edges = [Fraction(exact(part, "edge")) for part in written[2].split(",")] if written else []
+        if written and written[1] != "[":
+            first, last, step = edges
+            count = (last - first) / step if step else Fraction(-1)
+            whole = count.denominator == 1 and 0 < count < MOST_EDGES
+            edges = [first + i * step for i in range(int(count) + 1)] if whole else []
+    except (ArgumentError, OverflowError):
+        edges = []
+    if not 2 <= len(edges) <= MOST_EDGES or any(a >= b for a, b in pairwise(edges)):
+        raise ValueError("no edges")
+    return tuple(edges)
+
+
+def edges_text(edges: Sequence[Fraction | int]) -> str:
+    """Return the text of edges: of more than `FEW` in equal steps their range."""
+    step = edges[1] - edges[0]
+    steps = len(edges) > FEW and all(b - a == step for a, b in pairwise(edges))
+    listed = (edges[0], edges[-1], step) if steps else edges
+    text = ", ".join([str(plain(Fraction(edge))) for edge in listed])
+    return f"range({text})" if steps else f"[{text}]"
+
+
+@lru_cache(maxsize=64)
+def whole_edges(text: str) -> tuple[int, ...]:
+    """Return edges that are whole numbers; ValueError where one is not."""
+    edges = edges_of(text)
+    if any(edge.denominator != 1 for edge in edges):
+        raise ValueError("not whole")
+    return tuple(map(int, edges))
+
+
+@lru_cache(maxsize=64)
+def bins(name: str, edges: tuple[Fraction, ...]) -> tuple[str, ...]:
+    """Return the labels of half-open bins, the last one closed: `[5,9)`, ..."""
+    ends = [str(plain(edge)) for edge in edges]
+    labels = [f"{name}[{low},{high})" for low, high in pairwise(ends)]
+    return (*labels[:-1], f"{labels[-1][:-1]}]")
+
+
+@lru_cache(maxsize=64)
+def _named_edges(labels: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the name and the edges' text of bins; None for other labels."""
+    name, _, _ = labels[0].rpartition("[")
+    lows = [label[len(name) + 1 :].partition(",")[0] for label in labels]
+    try:
+        edges = edges_of(f"[{','.join([*lows, labels[-1].rpartition(',')[2][:-1]])}]")
+    except ValueError:
+        return None
+    return (name, edges_text(edges)) if bins(name, edges) == labels else None
+
+
+def short_list(items: tuple[Any, ...]) -> Any:
+    """Return a list as JSON: labels of many bins by their edges, many whole numbers in a row as their range."""
+    if len(items) <= FEW:
+        return list(items)
+    if type(items[0]) is int:
+        return edges_text(items) if items == (*range(items[0], items[-1] + 1),) else list(items)
+    found = _named_edges(items)
+    return list(items) if found is None else {"name": found[0], "edges": found[1]}
+
+
+def long_list(value: Any) -> tuple[Any, ...]:
+    """Return the list that `short_list` wrote short."""
+    if isinstance(value, str):
+        return whole_edges(value)
+    name, edges = value["name"], value["edges"]
+    if len(value) > 2 or not isinstance(name, str) or not isinstance(edges, str):
+        raise ValueError("a list is needed, or bins by their edges")
+    return bins(name, edges_of(edges))

@@ -1,4 +1,4 @@
-"""Sums of products too wide for an engine's integers, taken apart into sums of products of digits.
+"""Sums as an engine takes them: products too wide for its integers digit by digit, many bins in one count.
 
 A code v is written in digits of `bits` binary places, v = sum of v_i 2**(i bits), so that a product of
 codes to their powers is a sum of weight * (product of digits) over a few tuples of digits:
@@ -8,6 +8,10 @@ codes to their powers is a sum of weight * (product of digits) over a few tuples
 and the engine sums the right-hand side, whose products stay below 2**64. The outer sum is in Python's
 integers. So no step, and no two steps together, are too fine for an exact sum: digits get shorter until
 a product of them fits.
+
+A sum per bin of a histogram takes time by rows times bins, and a database bounds the columns of a statement. More
+than `FEW` bins of one code are therefore one tally of the rows by code, which takes time by rows: a bin's rows are
+those up to its upper end less those below its lower one. Where codes are many and bins few, sums take less time.
 
 Bounds. With products below 2**64 a sum over fewer than 2**63 rows stays below 2**127, the HUGEINT of
 DuckDB; over 2**48 rows below 2**112 < 10**38, the DECIMAL of Spark (`spark_sql`).
@@ -25,7 +29,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
-from dprelease.query.answer import Objects
+import numpy as np
+
+from dprelease.core.numeric import FEW
+from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT, Answer
 from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
 
 WIDEST = 2**64
@@ -73,11 +80,14 @@ def _top(query: BoundedQuery, code: int) -> int:
     return max(1, largest_code(query.codes[code]))
 
 
-def apart(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Objects], Objects]]:
-    """Return the query with every primitive narrow, and what puts its sums together again.
+def apart(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Answer], Answer]]:
+    """Return the query that an engine runs, and what makes its answer that of `query`.
 
-    The primitives keep their places; further digit products stand behind them.
+    But for bins the primitives keep their places; further digit products stand behind them.
     """
+    added_up = None
+    if len(query.primitives) > FEW:
+        query, added_up = _counted_by_code(query)
     made: list[Primitive] = list(query.primitives)
     terms: dict[int, list[tuple[int, int]]] = {}  # place -> (weight, place of the digit product)
     for place, primitive in enumerate(query.primitives):
@@ -91,13 +101,54 @@ def apart(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Objects], Object
             terms[place].append((weight, at))
     count = len(query.primitives)
 
-    def together(sums: Objects) -> Objects:
-        out = sums[:, :count].copy()
+    def together(answer: Answer) -> Answer:
+        out = answer.sums[:, :count].copy()
         for place, parts in terms.items():
-            out[:, place] = sum(weight * sums[:, at] for weight, at in parts)
-        return out
+            out[:, place] = sum(weight * answer.sums[:, at] for weight, at in parts)
+        whole = replace(answer, sums=out)
+        return whole if added_up is None else added_up(whole)
 
     return (replace(query, primitives=tuple(made)) if terms else query), together
+
+
+def _counted_by_code(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Answer], Answer]]:
+    """Return the query with one tally in place of many bins of a code, and what adds it up."""
+    found: dict[tuple[int, int | None], list[int]] = {}
+    for place, p in enumerate(query.primitives):
+        if p.kind == "between" and p.code is not None:
+            found.setdefault((p.code, p.max_rows), []).append(place)
+    groups = len(query.groups.keys)
+    many = {}
+    for (code, cap), places in found.items():
+        codes = groups * (largest_code(query.codes[code]) + 1)
+        most = TABLE_LIMIT if len(places) > MOST_SUMS else MOST_SUMS * len(places)
+        if len(places) > FEW and codes <= most:
+            many[code, cap] = places
+    if not many:
+        return query, lambda answer: answer
+    binned = {place for places in many.values() for place in places}
+    kept = [place for place in range(len(query.primitives)) if place not in binned]
+    tallies = [Primitive("tally", code, max_rows=cap) for code, cap in many]
+    less = replace(query, primitives=(*(query.primitives[place] for place in kept), *tallies))
+
+    def added_up(answer: Answer) -> Answer:
+        sums = np.zeros((groups, len(query.primitives)), dtype=object)
+        sums[:, kept] = answer.sums[:, : len(kept)]
+        for at, ((code, _), places) in enumerate(many.items(), len(kept)):
+            top, bins = largest_code(query.codes[code]) + 1, [query.primitives[p] for p in places]
+            low = np.array([min(max(b.low, 0), top) for b in bins])
+            high = np.array([min(max(b.high + 1, 0), top) for b in bins])
+            tally = answer.tallies[at]
+            ends = np.searchsorted(tally[:, 0], np.arange(groups + 1))
+            for group in range(groups):
+                part = tally[ends[group] : ends[group + 1]]
+                upto = np.concatenate([[0], part[:, 3]])
+                rows = upto[np.searchsorted(part[:, 1], [low, np.maximum(low, high)])]
+                sums[group, places] = (rows[1] - rows[0]).tolist()
+        left = {place: answer.tallies[i] for i, place in enumerate(kept) if i in answer.tallies}
+        return Answer(sums, answer.tables, left)
+
+    return less, added_up
 
 
 def _part(primitive: Primitive, digits: tuple[Digit, ...]) -> DigitProduct:

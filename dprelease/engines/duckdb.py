@@ -233,7 +233,7 @@ class DuckDBEngine:
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
-        return Answer(together(out), tables, counted.tables()) if done else None
+        return together(Answer(out, tables, counted.tables())) if done else None
 
     @staticmethod
     def _sums(rows: list[Any], counted: Counted) -> Iterator[tuple[int, Sequence[int]]]:

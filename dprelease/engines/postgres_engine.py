@@ -23,7 +23,7 @@ are none, and moments as texts are ISO 8601. Of views, proven ones are read
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ class PostgresEngine:
                 with session.connection.cursor() as cursor:
                     cursor.execute(statement.sql, statement.parameters)
                     answer = _answer(cursor, narrow)
-            return replace(answer, sums=together(answer.sums))
+            return together(answer)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 

@@ -15,12 +15,14 @@ Units: codes in steps of their column; `max_rows` in rows per (unit, group).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from operator import attrgetter
 
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
 from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
-from dprelease.query.answer import TABLE_LIMIT
+from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT
 from dprelease.query.bounded import (
     BoundedQuery,
     Condition,
@@ -160,7 +162,7 @@ def check_query(query: BoundedQuery) -> None:
     _check_graph(query)
     for primitive in query.primitives:
         _check_overflow(query, primitive)
-        _check_tally(query, primitive)
+    _check_tallies(query)
     caps = [
         query.max_groups,
         query.max_rows,
@@ -229,23 +231,26 @@ def _check_label(code: Label, kind: Kind, *, ends: bool = False) -> None:
         )
 
 
-def _check_tally(query: BoundedQuery, primitive: Primitive) -> None:
-    if primitive.kind != "tally" or primitive.code is None:
-        return
-    each = largest_code(query.codes[primitive.code]) + 1
-    if primitive.near is not None:
-        near = primitive.near
-        if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.last < 2**48):
-            raise PlanError("a rank is asked for that no table has", code="DPR219")
-        each = min(each, near.most)
-    codes = len(query.groups.keys) * each
-    if codes > TABLE_LIMIT:
-        raise PlanError(
-            "a tally of rows per value and group does not fit in memory",
-            why=f"up to {codes:,} values over all groups; at most {TABLE_LIMIT:,} are supported",
-            fix="ask for fewer groups, or give the statistic more epsilon",
-            code="DPR219",
-        )
+def _check_tallies(query: BoundedQuery) -> None:
+    """Rows per code and group fit in memory: of tallies, and of bins too many for a sum each."""
+    counted = Counter(map(attrgetter("kind", "code"), query.primitives))
+    for primitive in query.primitives:
+        code, near = primitive.code, primitive.near
+        if code is None or (primitive.kind != "tally" and counted["between", code] <= MOST_SUMS):
+            continue
+        each = largest_code(query.codes[code]) + 1
+        if near is not None:
+            if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.last < 2**48):
+                raise PlanError("a rank is asked for that no table has", code="DPR219")
+            each = min(each, near.most)
+        codes = len(query.groups.keys) * each
+        if codes > TABLE_LIMIT:
+            raise PlanError(
+                "a tally of rows per value and group does not fit in memory",
+                why=f"up to {codes:,} values over all groups; at most {TABLE_LIMIT:,} are supported",
+                fix="ask for fewer groups or bins, or give the statistic more epsilon",
+                code="DPR219",
+            )
 
 
 def _check_overflow(query: BoundedQuery, primitive: Primitive) -> None:

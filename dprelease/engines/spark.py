@@ -22,7 +22,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -161,7 +160,7 @@ class SparkEngine:
                 self._prepared(session, source, narrow, salt, rows=True) as (found, _),
             ):
                 answer = _answer(collected(session, found), narrow)
-                return replace(answer, sums=together(answer.sums))
+                return together(answer)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 

@@ -116,7 +116,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         else EngineModel.model_validate({"kind": model.engine})
     )
     raw = document.data.get("release")
-    block = with_paths(file, raw) if isinstance(raw, Mapping) else {}
+    block = with_paths(file.released, raw) if isinstance(raw, Mapping) else {}
     lines = document.marks.below("release") if raw is not None else {}
     release = merge_release(schema, block, document.marks.at("release"), lines)
     period, schedule = model.period, model.schedule

@@ -13,7 +13,7 @@ from dprelease.pipeline.config import PipelineConfig
 
 Stamp = tuple[int, int] | None
 
-_NAMES = ("values_from", "keys_from", "zeros_from")
+_NAMES = ("values_from", "keys_from", "zeros_from", "edges_from")
 
 
 def stamp(path: Path) -> Stamp:

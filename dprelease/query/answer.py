@@ -21,6 +21,10 @@ TABLE_LIMIT = 2**24
 
 TALLY_COLUMNS = 5
 
+MOST_SUMS = 640
+"""Bins of a code that are still summed one by one where its codes are many: a row in one sum takes five nanoseconds,
+a code that is fetched three microseconds."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:

@@ -118,7 +118,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     columns = with_derived({name: read_column(file, name, c) for name, c in model.columns.items()})
     adjacency = Adjacency(model.adjacency)
     raw = document.data.get("release")
-    block = with_paths(file, raw) if isinstance(raw, Mapping) else {}
+    block = with_paths(file.released, raw) if isinstance(raw, Mapping) else {}
     unit = read_unit(file, model.unit, columns)
     schema = Schema(
         name=model.name,

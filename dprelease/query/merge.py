@@ -18,6 +18,7 @@ from dprelease.query.arguments import condition_of, syntax_of, syntaxes
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
+from dprelease.schema.block_paths import with_paths
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
@@ -84,11 +85,11 @@ class _Merge:
         given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
         self.inherited = frozenset(kept) if schema.release is not None else frozenset()
         merged = {**kept, **given}
-        self.raw = {k: v for k, v in merged.items() if v is not None}
         self.lines = {
             **{k: v for k, v in below_lines.items() if k and k[0] in kept},
             **lines,
         }
+        self.raw = with_paths(self._path, {k: v for k, v in merged.items() if v is not None})
 
     def _replaced(self, override: Mapping[str, object], lines: Lines) -> tuple[str, ...]:
         """Return the inherited keys that `override` replaces together: one table, or several."""
@@ -116,6 +117,11 @@ class _Merge:
         if (place and place[0] in self.own) or not self.schema.release_raw:
             return f"{self.origin}: {place[0]}" if place else self.origin
         return self.lines.get((), self.origin)
+
+    def _path(self, text: str, *place: str | int) -> Path:
+        """Return a caller's path; files' paths were resolved when they were read."""
+        folder = self.schema.root or Path.cwd()
+        return confined(text, base=folder, root=folder, origin=self.at(*place))
 
     def _fail(self, what: str, *place: str | int, fix: str | None, code: str) -> NoReturn:
         raise ConfigError(what, where=self.at(*place), fix=fix, code=code)
@@ -300,11 +306,8 @@ class _Merge:
         origin = self.at("keys_from")
         if not by:
             self._fail("`keys_from` needs `by`", "keys_from", fix="add `by: […]`", code="DPR136")
-        if not isinstance(value, str | Path):
+        if not isinstance(value, Path):
             self._fail("`keys_from` is a path", "keys_from", fix="e.g. keys.csv", code="DPR112")
-        if isinstance(value, str):  # a caller's; files' paths were resolved when they were read
-            folder = self.schema.root or Path.cwd()
-            value = confined(value, base=folder, root=folder, origin=origin)
         keys = read_keys(value, by, origin)
         for i, name in enumerate(by):
             known = frozenset(self.schema.columns[name].keys)

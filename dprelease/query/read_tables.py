@@ -16,7 +16,7 @@ from dprelease.core.numeric import exact, plain
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_detail import detail_spec
 from dprelease.query.statistic import parse_statistics
-from dprelease.schema.paths import confined, read_keys
+from dprelease.schema.paths import read_keys
 from dprelease.schema.table import StatisticSpec, TableSchema, TableSpec, TotalSpec
 from dprelease.schema.table_models import TableModel, TotalModel
 
@@ -172,12 +172,9 @@ class TableReader:
         return read_keys(path, by, self.at("tables", i, "zeros_from"))
 
     def _path(self, value: object, *place: str | int) -> Path:
-        if isinstance(value, Path):
-            return value
-        if not isinstance(value, str):
+        if not isinstance(value, Path):
             self._fail(*place, "a path is needed here", "e.g. keys.csv", code="DPR112")
-        folder = self.schema.root or Path.cwd()
-        return confined(value, base=folder, root=folder, origin=self.at(*place))
+        return value
 
     # --- totals
 

@@ -30,7 +30,7 @@ from dprelease.schema.written import domain_to_json, schema_to_json
 
 MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
-_FILES = frozenset({"values_from", "keys_from", "zeros_from", "sql"})
+_FILES = frozenset({"values_from", "keys_from", "zeros_from", "edges_from", "sql"})
 """Keys of declaration files that a request never holds: what they name stands in it."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NoReturn
 
 from dprelease.core.errors import ConfigError
@@ -19,6 +20,8 @@ from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
 
 MAX_TEXT = 4096
+MAX_LISTED = 2**20
+"""Characters of a text with a list: the edges of a histogram."""
 _SYMBOLS = {
     ">=": " ge ",
     "<=": " le ",
@@ -80,7 +83,7 @@ def parse_statistic(
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
             max_error: …, expected: …, accurate_for: …, spikes: allow|forbid, mechanism: …,
-            max_rows_per_group: …, winsorize: …, weighted_by: …}`.
+            max_rows_per_group: …, winsorize: …, weighted_by: …, edges_from: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -119,8 +122,8 @@ def _from_mapping(
             fix='write e.g. {statistic: "mean(age)", as: mean_age}',
             code="DPR130",
         )
+    text = (options := Options(item, origin, lines)).with_edges(text)
     function, arguments = _call(text, lines.get("statistic", origin))
-    options = Options(item, origin, lines)
     winsorised = options.winsorize(function)
     if winsorised is not None:  # another statistic, under its own name
         text = f"{winsorised[0]}{text.strip()[len(function) :].rstrip()[:-1]}, {winsorised[1]})"
@@ -173,11 +176,12 @@ def _unknown_key(name: str, value: object, where: str) -> ConfigError:
 def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
     """Return the function and its arguments' texts."""
     body = text.strip()
-    if len(text) > MAX_TEXT:
+    most = MAX_LISTED if "[" in text else MAX_TEXT
+    if len(text) > most:
         raise ConfigError(
             "a statistic is too long",
             where=origin,
-            why=f"it has {len(text):,} characters, and at most {MAX_TEXT:,} are read",
+            why=f"it has {len(text):,} characters, and at most {most:,} are read",
             fix='write a function of a column, e.g. "mean(age)"',
             code="DPR130",
         )
@@ -214,6 +218,7 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
     return function, syntax.arguments.read(arguments, origin)
 
 
+@lru_cache(maxsize=64)
 def split_arguments(text: str, origin: str) -> tuple[str, ...]:
     """Split at commas outside brackets and quotes; no text gives no arguments."""
     parts, depth, quote, current = [], 0, "", ""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import NoReturn
 
 from dprelease.core.errors import ArgumentError, ConfigError
@@ -16,6 +17,7 @@ from dprelease.core.numeric import Number, exact, plain
 from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import is_shown, nearest
+from dprelease.schema.paths import read_keys
 
 OPTIONS = (
     "statistic",
@@ -34,6 +36,7 @@ OPTIONS = (
     "interval",
     "winsorize",
     "weighted_by",
+    "edges_from",
 )
 DOMAIN = ("range", "forbidden", "step")
 """The keys of the option `domain`."""
@@ -185,6 +188,21 @@ class Options:
                 f"{known} of rows have one; a ratio of two sums is ratio(a, b)",
             )
         return syntax.weighted, quoted(column.strip())
+
+    def with_edges(self, text: str) -> str:
+        """Return a statistic's text with the edges of the file that is named, if one is."""
+        path = self.item.get("edges_from")
+        if path is None:
+            return text
+        origin, body = self.lines.get("edges_from", self.origin), text.strip()
+        if not isinstance(path, Path) or not re.fullmatch(r"\w+\([^,\[]+\)", body):
+            self._fail(
+                "edges_from",
+                "`edges_from` is a file of a histogram's edges, and the histogram is of a column alone",
+                '{statistic: "histogram(income)", edges_from: edges.csv}',
+            )
+        edges = ", ".join(edge for (edge,) in read_keys(path, ("edge",), origin))
+        return f"{body[:-1]}, [{edges}])"
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from itertools import pairwise
+from operator import attrgetter
 from typing import Annotated, Any
 
 from dprelease.core.codec import decode, encode
 from dprelease.core.codec_notes import AtLeast, StoredAs, WrittenAs
+from dprelease.core.numeric import FEW, edges_text, whole_edges
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,
@@ -92,12 +95,47 @@ class _View:
     keeps_rows: bool
 
 
+def _listed(primitives: tuple[Primitive, ...]) -> list[Any]:
+    """Return primitives as JSON; many bins of a code, each where the one before ends, are one entry with edges."""
+    pairs = enumerate(pairwise(primitives), 1)
+    ends = [0, *(i for i, (p, q) in pairs if p.high + 1 != q.low or _bin_of(p) != _bin_of(q))]
+    out: list[Any] = []
+    for start, end in pairwise([*ends, len(primitives)]):
+        run = primitives[start:end]
+        if len(run) <= FEW:
+            out += map(encode, run)
+            continue
+        edges = [*(p.low for p in run), run[-1].high + 1]
+        said = {k: part for k, part in encode(run[0]).items() if k not in ("low", "high")}
+        out.append({**said, "edges": edges_text(edges)})
+    return out
+
+
+_bin_of = attrgetter(*(name for name in Primitive.__slots__ if name not in ("low", "high")))
+"""What equal bins share, beside their ends."""
+
+
+def _unlisted(value: Sequence[Mapping[str, Any]]) -> tuple[Primitive, ...]:
+    out: list[Primitive] = []
+    for item in value:
+        if "edges" not in item:
+            out.append(decode(Primitive, item))
+            continue
+        said = {k: part for k, part in item.items() if k != "edges"}
+        one = decode(Primitive, {**said, "low": "0", "high": "0"})
+        edges = whole_edges(str(item["edges"]))
+        out += [replace(one, low=low, high=end - 1) for low, end in pairwise(edges)]
+    return tuple(out)
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """A bounded query as it is written; what most queries lack is left out."""
 
     codes: tuple[Annotated[_Code, WrittenAs(encode, _code, Mapping[str, Any])], ...]
-    primitives: tuple[Primitive, ...]
+    primitives: Annotated[
+        tuple[Primitive, ...], WrittenAs(_listed, _unlisted, tuple[Mapping[str, Any], ...])
+    ]
     groups: tuple[_Group, ...]
     where: str | None
     window: tuple[str, datetime, datetime] | None

@@ -94,9 +94,9 @@ def called(
     for name, values in held.items():
         words, table = planned_words(values.noised.plan), name if many_tables else ""
         columns |= {key: words.column(key) for key in values.by}
+        asked = {s.name: s for s, _ in values.columns.values()}.values()
         mine = {
-            column: words.column_heading(statistic, column)
-            for column, (statistic, _) in values.columns.items()
+            c: t for s in asked for c, t in zip(s.columns, words.column_headings(s), strict=True)
         }
         measures |= {(table, c): words.titled(s)[1] for c, (s, _) in values.columns.items()}
         times = Counter(mine.values())

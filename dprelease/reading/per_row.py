@@ -76,7 +76,9 @@ def of_cells(
         return None
     unit = family_of(measurement).cell_unit(measurement)
     used: dict[int, Fraction] = {}
-    for weight, row in zip(weights, measurement.weights, strict=True):
+    if measurement.alone:
+        used = {p: w * unit for p, w in zip(measurement.primitives, weights, strict=True)}
+    for weight, row in () if used else zip(weights, measurement.weights, strict=True):
         for place, each in zip(measurement.primitives, row, strict=True):
             used[place] = used.get(place, Fraction(0)) + weight * unit * each
     parts = [(query.primitives[place], weight) for place, weight in used.items() if weight]

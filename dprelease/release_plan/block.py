@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from dprelease.aggregates.measurement import Measurement
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Unstored
+from dprelease.core.codec_notes import Always, Labels, Unstored
 from dprelease.measurements.base import family_named
 from dprelease.measurements.draw import WrittenDraw
 
@@ -50,7 +50,7 @@ class PlannedMeasurement(Stored):
         return self.measurement.family
 
     @property
-    def cells(self) -> tuple[str, ...]:
+    def cells(self) -> Labels:
         """Labels of the released integers."""
         return self.measurement.cells
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, StoredAs, WrittenAs
+from dprelease.core.codec_notes import Always, Labels, StoredAs, WrittenAs
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import WrittenDomain
@@ -103,7 +103,7 @@ class PlannedStatistic(Stored):
     text: Annotated[str, StoredAs("statistic")]
     function: str
     block: str
-    columns: tuple[str, ...]
+    columns: Labels
     domain: WrittenDomain
     step: Fraction
     measure: str

@@ -36,6 +36,10 @@ class DeclarationFile:
         """Return the path that stands at a key, absolute; ConfigError if it leaves the project."""
         return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
 
+    def released(self, text: str, *place: str | int) -> Path:
+        """Return the path that stands at a key of the release block."""
+        return self.path(text, "release", *place)
+
 
 _KINDS = {
     "schema/1": ("a schema", "`dprelease schema check {0}`; a pipeline names it as `schema: {0}`"),

@@ -274,6 +274,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                     "enum": ["ranges"],
                     "description": "Of a histogram: sums of neighbouring bins matter more than single bins.",
                 },
+                "edges_from": {
+                    "type": "string",
+                    "description": "Of a histogram, instead of its edges: a CSV file of them; its header is `edge`.",
+                },
                 "spikes": {
                     "enum": ["allow", "forbid"],
                     "description": "Whether values may heap at the ends of the domain.",

@@ -1,8 +1,7 @@
 """The wall's own sensitivity: from what the engine really sums and the declared unit, nothing else.
 
-`sensitivity` prices a measurement by what the measurement says of itself; here the same number is made
-again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
-claim a smaller sensitivity than its query has. What has no proved bound is refused.
+`sensitivity` prices a measurement by what the measurement says of itself; here the same number is made again from the
+bounded query alone (invariant 4), so that no plan claims a smaller one. What has no proved bound is refused.
 
 Units: integer grid steps.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
@@ -12,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dprelease.aggregates import bin_sensitivity as bins
 from dprelease.aggregates import spectrum
-from dprelease.aggregates.bin_sensitivity import bin_sensitivity, hold_every_code
 from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.sensitivity import (
@@ -50,9 +49,8 @@ def row_sensitivity(
     The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
     polynomial of degree at most 2, which `code_sensitivity` bounds. Products of two codes likewise, by
-    `pair_sensitivity`, and sums of several codes by `linear_sensitivity`. Bins of one code are
-    indicators. Measures of different codes, or of rows and of a code that may be null, can move apart:
-    their bounds add up.
+    `pair_sensitivity`, and sums of several codes by `linear_sensitivity`. Bins of one code are indicators.
+    Measures of different codes, or of rows and of a code that may be null, can move apart: their bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -73,6 +71,10 @@ def row_sensitivity(
             raise _unproved(str(problem)) from None
     if measurement.form != "linear":
         raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
+    if measurement.alone:
+        if (moved := bins.lone_bins(used, len(measurement.cells))) is None:
+            raise _unproved("its cells have no weights and are not bins of one column")
+        return moved
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
@@ -86,7 +88,7 @@ def row_sensitivity(
         weights = [[row[place] for place in places] for row in measurement.weights]
         part = [used[place] for place in places]
         if kind == "between":
-            added = bin_sensitivity(weights, [(p.low, p.high) for p in part])
+            added = bins.bin_sensitivity(weights, [(p.low, p.high) for p in part])
             replaced = 2 * added
         elif kind == "distinct":  # a replaced row takes one value away and brings another one
             added = replaced = sum(abs(w) for row in weights for w in row)
@@ -249,9 +251,9 @@ def recompute(
         return between_limits(honest, bounds, adjacency, groups)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    n = len(used)
-    alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
-    fixed = measurement.form == "linear" and alone and _sum_is_fixed(query, measurement, used)
+    fixed = measurement.form == "linear" and measurement.public_rows is not None
+    fixed = fixed and bins.each_alone(measurement.weights, len(used))
+    fixed = fixed and _sum_is_fixed(query, measurement, used)
     # Sums of groups are fitted, as independent cells.
     return replace(moved, sum_is_fixed=fixed, one_sided_half=moved.one_sided_half and merge is None)
 
@@ -261,7 +263,7 @@ def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Prim
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
         return False
-    return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
+    return bins.hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
 
 
 def _edge_sensitivity(

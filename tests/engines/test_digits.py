@@ -14,6 +14,7 @@ from dprelease.engines.digits import WIDEST, DigitProduct, apart, widest
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -87,7 +88,7 @@ def test_the_parts_add_up_for_every_row(top: int) -> None:
         codes = (min(a, top), b)
         parts = [_value(p, codes) for p in narrow.primitives]
         whole = [_value(p, codes) for p in asked.primitives]
-        assert together(np.array([parts], dtype=object)).tolist() == [whole]
+        assert together(Answer(np.array([parts], dtype=object))).sums.tolist() == [whole]
 
 
 def _value(primitive: Primitive, codes: tuple[int, int]) -> int:

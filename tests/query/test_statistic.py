@@ -35,7 +35,7 @@ from dprelease.schema.domain import Domain
         (
             "histogram(hour, [0, 6.5, 12])",
             "histogram",
-            ("hour", "0", "13/2", "12"),
+            ("hour", "[0, 6.5, 12]"),
             "histogram_hour",
         ),
         ("quantile(delay, 0.9)", "quantile", ("delay", "0.9"), "quantile_delay_0_9"),

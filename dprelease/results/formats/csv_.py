@@ -17,20 +17,30 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.release_plan.statistic import WIDE_PARTS
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.numbers import decimals_of
-from dprelease.results.formats.text_columns import fixed, fixed_apart, lines, one_array, shortest
+from dprelease.results.formats.text_columns import (
+    TEXT,
+    fixed_apart,
+    joined,
+    lines,
+    one_array,
+    shortest,
+)  # fmt: skip
 from dprelease.results.formats.tidy_rows import places_of
-from dprelease.results.formats.wide import wide_table
+from dprelease.results.formats.wide import wide_rows
 from dprelease.results.noised import TIDY, Noised
 
 TIDY_FILE = "data.csv"
 WIDE_FILE = "wide.csv"
 GUARD = "'"
 GUARDED_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", GUARD)
+_ENDINGS = ("", *(f"_{part}" for part in WIDE_PARTS))
 SPECIAL = re.compile(r'[,"\r\n]')
 
 
@@ -51,10 +61,12 @@ def unguarded(cell: str) -> str:
 @several_tables("each")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
-    return {TIDY_FILE: _tidy(noised), WIDE_FILE: _wide(noised)}
+    names, texts = noised.table.column_names, _texts(noised)
+    return {TIDY_FILE: _encode(names, texts), WIDE_FILE: _wide(noised, texts)}
 
 
-def _tidy(noised: Noised) -> bytes:
+def _texts(noised: Noised) -> list[pa.Array]:
+    """Return the finished cells of the tidy table, column by column."""
     table, keys = noised.table, len(noised.plan.by)
     decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
     which = places_of(table.column(keys), list(decimals))
@@ -66,18 +78,21 @@ def _tidy(noised: Noised) -> bytes:
             texts.append(shortest(table.column(i)))
         else:
             texts.append(_labels(table.column(i)))
-    return _encode(table.column_names, texts)
+    return texts
 
 
-def _wide(noised: Noised) -> bytes:
-    table, keys = wide_table(noised), len(noised.plan.by)
-    texts = [_labels(table.column(i)) for i in range(keys)]
-    places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
-    for i, decimals in enumerate(places):
-        value, lower, upper, status = (table.column(keys + 4 * i + j) for j in range(4))
-        texts += [fixed(column, decimals) for column in (value, lower, upper)]
-        texts.append(_labels(status))
-    return _encode(table.column_names, texts)
+def _wide(noised: Noised, texts: Sequence[pa.Array]) -> bytes:
+    """Return the wide file: the same cells, the columns of a group side by side."""
+    plan, by = noised.plan, len(noised.plan.by)
+    said = dict(zip(noised.table.column_names[by:], texts[by:], strict=True))
+    rows = wide_rows(noised)
+    each = joined([said[part] for part in ("value", *WIDE_PARTS)], ",")
+    cells = pc.fill_null(each.take(pa.array(rows.ravel(), mask=rows.ravel() < 0)), ",,,")
+    ends = np.arange(len(rows) + 1) * rows.shape[1]
+    groups = pc.binary_join(pa.LargeListArray.from_arrays(ends, cells), pa.scalar(",", TEXT))
+    keys = [_labels(pa.chunked_array([[key[i] for key in plan.keys]], TEXT)) for i in range(by)]
+    named = [c + part for s in plan.statistics for c in s.columns for part in _ENDINGS]
+    return _encode([*plan.by, *named], [*keys, groups])
 
 
 def _labels(column: pa.ChunkedArray) -> pa.Array:

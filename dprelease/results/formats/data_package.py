@@ -11,13 +11,13 @@ this file is hashed too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
-from dprelease.core.numeric import Exact, plain
+from dprelease.core.numeric import FEW, Exact, plain
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -264,41 +264,41 @@ def _statuses(plan: ReleasePlan) -> list[str]:
 def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
     return [
         *_key_fields(plan, words, guard=True),
-        *(
-            field
-            for s in plan.statistics
-            for name in s.columns
-            for field in _value_fields(s, name, words, _statuses(plan))
-        ),
+        *(field for s in plan.statistics for field in _value_fields(s, words, _statuses(plan))),
     ]
 
 
 def _value_fields(
-    statistic: PlannedStatistic, name: str, words: PublicWords, statuses: Sequence[str]
-) -> list[Field]:
-    """Return the fields of a published column: the value, its interval, its status."""
-    kind = "integer" if is_whole(statistic) else "number"
-    ends: list[Field] = [
-        {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
-        for end in ("lower", "upper")
-    ]
-    status: Field = {
-        "name": guarded(f"{name}_status"),
-        "type": "string",
-        "description": f"of {name}: {DESCRIPTIONS['status']}",
-        "constraints": {"required": True, "enum": list(statuses)},
-    }
-    return [_value_field(statistic, name, words), *ends, status]
+    statistic: PlannedStatistic, words: PublicWords, statuses: Sequence[str]
+) -> Iterator[Field]:
+    """Yield the fields of every published column: the value, its interval, its status.
+
+    What they mean is said of the first `FEW` columns: the others are alike.
+    """
+    kind, value = "integer" if is_whole(statistic) else "number", _value_field(statistic, words)
+    named = zip(statistic.columns, words.column_headings(statistic), strict=True)
+    for i, (name, title) in enumerate(named):
+        status = f"of {name}: {DESCRIPTIONS['status']}"
+        allowed = {"required": True, "enum": list(statuses)}
+        fields: tuple[Field, ...] = (
+            {**value, "name": guarded(name), "title": title},
+            {"name": guarded(f"{name}_lower"), "type": kind, "description": DESCRIPTIONS["lower"]},
+            {"name": guarded(f"{name}_upper"), "type": kind, "description": DESCRIPTIONS["upper"]},
+            {"name": guarded(f"{name}_status"), "type": "string", "description": status, "constraints": allowed},
+        )  # fmt: skip
+        for field in fields:
+            if i >= FEW:
+                field.pop("description")
+            yield field
 
 
-def _value_field(statistic: PlannedStatistic, name: str, words: PublicWords) -> Field:
+def _value_field(statistic: PlannedStatistic, words: PublicWords) -> Field:
+    """Return what the fields of all its values say."""
     domain = statistic.domain
     unit = f" ({statistic.measure})" if statistic.measure else ""
     gaps = "; ".join(f"({plain(a)}, {plain(b)})" for a, b in domain.exact_gaps)
     return {
-        "name": guarded(name),
         "type": "integer" if is_whole(statistic) else "number",
-        "title": words.column_heading(statistic, name),
         "description": f"{statistic.text}{unit}, error expected beforehand {words.error(statistic)}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {

@@ -63,7 +63,9 @@ class StatisticModel(Open):
     statistic: str = Field(description="As it was asked for, `mean(age)`.")
     function: str
     block: str
-    columns: list[str] = Field(min_length=1, description="Published columns.")
+    columns: list[str] | dict[str, str] = Field(
+        description="Published columns; more than 64 bins by their `name` and `edges`."
+    )
     domain: Any = Field(description="Allowed values: exact ends and forbidden intervals.")
     step: Rational
     measure: str
@@ -76,7 +78,7 @@ class BlockModel(Open):
 
     name: str
     family: str
-    cells: list[str]
+    cells: list[str] | dict[str, str]
     epsilon: Rational
     mechanism: str
     measurement: dict[str, Any]

@@ -162,10 +162,11 @@ class PublicWords:
         made = heading(statistic.text, statistic.function, self.columns)
         return self._counted().get(made, made)
 
-    def column_heading(self, statistic: PlannedStatistic, column: str) -> str:
-        """Return what one of its published columns is called: the heading, and which bin of several."""
-        part = column.removeprefix(statistic.name) if len(statistic.columns) > 1 else ""
-        return f"{self.heading(statistic)} {part}".rstrip()
+    def column_headings(self, statistic: PlannedStatistic) -> list[str]:
+        """Return what its published columns are called: the heading, and which bin of several."""
+        head, several = self.heading(statistic), len(statistic.columns) > 1
+        parts = (c.removeprefix(statistic.name) if several else "" for c in statistic.columns)
+        return [f"{head} {part}".rstrip() for part in parts]
 
     def given(self, statistic: PlannedStatistic) -> str | None:
         """Return the title that the publisher gave it in its table, or None."""

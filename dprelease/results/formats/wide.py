@@ -13,6 +13,7 @@ Limits  Whole numbers are read from float64, exact below 2**53; wider domains st
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +28,18 @@ def is_whole(statistic: PlannedStatistic) -> bool:
     return statistic.step.denominator == 1 and max(abs(low), abs(high)) < 2.0**53
 
 
+def wide_rows(noised: Noised) -> npt.NDArray[np.int64]:
+    """Return the tidy table's row of every group and published column, -1 where it has none."""
+    plan = noised.plan
+    published = [name for s in plan.statistics for name in s.columns]
+    groups = group_places(noised.table, plan)
+    which = places_of(noised.table.column(len(plan.by)), published)
+    at = np.full((len(plan.keys), len(published)), -1, dtype=np.int64)
+    mine = np.flatnonzero((which >= 0) & (groups >= 0))
+    at[groups[mine], which[mine]] = mine
+    return at
+
+
 def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -> pa.Table:
     """Return the release as `(groups, keys + published columns)`.
 
@@ -38,19 +51,15 @@ def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -
     """
     plan, table = noised.plan, noised.table
     keys, parts = len(plan.by), tidy_columns(plan)
-    groups = group_places(table, plan)
     published = [name for s in plan.statistics for name in s.columns]
-    which = places_of(table.column(keys), published)
+    at = wide_rows(noised)
     columns: list[pa.Array] = [
         pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(keys)
     ]
     whole = [is_whole(s) for s in plan.statistics for _ in s.columns]
     names = [*plan.by]
     for place, (name, is_count) in enumerate(zip(published, whole, strict=True)):
-        mine = np.flatnonzero((which == place) & (groups >= 0))
-        at = np.full(len(plan.keys), -1, dtype=np.int64)
-        at[groups[mine]] = mine
-        rows = pa.array(at, mask=at < 0)
+        rows = pa.array(at[:, place], mask=at[:, place] < 0)
 
         def taken(part: str, rows: pa.Array = rows) -> pa.Array:
             column = table.column(keys + parts.get_field_index(part))

@@ -253,7 +253,10 @@ def _from_parquet(data: bytes, keys: int, rows: int) -> pa.Table:
         names = file.schema_arrow.names
         # A key column may be called like one of ours, and columns are read by name.
         apart = not set(names[:keys]) & set(names[keys:])
-        return file.read(columns=[*names[:keys], "statistic", *COLUMNS] if apart else None)
+        columns = [*names[:keys], "statistic", *COLUMNS] if apart else None
+        return file.read(
+            columns, use_threads=False
+        )  # a few rows: threads would wait for each other
 
 
 def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:

@@ -38,6 +38,24 @@ _balanced = partial(Guard, tests=("tests/measurements/test_balanced_ranges.py",)
 _known = partial(Guard, file="query/never_null.py", tests=("tests/query/test_never_null.py",))
 
 GUARDS = (
+    _bins(
+        "cells without weights are any measures",
+        old="""        or {p.kind for p in used} != {"between"}\n""",
+        new="",
+        tests=("tests/aggregates/test_histogram.py",),
+    ),
+    _bins(
+        "cells without weights are bins of any columns",
+        old="        or len({p.code for p in used}) > 1\n",
+        new="",
+        tests=("tests/aggregates/test_histogram.py",),
+    ),
+    _bins(
+        "many bins that overlap move as disjoint ones",
+        old="    added = 1 if apart((p.low, p.high) for p in used) else cells\n",
+        new="    added = 1\n",
+        tests=("tests/aggregates/test_histogram.py",),
+    ),
     Guard(
         "targets of a joint choice in any order",
         file="aggregates/joint_ranks.py",
