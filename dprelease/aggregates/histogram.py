@@ -114,7 +114,7 @@ class ColumnAndEdges(NumberColumn):
 
     def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
         column = schema.columns.get(spec.arguments[0])
-        for edge in map(Fraction, spec.arguments[1:] if column and not column.stepped else ()):
+        for edge in edges_of(spec.arguments[1]) if column and not column.stepped else ():
             if column and (finer := column.finer_step(edge)) is not None:
                 what, why, fix = between_steps(column, edge, finer)
                 raise ConfigError(what, where=spec.origin, why=why, fix=fix, code="DPR164")

@@ -14,7 +14,6 @@ pairs; `dprelease.audit` has the exact ones.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -120,20 +119,20 @@ def empty_groups_left_out(patch):
 
     The rules that every release is held to see such a table; this one is cut while it is written.
     """
-    last, honest, written = [], execute._cells, csv_._tidy
+    last, honest, written = [], execute._cells, csv_._encode
 
     def cells(plan, block, answer):
         last.append(honest(plan, block, answer))
         return last[-1]
 
-    def tidy(release):
-        full = np.repeat(
-            [c[0] > 0 for c in last[-1]], release.table.num_rows // len(release.plan.keys)
-        )
-        return written(replace(release, table=release.table.filter(pa.array(full))))
+    def encode(header, columns):
+        if "statistic" in header:
+            full = np.repeat([c[0] > 0 for c in last[-1]], len(columns[0]) // len(last[-1]))
+            columns = [column.filter(pa.array(full)) for column in columns]
+        return written(header, columns)
 
     patch.setattr(execute, "_cells", cells)
-    patch.setattr(csv_, "_tidy", tidy)
+    patch.setattr(csv_, "_encode", encode)
 
 
 def far_draws_replaced_by_the_answer(patch):
