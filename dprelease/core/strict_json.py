@@ -2,7 +2,7 @@
 
 What Python's reader lets through and no two readers agree on is refused: a key that occurs twice,
 NaN and infinities (`1e999` among them), numbers of thousands of digits, bytes that are not UTF-8.
-What only costs is bounded before it is parsed: bytes, values, depth.
+What only costs is bounded before it is parsed: bytes, values, depth; and what short lists stand for before they are read.
 
 Limits  Depth by the interpreter's own limit, which its C reader keeps.
 """
@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from typing import Any, NoReturn
+
+from dprelease.core.numeric import edges_of
 
 MOST_BYTES = 64 * 2**20
 MOST_VALUES = 5_000_000
@@ -56,7 +59,7 @@ def read_json(data: bytes | str, *, texts: bool = False) -> Any:
     if sum(map(text.count, ",[{")) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES:,} values")
     try:
-        return json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=_object,
             parse_constant=_constant,
@@ -65,6 +68,29 @@ def read_json(data: bytes | str, *, texts: bool = False) -> Any:
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    if "range" in text or '"edges"' in text or "\\u" in text:
+        _check_stood_for(value)
+    return value
+
+
+def _check_stood_for(value: Any) -> None:
+    """Refuse short lists (`numeric.short_list`) that stand for more than `MOST_VALUES`: one of many comes to as little as a line."""
+    parts, count = [value], 0
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str) and part.lstrip().startswith("range"):
+            with suppress(ValueError):
+                count += len(edges_of(part))
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, dict):
+            parts += part.values()
+            name, edges = part.get("name"), part.get("edges")
+            if isinstance(name, str) and isinstance(edges, str):
+                with suppress(ValueError):
+                    count += len(edges_of(edges)) * (len(name) // 64)
+        if count > MOST_VALUES:
+            raise ValueError(f"it stands for more than {MOST_VALUES:,} values")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -56,3 +56,21 @@ def test_bytes_are_counted_before_they_are_decoded(monkeypatch):
     assert read_json('"' + "a" * (2**20 - 2) + '"')
     with pytest.raises(ValueError, match="larger than 1 MiB"):
         read_json(b"\xff" * (2**20 + 1))
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        '["range(0, 9, 1)", "range(0, 1, 0.1)"]',
+        '["r\\u0061nge(0, 9, 1)", {"a": ["range(0,9,1)"]}]',
+        json.dumps({"edges": "range(0, 9, 1)", "name": "a" * 128}),
+        json.dumps({"edges": "[0, 1, 2]", "name": "a" * 640}),
+    ],
+)
+def test_what_short_lists_stand_for_is_counted_before_they_are_read(monkeypatch, short):
+    """A few bytes stand for a hundred thousand labels, each with its name: 20,000 such lines would fill the memory."""
+    monkeypatch.setattr(strict_json, "MOST_VALUES", 15)
+    with pytest.raises(ValueError, match="stands for more than 15 values"):
+        read_json(short)
+    assert read_json('["range(0, 9, 1)", "range(2, 1, 1)", "range of ages"]')
+    assert read_json(json.dumps({"edges": "range(0, 9, 1)", "name": "a" * 63}))

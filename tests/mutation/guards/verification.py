@@ -19,6 +19,13 @@ _again = partial(Guard, file="planning/again.py", tests=_planned)
 _compare = partial(Guard, file="verification/comparison.py", tests=_forged)
 
 GUARDS = (
+    Guard(
+        "short lists stand for as much as they say",
+        file="core/strict_json.py",
+        old="        if count > MOST_VALUES:\n",
+        new="        if count < 0:\n",
+        tests=("tests/core/test_strict_json.py",),
+    ),
     _cited(
         "a reconciled debit speaks for any manifest",
         old="    if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():\n",
