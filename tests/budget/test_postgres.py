@@ -263,15 +263,22 @@ def test_the_budget_holds_in_the_server_too(place, monkeypatch):
     assert ledger.budget("clinic").spent == TENTH
 
 
-def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
-    made(place)
+def as_runner(dsn, *further: str) -> Ledger:
+    """Open the ledger as a new role of SELECT and INSERT, after `further` statements."""
     with session(dsn) as db:
         db.execute("DROP ROLE IF EXISTS runner")
         db.execute("CREATE ROLE runner LOGIN")
         db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
         db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
+        for statement in further:
+            db.execute(statement)
     weak = PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
-    ledger = Ledger.open(weak)
+    return Ledger.open(weak)
+
+
+def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
+    made(place)
+    ledger = as_runner(dsn)
     ledger.approve(replace(test_approval.approved(), pipeline="approved"))
     release(ledger, entry(), tmp_path / "public")
     assert ledger.state(key()) == "published"
@@ -283,15 +290,7 @@ def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
 @pytest.mark.parametrize("closed", ["payload", "file", "state"])
 def test_a_role_that_may_not_write_all_is_refused_before_its_debit(place, dsn, closed):
     made(place)
-    with session(dsn) as db:
-        db.execute("DROP ROLE IF EXISTS runner")
-        db.execute("CREATE ROLE runner LOGIN")
-        db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
-        db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
-        db.execute(f"REVOKE INSERT ON dprelease_ledger.{closed} FROM runner")
-    ledger = Ledger.open(
-        PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
-    )
+    ledger = as_runner(dsn, f"REVOKE INSERT ON dprelease_ledger.{closed} FROM runner")
     with pytest.raises(LedgerError, match=f"INSERT into {closed}") as caught:
         ledger.charge(entry())
     assert (caught.value.code, ledger.budget("clinic").spent) == ("DPR402", 0)
@@ -493,15 +492,7 @@ def test_every_function_takes_its_name(place, dsn, tmp_path, monkeypatch):
 
 def test_a_policy_of_a_table_that_a_release_writes_later_is_found_before_its_debit(place, dsn):
     made(place)
-    with session(dsn) as db:
-        db.execute("DROP ROLE IF EXISTS runner")
-        db.execute("CREATE ROLE runner LOGIN")
-        db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
-        db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
-        db.execute("ALTER TABLE dprelease_ledger.payload ENABLE ROW LEVEL SECURITY")
-    ledger = Ledger.open(
-        PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
-    )
+    ledger = as_runner(dsn, "ALTER TABLE dprelease_ledger.payload ENABLE ROW LEVEL SECURITY")
     with pytest.raises(LedgerError, match="a policy of the table") as caught:
         ledger.charge(entry())
     assert (caught.value.code, ledger.budget("clinic").spent) == ("DPR402", 0)
