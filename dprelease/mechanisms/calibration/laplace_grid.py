@@ -10,6 +10,7 @@ Limits   float64.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -37,18 +38,21 @@ class TableLoss:
             np.max(np.abs(z[self.distance :] - z[: -self.distance]))
         )
 
-    def smallest_scale(self, epsilon: float) -> float:
-        """Return about the smallest scale of loss epsilon within [distance/eps, 2 distance/eps]."""
-        narrow, wide = epsilon / self.distance, epsilon / (2 * self.distance)
 
-        def excess(rate: float) -> float:  # nearly linear in the rate
-            return self(1 / rate) - epsilon
+@lru_cache(maxsize=64)
+def smallest_scale(allowed: GridSet, distance: int, epsilon: float) -> float:
+    """Return about the smallest scale of loss epsilon within [distance/eps, 2 distance/eps]."""
+    loss = TableLoss(allowed, distance)
+    narrow, wide = epsilon / distance, epsilon / (2 * distance)
 
-        if excess(narrow) <= 0:
-            return 1 / narrow
-        if excess(wide) >= 0:
-            return 1 / wide
-        return 1 / inside_root(excess, narrow, wide, epsilon * 2.0**-43)
+    def excess(rate: float) -> float:  # nearly linear in the rate
+        return loss(1 / rate) - epsilon
+
+    if excess(narrow) <= 0:
+        return 1 / narrow
+    if excess(wide) >= 0:
+        return 1 / wide
+    return 1 / inside_root(excess, narrow, wide, epsilon * 2.0**-43)
 
 
 def largest_rate(allowed: GridSet, distance: int, epsilon: float) -> float:

@@ -33,7 +33,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dprelease.core.errors import InternalError
-from dprelease.mechanisms.calibration.laplace_grid import TableLoss
+from dprelease.mechanisms.calibration.laplace_grid import smallest_scale
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.certifiers.table import range_rho
 from dprelease.mechanisms.forms.table import TableLaw, check_epsilon, check_size, top_bits
@@ -66,8 +66,7 @@ class BoundedLaplaceLaw(TableLaw):
         """
         check_size(request.allowed)
         check_epsilon(request.epsilon)
-        loss = TableLoss(request.allowed, request.capped_sensitivity)
-        scale = loss.smallest_scale(float(request.epsilon))
+        scale = smallest_scale(request.allowed, request.capped_sensitivity, float(request.epsilon))
         widen = 2.0**-44
         while True:  # ends: the uniform table, p = 2**60, certifies at every epsilon admitted
             p = max(1, min(2**_BITS, math.ceil(2**_BITS * math.exp(-1 / scale))))

@@ -143,7 +143,7 @@ class SymmetricTable:
 def masses(allowed: GridSet, head: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return Z(q) for every hull point q from prefix sums, of integers (exact) or of floats."""
     size = allowed.hull_steps + 1
-    total, falling = np.zeros(size, dtype=head.dtype), head[::-1]
+    total, falling = np.zeros(size, dtype=head.dtype), head[::-1].copy()
     for first, last in allowed.runs:
         a, end = first - allowed.lower, last - allowed.lower + 1
         total[:a] += falling[size - end : size - end + a] - falling[size - a : size]
