@@ -63,14 +63,7 @@ def budgets(db: Connection, dataset: str) -> list[Cost]:
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is not None:
         return list(concentrated.steps)
-    bodies = [
-        json.loads(text)
-        for (text,) in db.execute(
-            "SELECT body FROM chain JOIN budget USING (seq) WHERE dataset = ? ORDER BY seq",
-            (dataset,),
-        )
-    ]
-    stated = [body.get("apart", body) for body in bodies]
+    stated = [body.get("apart", body) for body in rho_filter.events(db, dataset)]
     return [Cost(int(part["nano_epsilon"]), int(part["atto_delta"])) for part in stated]
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from dprelease.budget.accountant import ATTO, LARGEST_EPSILON, Cost
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_of_pure, zcdp_rho
@@ -94,15 +95,19 @@ def nano_rho(entry: Entry) -> int | None:
     return nano_up(zcdp_of_pure(entry.epsilon)) if entry.delta == 0 else None
 
 
+def events(db: Connection, dataset: str) -> list[Any]:
+    """Return the events of the dataset's budget and its raises, in order: found by their rows, not by the chain."""
+    found = db.execute(
+        "SELECT (SELECT body FROM chain WHERE chain.seq = budget.seq) FROM budget"
+        " WHERE dataset = ? ORDER BY seq",
+        (dataset,),
+    )
+    return [json.loads(text) for (text,) in found]
+
+
 def rho_budget(db: Connection, dataset: str) -> RhoBudget | None:
     """Return the dataset's budget if it is composed by zCDP, else None."""
-    found = [
-        json.loads(text).get("zcdp")
-        for (text,) in db.execute(
-            "SELECT body FROM chain JOIN budget USING (seq) WHERE dataset = ? ORDER BY seq",
-            (dataset,),
-        )
-    ]
+    found = [body.get("zcdp") for body in events(db, dataset)]
     if not found or found[0] is None:
         return None
     steps = tuple(Cost(int(f["nano_epsilon"]), int(f["atto_delta"])) for f in found)
