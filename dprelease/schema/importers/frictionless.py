@@ -32,12 +32,12 @@ _DIALECT = {  # what holds of every CSV file that is read here
 _TRUE = frozenset(("true", "t", "yes", "y", "1"))
 _FALSE = frozenset(("false", "f", "no", "n", "0"))
 _FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
-    Kind.date: ("default", "%y-%m-%d"),
+    Kind.date: ("default", "%Y-%m-%d"),
     Kind.timestamp: (
         "default",
-        "%y-%m-%dt%h:%m:%s",
-        "%y-%m-%dt%h:%m:%sz",
-        "%y-%m-%d %h:%m:%s",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%d %H:%M:%S",
     ),
 }
 _MISSING = "these texts are values here: leave such cells empty in the source"

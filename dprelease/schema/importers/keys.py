@@ -40,9 +40,10 @@ class Keys:
         return self._within.get(key, Keys({}))
 
     def usual(self, key: str, *values: str) -> None:
-        """Take a key that says what holds anyway: one of `values`, or nothing."""
+        """Take a key that says what holds anyway: nothing, or one of `values`, in any case if it is in small letters."""
         found = self.peek(key)
-        if found in (None, []) or (written(found) or "\0").lower() in values:
+        said = written(found) or "\0"
+        if found in (None, []) or {said, said.lower()} & set(values):
             self.take(key)
 
     def ask(self, key: str, why: str) -> None:

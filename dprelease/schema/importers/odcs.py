@@ -11,8 +11,8 @@ from dprelease.schema.importers.draft import DraftColumn, DraftTable
 from dprelease.schema.importers.keys import Keys, items, written
 
 _FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
-    Kind.date: ("yyyy-mm-dd",),
-    Kind.timestamp: ("yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd't'hh:mm:ss", "yyyy-mm-dd't'hh:mm:ssx"),
+    Kind.date: ("yyyy-MM-dd",),
+    Kind.timestamp: ("yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ssX"),
 }
 
 

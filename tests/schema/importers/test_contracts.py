@@ -262,7 +262,9 @@ READING = [  # what says how cells are read, and not as they are read here
     ("boolean", {"trueValues": ["0"]}),
     ("date", {"format": "%d/%m/%Y"}),
     ("date", {"format": "any"}),
+    ("date", {"format": "%y-%m-%d"}),  # a year of two digits
     ("datetime", {"format": "%d.%m.%Y %H:%M"}),
+    ("datetime", {"format": "%Y-%M-%d %H:%m:%S"}),
     ("string", {"format": "binary"}),
 ]
 ALIKE = [
@@ -422,6 +424,11 @@ def test_what_pandera_does_to_cells_is_asked(tmp_path, place, key, value):
     ("options", "asked"),
     [
         ({"logicalTypeOptions": {"format": "dd/MM/yyyy"}}, "format"),
+        (
+            {"logicalTypeOptions": {"format": "yyyy-MM-dd hh:mm:ss"}},
+            "format",
+        ),  # a clock of 12 hours
+        ({"logicalTypeOptions": {"format": "YYYY-MM-DD HH:mm:ss"}}, "format"),  # weeks' years
         ({"logicalTypeOptions": {"defaultTimezone": "Europe/Oslo"}}, "defaultTimezone"),
         (
             {
