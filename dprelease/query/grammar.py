@@ -200,11 +200,13 @@ class Parser:
 
     def _known(self, left: Part, right: Part) -> None:
         """Refuse a constant that a cleaned value never is: the test would be idle, or hold from elsewhere on."""
+        if max(n.depth(left.node), n.depth(right.node)) > MAX_DEPTH:
+            self.read.too_deep(right)
+        if not isinstance(left.node, n.Literal) and (at := n.crossing(left.node, right.node)):
+            self._on_a_step(self.columns[at[0]], right, at[1])
         column = self.columns.get(left.node.name) if isinstance(left.node, n.ColumnRef) else None
         if column is None or not isinstance(right.node, n.Literal):
             return
-        if isinstance(right.node.value, float) and not column.stepped:
-            self._on_a_step(column, right, Fraction(repr(right.node.value)))
         if column.kind is not Kind.category or not column.values or right.node.value in column.keys:
             return
         near = nearest(str(right.node.value), column.keys)
@@ -221,7 +223,7 @@ class Parser:
         )
 
     def _on_a_step(self, column: Column, right: Part, value: Fraction) -> None:
-        if (finer := column.finer_step(value)) is not None:
+        if not column.stepped and (finer := column.finer_step(value)) is not None:
             what, why, fix = between_steps(column, value, finer)
             self.read.fail(what, right, why=why, fix=fix, code="DPR164")
 

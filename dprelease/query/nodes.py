@@ -222,16 +222,51 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.operand,)
 
 
-def compared(node: Node) -> Iterator[tuple[str, Fraction]]:
-    """Yield each column that is compared with a number, and the number."""
+def compared(node: Node) -> Iterator[tuple[str, Fraction | None]]:
+    """Yield each column that is compared, and the number at which the answer changes; None for one not known."""
     parts = children(node)
+    pairs = [(parts[0], part) for part in parts[1:] if isinstance(node, Compare | Between | In)]
+    for left, right in pairs:
+        found = crossing(left, right)
+        yield from [found] if found else ((name, None) for name in _numbers(left, right))
     for part in parts:
         yield from compared(part)
-    if isinstance(node, Compare | Between | In):
-        names = [part.name for part in parts if isinstance(part, ColumnRef)]
-        values = [part.value for part in parts if isinstance(part, Literal)]
-        for name in names:
-            yield from ((name, Fraction(repr(v))) for v in values if isinstance(v, float))
+
+
+def crossing(left: Node, right: Node) -> tuple[str, Fraction] | None:
+    """Return the column of which both sides are linear, and its value where they are equal; None if there is none."""
+    found = _linear(Arithmetic("-", left, right))
+    return (found[0], -found[2] / found[1]) if found is not None and found[1] else None
+
+
+def _linear(node: Node) -> tuple[str, Fraction, Fraction] | None:
+    """Return column, factor and summand of `factor * column + summand`; None for another expression."""
+    match node:
+        case ColumnRef(name=name, type=Type.number):
+            return name, Fraction(1), Fraction(0)
+        case Literal(value=float(value)):
+            return "", Fraction(0), Fraction(repr(value))
+        case Negate(operand=inner):
+            return _linear(Arithmetic("-", Literal(0.0, Type.number), inner))
+        case Arithmetic(op=op, left=left, right=right):
+            a, b = _linear(left), _linear(right)
+            if a is None or b is None or (a[0] and b[0] not in ("", a[0])):
+                return None
+            name, sign = a[0] or b[0], -1 if op == "-" else 1
+            if op in "+-":
+                return name, a[1] + sign * b[1], a[2] + sign * b[2]
+            if op == "*" and not (a[0] and b[0]):
+                return name, a[1] * b[2] + b[1] * a[2], a[2] * b[2]
+            if op == "/" and not b[0] and b[2]:
+                return name, a[1] / b[2], a[2] / b[2]
+    return None
+
+
+def _numbers(*nodes: Node) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ColumnRef) and node.type is Type.number:
+            yield node.name
+        yield from _numbers(*children(node))
 
 
 def may_overflow(node: Node) -> bool:

@@ -122,14 +122,18 @@ def _in_steps(query: Query) -> Iterable[str]:
     trees = [expression.tree for expression in read if expression is not None]
     trees += [column.made.tree for column in query.schema.columns.values() if column.made]
     found = [pair for tree in trees for pair in compared(tree)]
+    found += [
+        (name, None) for c in query.schema.columns.values() if c.made for name in c.made.columns
+    ]
     found += [(s.column.name, edge) for s in query.statistics if s.column for edge in s.edges]
     for name in dict.fromkeys(name for name, _ in found):
-        column, values = query.schema.columns[name], [v for of, v in found if of == name]
+        column = query.schema.columns[name]
+        values = [value for of, value in found if of == name and value is not None]
         off = [value for value in values if column.finer_step(value) is not None]
         if column.step is not None and (off or not column.stepped):
             shown = ", ".join(str(plain(value)) for value in dict.fromkeys(off or values))
             yield (
-                f"`{name}` is compared with {shown}{', on no step of it' if off else ''}:"
+                f"`{name}` is {f'compared with {shown}' if values else 'read in an expression'}{', on no step of it' if off else ''}:"
                 f" its cells are moved to steps of {plain(column.step)} first, by up to {plain(column.step / 2)}"
             )
 

@@ -85,3 +85,52 @@ def test_what_the_fix_leads_to_is_near_the_plain_answer(monkeypatch: pytest.Monk
     assert abs(share.iloc[0, 0] - 0.75) < 0.01  # a half goes up: from 250 on
     share = dp.release(frame, schema("proportion(x >= 300)", 1)).to_pandas(intervals=False)
     assert abs(share.iloc[0, 0] - 0.7) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("condition", "at"),
+    [
+        ("x * 2 >= 601", "300.5"),
+        ("601 <= 2 * x", "300.5"),
+        ("x + x > 601", "300.5"),
+        ("x - 1 > 300", "301"),
+        ("-x < -301", "301"),
+        ("1000 - x > 301", "699"),
+        ("x >= 601 / 2", "300.5"),
+        ("3 * x > 100", "100/3"),
+        ("(x - 500) / 2 in (0, 250)", "500"),
+        ("x + 1 between 301 and 5001", "300"),
+        ("x * 3 > 602 + x", "301"),
+    ],
+)
+def test_what_a_linear_expression_is_compared_with_is_looked_at_too(
+    condition: str, at: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(at)} lies between two steps of `x`"):
+        dp.plan(schema("count", where=condition))
+    [finer] = re.findall(
+        r"at most `step: ([\d./]+)`", str(_refusal(schema("count", where=condition)))
+    )
+    assert told(schema("count", finer, where=condition)) == []
+
+
+def _refusal(asked: dict[str, Any]) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        dp.plan(asked)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "condition", ["abs(x) > 301", "x * x > 9", "x / (x + 1) > 0.5", "x % 7 = 1", "floor(x) > 301"]
+)
+def test_of_other_expressions_the_plan_tells_in_which_steps_cells_are_read(condition: str) -> None:
+    text = " ".join(str(dp.plan(schema("count", where=condition))).split())
+    assert "`x` is read in an expression: its cells are moved to steps of 1000 first" in text
+    assert "is read in" not in str(dp.plan(schema("count", 1000, where=condition)))
+
+
+def test_a_made_column_tells_it_too_and_a_deep_expression_is_no_fault_of_ours() -> None:
+    asked = schema("sum(y)", made=True)
+    asked["columns"]["y"]["from"] = "x * 2"
+    assert "`x` is read in an expression" in " ".join(str(dp.plan(asked)).split())
+    assert _refusal(schema("count", where=f"x{' + 1' * 900} > 1000")).code == "DPR121"
