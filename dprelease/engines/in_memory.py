@@ -107,7 +107,7 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
         numbers = pa.array([half(value) for value in found.dictionary.to_pylist()], pa.float64())
         return numbers.take(found.indices)
     if t.is_decimal(kind) and not (kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision):
-        return pa.array([text_of(cell) for cell in array.to_pylist()], pa.large_string())
+        return _texts(array.to_pylist())
     if t.is_decimal256(
         kind
     ):  # of at most 38 digits: engines know it by its precision, not by its width

@@ -6,6 +6,7 @@ table of that type.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,13 @@ def test_numbers_that_a_double_writes_in_its_own_way() -> None:
     assert _counts(tiny, ("1e-05", "1e+16", "2.5e-30")) == (1, 1, 1, 0)
     near = pa.array(np.array([0.1, 0.3], dtype=np.float32))
     assert _counts(near, ("0.100000001", "0.1000000011", "0.3")) == (0, 0, 1, 1)
+
+
+def test_decimals_too_wide_for_an_engine_are_texts_without_a_scale() -> None:
+    wide = pa.table({"x": pa.array([Decimal("2"), Decimal("2.5"), None], pa.decimal256(60, 4))})
+    for engine in ENGINES:
+        for values, counts in (("2", "02"), (1, 0, 1)), (("2.5", "2.50"), (1, 0, 1)):
+            assert answer_of(engine(), as_source(wide), Kind.category, values) == counts
 
 
 @pytest.mark.parametrize("name", ["Arrow", "pandas", "objects", "polars", "Parquet"])
