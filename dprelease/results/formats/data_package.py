@@ -61,6 +61,7 @@ DESCRIPTIONS = {
     "not known",
 }
 STATUSES = ["ok", "at_bound", "uninformative", "empty_signal", "no_interval"]
+RANKED_WORDS = "; among rows of which none has a known value, any allowed value is chosen"
 FITTED = ["adjusted", "gap"]
 """Statuses of tables that are fitted to each other, beside the others."""
 FITTED_WORDS = (
@@ -244,6 +245,8 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
             }
         elif name == "status":
             field["constraints"] = {"required": True, "enum": _statuses(plan)}
+            if not all(plan.block(s.block).has_interval for s in plan.statistics):
+                field["description"] += RANKED_WORDS
             if plan.fitted:
                 field["description"] += FITTED_WORDS
         elif name in ("value", "consistent"):

@@ -16,7 +16,7 @@ from jinja2 import Template
 
 import dprelease as dp
 from dprelease.measurements.candidate import Option
-from dprelease.results.formats import html, parquet
+from dprelease.results.formats import data_package, html, parquet
 from dprelease.results.formats.json_ import build_manifest, manifest_bytes
 from dprelease.results.validate.rules import check
 from dprelease.schema.domain import Domain
@@ -284,6 +284,7 @@ def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
     text = " ".join(Page(page(noised, published="2026-12-01")).text.split())
     assert "Every number here, except count (public), carries deliberate noise" in text
     assert "chosen by rank" in text
+    assert "among rows of which none has a known value, that is any allowed number" in text
     assert "published 2026-12-01" in text
     assert (
         "Said before the draw: median_x is expected to say nothing, in a group of 40 rows" in text
@@ -291,8 +292,12 @@ def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
     # The control: a release of noisy numbers with intervals says none of that.
     plain = " ".join(Page(page(GOOD)).text.split())
     assert "Every number here carries deliberate noise" in plain
-    for part in ("chosen by rank", "; published", "Said before the draw"):
+    for part in ("chosen by rank", "a known value", "; published", "Said before the draw"):
         assert part not in plain
+    for release, said in ((noised, True), (GOOD, False)):
+        manifest = build_manifest(release, check(release), {}, software={})
+        package = json.dumps(data_package.descriptor(release.plan, manifest))
+        assert (data_package.RANKED_WORDS in package) is said
 
 
 def test_the_planned_error_is_said_to_be_planned():
