@@ -135,6 +135,48 @@ def test_the_word_that_the_fix_names_stands_for_the_operator(where: str, count: 
     assert values(FRAME, declared({"statistics": ["count"], "where": mended})) == [count]
 
 
+@pytest.mark.parametrize(
+    ("where", "code", "old", "count"),
+    [
+        ("x ≥ 3", "DPR120", "≥", 6),
+        ("x ≤ 1 or x ≠ 1", "DPR120", "≤", 12),
+        ("x > −1", "DPR120", "−", 12),
+        ("k = ‘a’", "DPR120", "‘a’", 6),
+        ("k = “a”", "DPR120", "“a”", 6),
+        ("k in ['b']", "DPR120", "['b']", 6),
+        ('k = "a"', "DPR122", '"a"', 6),
+        ("k = a", "DPR122", "a", 6),
+        ("x == None", "DPR122", "== None", 0),
+        ("at > 2024-01-31", "DPR123", "2024-01-31", 12),
+    ],
+)
+def test_what_is_written_in_other_tongues_is_told_in_this_one(
+    where: str, code: str, old: str, count: int
+) -> None:
+    error = refused(lambda: dp.plan(declared(), where=where), code)
+    form = re.findall(r"`(.*?)`|('.*?')|(\('a', 'b'\))", error.fix or "")[0]
+    new = next(part for part in form if part).replace("2013", "2024")
+    if "(" in (error.fix or ""):
+        new = "('b')"
+    mended = where.replace(old, new).replace("≠", "<>")
+    assert values(FRAME, declared({"statistics": ["count"], "where": mended})) == [count]
+
+
+def test_shapes_that_stand_elsewhere_are_told_the_whole_form() -> None:
+    listed = declared({"statistics": {"x": ["sum", "mean"]}})
+    assert '["mean(age)", "sum(age)"]' in (refused(lambda: dp.plan(listed), "DPR112").fix or "")
+    for key, form in (("other", "{as: KEY}"), ("nulls", "{default: VALUE}")):
+        column = {"kind": "category", "values": ["a"], key: "rest"}
+        assert form in refused(lambda c=column: dp.plan(declared(columns={"k": c})), "DPR112").what
+    known = refused(lambda: dp.plan(declared({"statistics": ["count(x)"]})), "DPR133")
+    [where] = re.findall(r'`where: "(.*?)"`', known.fix or "")
+    frame = FRAME.assign(x=[1.0, None] * 6)
+    assert values(frame, declared({"statistics": ["count"], "where": where})) == [6]
+    hour = {"kind": "category", "from": "hour(at)", "values": ["00", "12"]}
+    made = refused(lambda: dp.plan(declared(columns={"h": hour})), "DPR138")
+    assert "whole numbers such as [1, 2, 3]" in (made.fix or "")
+
+
 def test_pandas_form_of_statistics_is_taken() -> None:
     asked: Any = {"x": ["sum", "mean"], "m": "max"}
     assert (
@@ -239,6 +281,8 @@ LABELS: list[tuple[str, Any, str]] = [  # a label, cells of a type that never ho
     ("-0", np.array([0.0, 2.5]), "0"),
     ("-0.0", np.array([-0.0, 2.5]), "0"),
     ("1E+3", np.array([1000, 2.5]), "1000"),
+    ("10000000000000000", np.array([1e16, 2.5]), "1e+16"),
+    ("2,5", np.array([1e16, 2.5]), "2.5"),
     ("2024-01-02T10:00:00", pd.to_datetime(["2024-01-02 10:00", "2024-01-03 00:30"]), "2024-01-02 10:00:00"),
     ("2024-01-02T10:00:00Z", pd.to_datetime(["2024-01-02 10:00Z", "2024-01-03 00:30Z"]), "2024-01-02 10:00:00+00"),
 ]  # fmt: skip
@@ -269,6 +313,28 @@ def test_a_header_whose_names_no_usual_sign_parts_names_the_sign(tmp_path: Path)
         [said] = re.findall(r'delimiter: "(.)"', error.fix or "")
         source = {"csv": {"path": str(path), "delimiter": said, "decimal": "."}}
         assert values(source, declared()) == [4]
+
+
+def test_a_source_without_the_column_shows_what_it_has_and_no_impossible_sign(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "f.csv"
+    for text, shown in {
+        "sep=,\nk,x\n": "'sep=', ''",
+        "# made by us\nk,x\n": "'# made by us'",
+        "k-x\na-1\n": "'k-x'",
+        "k；x\na；1\n": "'k；x'",
+    }.items():
+        path.write_text(text)
+        source = {"csv": {"path": str(path), "decimal": "."}}
+        error = refused(lambda source=source: dp.release(source, declared()), "DPR503")
+        assert error.fix == f"its columns: {shown}"
+    path.write_text("k\tx\na\t1\n")
+    source = {"csv": {"path": str(path), "delimiter": ";", "decimal": "."}}
+    error = refused(lambda: dp.release(source, declared()), "DPR503")
+    [said] = re.findall(r"`csv: (.*)`", error.fix or "")
+    source["csv"] |= {"delimiter": yaml.safe_load(said)["delimiter"]}
+    assert values(source, declared()) == [1]
 
 
 def test_a_statistic_that_forbids_is_told_where() -> None:

@@ -34,7 +34,8 @@ class RowsOrPersons(Arguments):
                 why="count is of rows, count(persons) of units",
                 fix="did you mean `count(persons)`?"
                 if nearest(texts[0], ("persons",))
-                else f'for a condition write "proportion({texts[0][:40]})", or filter with `where`',
+                else f'for a condition write "proportion({texts[0][:40]})", or filter with `where`;'
+                f' a column\'s known values: `where: "{texts[0][:40]} is not null"` and count',
                 code="DPR133",
             )
         return texts

@@ -244,7 +244,9 @@ class InternalError(DpreleaseError):
                 place = f"{module}:{line}"
         reason = error.strerror if isinstance(error, OSError) else None
         return cls(
-            f"something failed that should not: {type(error).__name__}",
+            "the system refused to read or write a file"
+            if reason
+            else f"something failed that should not: {type(error).__name__}",
             where=place,
             why=reason or "details are not shown, they could quote a row",
             fix="check disk space and access rights; otherwise please report it, with this place",

@@ -25,6 +25,8 @@ _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
 _BOM = codecs.BOM_UTF8
 _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+IN_CELLS = '"+-._ '
+"""ASCII that is in numbers or names, besides digits and letters."""
 _MOSTLY_COMMA = ";"
 """The delimiter of files whose numbers have a decimal comma, mostly."""
 _NO_DELIMITER = ""
@@ -58,7 +60,7 @@ def dialect(delimiter: object, decimal: object) -> Dialect:
         and delimiter.isascii()
         and (delimiter == "\t" or delimiter.isprintable())
         and not delimiter.isalnum()
-        and delimiter not in '"+-._ '
+        and delimiter not in IN_CELLS
     ):
         raise ArgumentError(
             f"{delimiter!r} cannot be a delimiter",

@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dprelease.core.errors import SourceError
+from dprelease.core.strict_json import json_text
+from dprelease.engines.csv_header import IN_CELLS
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import spelt
@@ -108,6 +110,8 @@ _WRITTEN = {
 }
 """Patterns of a declared value that a stored one may be; of what is not here, any text may be one."""
 
+_LISTED = 12
+"""The most names of columns that a message lists."""
 _WIDE = 40
 """Digits of a declared number that is written out, at most."""
 
@@ -242,7 +246,9 @@ def check_columns(
             )
         if name not in stored:
             near = nearest(name, stored)
-            guess = f"did you mean {near!r}?" if near else "check the schema's column names"
+            some = [*map(repr, stored)][:_LISTED]
+            others = f"its columns: {', '.join(some)}{', …' * (len(stored) > len(some))}"
+            guess = f"did you mean {near!r}?" if near else others if some else "it has none"
             if len(stored) == 1:
                 guess = _parted(name, *stored) or guess
             raise SourceError(
@@ -264,12 +270,12 @@ def check_columns(
 
 def _parted(name: str, header: str) -> str | None:
     """Return what to do where the one name of a source holds `name` between equal signs: a header `k:x`."""
-    signs = set(re.findall(r"[^\w\s]", header))
-    if len(signs) != 1 or name not in re.split(r"\W", header):
+    signs = {sign for sign in header if not (sign.isalnum() or sign in IN_CELLS)}
+    if len(signs) != 1 or not header.isascii() or name not in re.split(r"\W", header):
         return None
     return (
         f"the source has one column, {header!r}: if its names have a sign between them, say so,"
-        f' `csv: {{path: FILE, delimiter: "{signs.pop()}"}}`'
+        f" `csv: {{path: FILE, delimiter: {json_text(signs.pop())}}}`"
     )
 
 
@@ -281,10 +287,12 @@ def _spelling(stored: Physical, label: str) -> str | None:
         label.replace("T", " ").replace("Z", "+00"),
         f"{label}+00",
     ]
+    others.append(label.replace(",", "."))
     with suppress(ArithmeticError):
         others.append(
             spelt(f"{Decimal(label):f}") if abs(Decimal(label).adjusted()) < _WIDE else label
         )
+        others.append(repr(float(label)))
     meant = next((other for other in others if writes(stored, other)), None)
     return (
         meant

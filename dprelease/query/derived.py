@@ -24,6 +24,7 @@ from dprelease.query.typecheck import article
 from dprelease.schema.column import Column, Kind
 
 MOST_LEVELS = 64
+_WHOLE = "; for groups, a category whose values are whole numbers such as [1, 2, 3]"
 
 _KINDS = {
     Type.number: (Kind.number, Kind.integer),
@@ -120,7 +121,9 @@ def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
             else f"a column of kind {column.kind} cannot be derived",
             where=column.origin,
             why=None if known else "it says whose rows belong together: that is the source's word",
-            fix=f"declare `kind: {fits[0]}`" if known else "remove `from`, and store the column",
+            fix=f"declare `kind: {fits[0]}`{_WHOLE if found.type is Type.number else ''}"
+            if known
+            else "remove `from`, and store the column",
             code="DPR138",
         )
     return out

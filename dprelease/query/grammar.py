@@ -45,6 +45,7 @@ COLUMN_TYPES: Mapping[Kind, Type] = {
     Kind.date: Type.date,
     Kind.timestamp: Type.timestamp,
 }
+_MISSING = ("none", "nan", "na", "nat")
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -342,12 +343,13 @@ class Parser:
         column = self.columns.get(name)
         if column is None:
             near = nearest(name, self.columns)
-            if near is not None:
-                fix = f"did you mean `{near}`?"
-            elif token.kind == "quoted":
-                fix = f"double quotes name a column; text takes single quotes: '{name}'"
-            else:
+            fix = f"did you mean `{near}`?"
+            if near is None:
                 fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
+            if name.lower() in _MISSING:
+                fix = "a missing value is found by `is null`"
+            elif token.kind == "quoted" or self.read.peek(-2).text in _COMPARE:
+                fix = f"a text takes single quotes: '{name}'; for a column, {fix}"
             self.read.fail(f"unknown column `{name}`", token, fix=fix, code="DPR122")
         kind = COLUMN_TYPES[column.kind]
         self.used.add(name)

@@ -21,6 +21,19 @@ _PATTERN = r"""(?P<space>\s+)
     |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;&|~])"""
 
 
+_INSTEAD = {
+    "≥": "write `>=`",
+    "≤": "write `<=`",
+    "≠": "write `<>`",
+    "−": "write `-`",
+    "‘’“”„": "text takes straight single quotes: 'a'",
+    "`": 'a name that needs quotes takes double ones: "a b"',
+    "[]{}": "write a list in parentheses: column in ('a', 'b')",
+    ":?$@": "write the value itself",
+}
+"""What is written instead of characters that the language has not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """One token; `kind` is number, text, quoted, word, op or end."""
@@ -90,7 +103,8 @@ class TokenReader:
                 fix="write a decimal such as 12.5, or quote text with single quotes",
                 code="DPR126",
             )
-        self.fail(f"unexpected character {char!r}", here, fix="remove it")
+        fix = next((fix for chars, fix in _INSTEAD.items() if char in chars), "remove it")
+        self.fail(f"unexpected character {char!r}", here, fix=fix)
 
     def peek(self, ahead: int = 0) -> Token:
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]

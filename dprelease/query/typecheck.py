@@ -123,6 +123,8 @@ class TypeChecker:
             fix = "write the number without quotes, or declare the column as a number"
         elif target is Type.boolean:
             fix = "compare with true or false"
+        elif {target, part.type} & {Type.date, Type.timestamp}:
+            fix = "a day is written in single quotes: '2013-01-31'"
         other = self.read.text[first.start : first.end]
         self.read.fail(
             f"`{other[:40]}` is {article(target)}, `{shown[:40]}` is {article(part.type)}",

@@ -48,7 +48,7 @@ class NullDefault(Strict):
 
 
 def _nulls_tag(value: object) -> str | None:
-    if isinstance(value, str):
+    if value == "drop":
         return "word"
     if isinstance(value, Mapping):
         return "as" if "as" in value else "default"
@@ -68,7 +68,7 @@ Nulls = Annotated[
 
 
 def _other_tag(value: object) -> str | None:
-    return "word" if isinstance(value, str) else "as" if isinstance(value, Mapping) else None
+    return "word" if value == "drop" else "as" if isinstance(value, Mapping) else None
 
 
 Other = Annotated[

@@ -272,7 +272,7 @@ def _syntax_fix(problem: str) -> str:
         return "indent with spaces; YAML takes no tabs"
     if "mapping values are not allowed" in problem:
         return "write a space after every colon, here or on the line before, and quote text that holds one"
-    return "check indentation, and quote text that holds any of ( ) [ ] { } , : #"
+    return "check indentation, and quote text that begins with one of @ ` % | > or holds any of ( ) [ ] { } , : #"
 
 
 class _Reader:
