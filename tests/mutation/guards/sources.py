@@ -97,4 +97,18 @@ GUARDS = (
         new="return parse_yaml(text, str(path)).data",
         tests=("tests/schema/importers/test_contracts.py",),
     ),
+    Guard(
+        "a contract's format of days is known in any case",
+        file="schema/importers/keys.py",
+        old="{said, said.lower()} & set(values)",
+        new="said.lower() in map(str.lower, values)",
+        tests=("tests/schema/importers/test_contracts.py",),
+    ),
+    Guard(
+        "a column in an expression is compared between its steps",
+        file="query/nodes.py",
+        old='    found = _linear(Arithmetic("-", left, right))\n',
+        new='    found = isinstance(left, ColumnRef) and _linear(Arithmetic("-", left, right)) or None\n',
+        tests=("tests/release_plan/test_steps.py",),
+    ),
 )
