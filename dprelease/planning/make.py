@@ -27,12 +27,11 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import laid_out
 from dprelease.planning.maker import Maker
-from dprelease.planning.write import write_plan
+from dprelease.planning.write import planned_statistics, write_plan
 from dprelease.query.merge import MAX_EPSILON
 from dprelease.query.spec import Query
-from dprelease.release_plan.curve import expected, trace
+from dprelease.release_plan.curve import expected
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
 
 _HELPS, _SAME = 2 / 3, 0.05
 _FAR, _MEETS = 10**4, 100
@@ -181,23 +180,22 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     if asked is None or not asked.epsilon or plan.tables is not None:
         return []
 
-    def make(epsilon: Fraction) -> ReleasePlan:
-        if epsilon == asked.epsilon:
-            return plan
+    blocks, others = laid_out(asked), []
+    for epsilon in (asked.epsilon * f for f in FACTORS):
+        if epsilon > MAX_EPSILON:
+            continue
+        query = replace(asked, spec=replace(asked.spec, epsilon=epsilon))
+        maker = Maker(query, brief=True)
         try:
-            return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)), brief=True)
+            spending = spend(blocks, epsilon, query.spec.delta, query.loss, maker)
+            found = {
+                s.name: expected(s, plan.loss)
+                for s in planned_statistics(query, spending, maker)
+                if expected(s, plan.loss) is not None
+            }
         except VerificationError:  # a verifier's time is over: no plan is left out for that
             raise
-        except Exception:  # noqa: BLE001 - see above
-            raise PlanError("there is no plan at this epsilon") from None
-
-    curve = trace(asked.epsilon, make, (f for f in FACTORS if asked.epsilon * f <= MAX_EPSILON))
-    others = [p for p in curve.points if p.epsilon != asked.epsilon and p.plan]
-    return [{"epsilon": str(p.epsilon), "errors": _errors(p.statistics, plan.loss)} for p in others]
-
-
-def _errors(statistics: tuple[PlannedStatistic, ...], loss: str) -> dict[str, float]:
-    errors = {
-        s.name if s.table is None else f"{s.table}.{s.name}": expected(s, loss) for s in statistics
-    }
-    return {name: error for name, error in errors.items() if error is not None}
+        except Exception:  # noqa: BLE001, S112 - see above
+            continue
+        others.append({"epsilon": str(epsilon), "errors": found})
+    return others

@@ -44,16 +44,19 @@ from dprelease.schema.unit import UserUnit
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
     """Return the plan that says what was chosen: the same for equal requests and equal choices."""
-    order = {s.spec.name: i for i, s in enumerate(query.statistics)}
-    statistics = sorted(
-        (
-            _statistic(maker, p, i, spending.epsilon)
-            for p in spending.priced
-            for i in range(len(p.block.members))
-        ),
-        key=lambda s: order[s.name],
-    )
+    statistics = planned_statistics(query, spending, maker)
     return written(query, spending, maker, query.spec.by, statistics)
+
+
+def planned_statistics(query: Query, spending: Spending, maker: Maker) -> list[PlannedStatistic]:
+    """Return what is said of every statistic, in the order of the request."""
+    order = {s.spec.name: i for i, s in enumerate(query.statistics)}
+    found = (
+        _statistic(maker, p, i, spending.epsilon)
+        for p in spending.priced
+        for i in range(len(p.block.members))
+    )
+    return sorted(found, key=lambda s: order[s.name])
 
 
 def written(
@@ -113,17 +116,8 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     notes += time_notes(query, spending.epsilon, query.spec.delta)
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
-    return (
-        *notes,
-        *_said(query),
-        *spending.notes(query.spec.delta),
-    )
-
-
-def _said(query: Query) -> list[str]:
-    """Return what the plan must say because of the statistics that are asked for."""
     said = (aggregate_named(s.function).plan_note(s) for s in query.statistics)
-    return [note for note in said if note is not None]
+    return (*notes, *filter(None, said), *spending.notes(query.spec.delta))
 
 
 # --- a block ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from dprelease.results.formats.levels_of_detail import detail_section, shape_of
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.promise_words import promise
 from dprelease.results.formats.public_words import PublicWords, public_words
-from dprelease.results.formats.report_sections import proved, released_rows, section
+from dprelease.results.formats.report_sections import TABLE_LIMIT, proved, released_rows, section
 from dprelease.results.formats.templates import text_of, with_parts
 from dprelease.results.formats.words import (
     inside,
@@ -45,7 +45,6 @@ from dprelease.results.formats.words import (
 from dprelease.results.noised import Noised
 
 FILE = "report.html"
-TABLE_LIMIT = 250
 
 
 @several_tables("all")

@@ -84,6 +84,7 @@ class Bar:
     low: float
     high: float
     middle: float
+    weak: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,7 @@ def bars(points: Sequence[Point], top: float) -> Bars:
                 low=scale.inside(p.lower),
                 high=scale.inside(p.upper),
                 middle=round(100 * (i + 0.5) / len(points), 3),
+                weak=p.weak,
             )
             for i, (p, place) in enumerate(zip(points, places, strict=True))
         ),

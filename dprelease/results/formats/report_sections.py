@@ -32,6 +32,8 @@ from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import mechanism_words, short
 
 PLOT_LIMIT = 60
+TABLE_LIMIT = 250
+"""So many groups, and so many columns of one statistic, stand in a table."""
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
 """Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
@@ -119,7 +121,7 @@ def section(
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
     rows = [
-        {"key": key, "name": name, "cells": [_cell(r, decimals) for r in row]}
+        {"key": key, "name": name, "cells": [_cell(r, decimals) for r in row[:TABLE_LIMIT]]}
         for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
@@ -129,9 +131,10 @@ def section(
         **_called(statistic, words),
         "rows": rows,
         "shown": min(len(keys), PLOT_LIMIT),
+        "listed": TABLE_LIMIT,
         "plot": plot,
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
-        "bars": _histograms(grid, rows) if many else (),
+        "bars": _histograms(grid, names, decimals) if many else (),
         "error_words": "Error (root mean square)"
         if loss == "squared" and block.has_interval
         else "Error",
@@ -216,15 +219,15 @@ def _dots(
 
 
 def _histograms(
-    grid: Sequence[Sequence[ReportRow]], rows: Sequence[Mapping[str, Any]]
+    grid: Sequence[Sequence[ReportRow]], names: Sequence[str], decimals: int
 ) -> tuple[tuple[str, Bars, str], ...]:
     """Return (group, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
-    for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
+    for row, name in zip(grid[:PLOT_LIMIT], names, strict=False):
         points = [r.point for r in row]
         top = max((max(p.value, p.upper) for p in points if not p.weak), default=0.0)
-        largest = max(range(len(row)), key=lambda i: row[i].value)
-        pictures.append((texts["name"], bars(points, top), texts["cells"][largest].value))
+        largest = reading_text(max(r.value for r in row), decimals)
+        pictures.append((name, bars(points, top), largest))
     return tuple(pictures)
 
 

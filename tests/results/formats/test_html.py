@@ -195,6 +195,18 @@ def test_many_groups_are_cut_with_a_word_about_it():
     assert len(text) < 250_000
 
 
+@pytest.mark.parametrize(("count", "listed"), [(250, 250), (251, 250), (1_000, 250)])
+def test_many_bins_are_cut_with_a_word_about_it_and_the_picture_has_all(count, listed):
+    columns = [f"h[{i},{i + 1})" for i in range(count)]
+    bins = releases.statistic("h", "histogram(x)", Domain(0, 9), "1", block="h", columns=columns)
+    plan = releases.plan([bins], [releases.block("h")], by=("g",), keys=[("a",)])
+    text = page(releases.noised(plan, {c: [(3.0, 1.0, 5.0, "ok")] for c in columns}))
+    assert text.count('<th scope="col">[') == listed
+    assert text.count('<rect class="column"') == count
+    said = f"The first 250 of {count:,} columns; the data files hold all." in text
+    assert said == (count > listed)
+
+
 def test_one_group_without_keys_has_a_page_too():
     count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
     plan = releases.plan([count], [releases.block("b")], by=(), keys=[()])
