@@ -24,6 +24,7 @@ from dprelease.aggregates.tree_shape import published
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
 from dprelease.fitting.estimate import ONE
+from dprelease.intervals.quotient import middle
 from dprelease.query.arguments import Syntax
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain
@@ -71,17 +72,11 @@ class Cdf(Aggregate):
         return self._at_edges(measurement, low), self._at_edges(measurement, high)
 
     def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
-        """Return the quotient of the estimates, NaN where no signal is left.
-
-        The form A - t N is symmetric around 0 at the true t and falls in t where N > 0, so that its root is
-        median-unbiased but for the chance that N is not above 0.
-        """
+        """Return the median-unbiased quotient of the estimates, NaN where no signal is left."""
         noisy = noisy_of(measurement, reading.raw)
         prefixes = np.asarray(np.cumsum(noisy.bins(), axis=1) / ONE, dtype=np.float64)
         whole = prefixes[:, -1:] if noisy.rows is None else np.full((len(prefixes), 1), noisy.rows)
-        out = np.full(prefixes.shape, np.nan)
-        np.divide(prefixes, whole, out=out, where=whole > 0)
-        return self._at_edges(measurement, out)
+        return self._at_edges(measurement, middle(prefixes, whole, (0.0, 1.0)))
 
     def form(self, measurement: Measurement) -> tuple[Form, ...] | None:
         """Return the quotients of least-squares coefficients; none where the sum is public."""

@@ -1,13 +1,11 @@
-"""Post-processing of partition-of-unity cells: means, variances and their ranges over boxes.
+"""Post-processing of partition-of-unity cells: variances and their ranges over boxes (`moments` has their means).
 
 Cells come noisy; a negative one is first raised to 0 (rectified: post-processing). In units of
 the code range, t = code / K in [0, 1]:
 
-    two_sums     mean = a1 / (a0 + a1)              with a0 = S(1 - t), a1 = S(t)
-    centred_sums mean = (1 + c / n) / 2             with n = S(1), c = S(2 t - 1), clipped to [0, 1]
-    centred_squares  mean = (1 + m) / 2, var = (e - m^2) / 4  with m, e the means of s = 2 t - 1 and s^2,
-                 m clipped to [-1, 1], e to [m^2, 1]
-    bernstein2   mean = (b1/2 + b2) / n,  var = (b0 b2 - b1^2/4) / n^2,  n = b0 + b1 + b2
+    centred_squares  var = (e - m^2) / 4  with m, e the means of s = 2 t - 1 and s^2, m clipped to [-1, 1],
+                 e to [m^2, 1]
+    bernstein2   var = (b0 b2 - b1^2/4) / n^2,  n = b0 + b1 + b2
 
 With non-negative cells 0 <= var <= mean (1 - mean) <= 1/4 holds whenever b1^2 <= 4 b0 b2, and the
 variance is raised to 0 otherwise: the pair lies in its joint domain by construction
@@ -16,7 +14,6 @@ mean 1/2, variance 0, by convention.
 
 Ranges over a box (`docs/theory/intervals.md#boxes-and-ranges`) are exact up to rounding:
 
-    mean         see `pivot`: a ratio has a shorter interval than its box.
     variance     (c0 c2 - c1^2/4) / (c0 + c1 + c2)^2 falls in c1 and, in c0 with the others fixed,
                  rises up to c0 = c1 + c2 + c1^2/(2 c2) and falls after it (likewise c2). So the
                  minimum is at a corner with c1 high. At a maximum both partial derivatives cannot
@@ -36,18 +33,6 @@ from dprelease.aggregates.base import Floats
 def _ratio(top: Floats, bottom: Floats, empty: float) -> Floats:
     """Return top / bottom, and `empty` where bottom is 0."""
     return np.divide(top, bottom, out=np.full_like(top, empty), where=bottom > 0)
-
-
-def two_sums_mean(cells: Floats) -> Floats:
-    """Return the mean of t from (S(t), S(1 - t))."""
-    c = np.maximum(cells, 0.0)
-    return _ratio(c[:, 0], c[:, 0] + c[:, 1], 0.5)
-
-
-def centred_mean(cells: Floats) -> Floats:
-    """Return the mean of t from (S(1), S(2 t - 1)); the middle where no row is left."""
-    n = np.maximum(cells[:, 0], 0.0)
-    return np.clip((1 + _ratio(cells[:, 1], n, 0.0)) / 2, 0.0, 1.0)
 
 
 def centred_squares_of(cells: Floats, rows: float | None) -> Floats:
@@ -89,12 +74,6 @@ def centred_variance_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     far = np.maximum(np.abs(a), np.abs(b))
     bottom = np.clip((c - far * far) / 4, 0.0, 0.25)
     return np.where(least > 0, bottom, 0.0), np.clip((d - near * near) / 4, 0.0, 0.25)
-
-
-def bernstein_mean(cells: Floats) -> Floats:
-    """Return the mean of t from the Bernstein cells (b0, b1, b2)."""
-    c = np.maximum(cells, 0.0)
-    return _ratio(c[:, 1] / 2 + c[:, 2], c.sum(axis=1), 0.5)
 
 
 def _variance(c0: Floats, c1: Floats, c2: Floats) -> Floats:

@@ -10,7 +10,6 @@ Sources: `docs/theory/intervals.md#ratios`, `docs/theory/sensitivities-and-contr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,47 +21,43 @@ from dprelease.aggregates import cells as read
 from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
-from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.variance_pivot import mixed_interval, variance_interval
 from dprelease.core import registry
-from dprelease.intervals.few import sum_quantile
+from dprelease.intervals.quotient import Ends, middle, ratio_interval
 
 
 @dataclass(frozen=True, slots=True)
 class QuotientCells:
-    """Cells of which a quotient of two sums is the mean of a column.
+    """Cells of which a quotient t of two sums is the mean of a column, in [0, 1].
 
     Attributes:
         scores, parts: what each cell adds to the quotient's numerator, and to its denominator.
-        mean: t in [0, 1] from cells.
     """
 
     scores: tuple[float, ...]
     parts: tuple[float, ...]
-    mean: Callable[[Floats], Floats]
 
     def span(self, measurement: Measurement) -> tuple[float, float]:
         """Return where t lies."""
         del measurement
         return 0.0, 1.0
 
-    def share(self, measurement: Measurement, cells: Floats) -> Floats:
+    def share(self, cells: Floats, span: Ends) -> Floats:
         """Return t within its span; the middle where no denominator is left."""
-        del measurement
-        return self.mean(cells)
+        (low, high), cells = span, np.maximum(cells, self.least())
+        top, total = (cells[:, None] * [self.scores, self.parts]).sum(axis=2).T
+        t = np.divide(top, total, out=np.full_like(top, (low + high) / 2), where=total > 0)
+        return np.asarray(np.clip(t, low, high))
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        """Return the interval of t, from the cells that are in it."""
+        """Return the interval of t, of the value of its span that is nearest to the exact quotient."""
         assert reading.scale is not None
-        both = np.array([self.scores, self.parts])
-        used = both.any(axis=0)
-        scores, parts = map(tuple, both[:, used].tolist())
         return ratio_interval(
-            reading.raw[:, used],
-            scores,
+            reading.raw,
+            self.scores,
             reading.scale,
             reading.level,
-            parts=parts,
+            parts=self.parts,
             copies=reading.copies,
             gaussian=reading.gaussian,
             span=self.span(measurement),
@@ -81,25 +76,6 @@ class RatioCells(QuotientCells):
         width = measurement.scale * measurement.step_size
         low = (domain.offset - measurement.offset) / width
         return float(low), float(low + domain.width / width)
-
-    def share(self, measurement: Measurement, cells: Floats) -> Floats:
-        top, total = (cells @ np.asarray(part) for part in (self.scores, self.parts))
-        low, high = self.span(measurement)
-        t = np.divide(top, total, out=np.full_like(top, (low + high) / 2), where=total > 0)
-        return np.asarray(np.clip(t, low, high))
-
-    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
-        """Return the interval of t, and the whole span where the noise may have made up all of the denominator.
-
-        Values beyond a declared domain's end are as possible there as those within: only the whole domain
-        is sure to hold the nearest one.
-        """
-        low, high = QuotientCells.interval(self, measurement, reading)
-        span, parts = self.span(measurement), np.asarray(self.parts)
-        assert reading.scale is not None
-        half = reading.scale * sum_quantile(self.parts, reading.level) + sum(self.parts)
-        unknown = np.abs(reading.raw @ parts) <= half
-        return np.where(unknown, span[0], low), np.where(unknown, span[1], high)
 
     def least(self) -> Floats:
         return np.full(len(self.parts), -np.inf)
@@ -158,14 +134,12 @@ def _rows(measurement: Measurement) -> float | None:
     return None if n is None else float(n * measurement.scale**2)
 
 
-two_sums = QuotientCells((1.0, 0.0), (1.0, 1.0), read.two_sums_mean)
-centred_sums = QuotientCells((0.5, 0.5), (1.0, 0.0), read.centred_mean)
-centred_squares = CentredSquareCells(
-    (0.5, 0.375, 0.0), (1.0, 0.0, 0.0), lambda cells: read.centred_mean(cells[:, :2] / (3, 4))
-)
-bernstein2 = SquareCells((0.0, 0.5, 1.0), (1.0, 1.0, 1.0), read.bernstein_mean)
-ratio_sums = RatioCells((0.5, 0.5), (1.0, 0.0), read.centred_mean)
-ratio_ends = RatioCells((1.0, 0.0), (1.0, 1.0), read.two_sums_mean)
+two_sums = QuotientCells((1.0, 0.0), (1.0, 1.0))
+centred_sums = QuotientCells((0.5, 0.5), (1.0, 0.0))
+centred_squares = CentredSquareCells((0.5, 0.375, 0.0), (1.0, 0.0, 0.0))
+bernstein2 = SquareCells((0.0, 0.5, 1.0), (1.0, 1.0, 1.0))
+ratio_sums = RatioCells((0.5, 0.5), (1.0, 0.0))
+ratio_ends = RatioCells((1.0, 0.0), (1.0, 1.0))
 
 
 @lru_cache(maxsize=64)
@@ -197,7 +171,7 @@ class Quotient(Aggregate):
         return (
             cells[:, -1:]
             if of is None
-            else quotient_value(measurement, of.share(measurement, cells))
+            else quotient_value(measurement, of.share(cells, of.span(measurement)))
         )
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
@@ -237,23 +211,9 @@ class Quotient(Aggregate):
         return quotient_value(measurement, low_end), quotient_value(measurement, high_end)
 
     def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
-        """Return the value that the noise leaves in the middle, NaN where no signal is left.
-
-        The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta v_i) raw_i), is symmetric around
-        0 at the true theta, so an estimate below theta exactly where Z(theta) < 0 is median-unbiased.
-        Where Z falls from Z(low) >= 0 to Z(high) <= 0 that is its root; where Z has one sign on all of
-        [low, high] it is the end, `high` for a positive Z, whatever the raw total. Only where Z rises from
-        Z(low) <= 0 to Z(high) >= 0 there is none: every negative noise outweighs the rows. P(too low) and
-        P(too high), of what is left, differ from 1/2 by no more than that chance.
-        """
+        """Return the median-unbiased value, NaN where no signal is left."""
         of = cells_of(measurement.family)
         if of is None:
             return np.full((reading.raw.shape[0], 1), np.nan)
-        low, high = of.span(measurement)
-        top, total = (reading.raw @ np.asarray(part) for part in (of.scores, of.parts))
-        first, last = top - low * total, top - high * total  # Z at both ends
-        root = np.divide(top, total, out=np.full_like(top, np.nan), where=total > 0)
-        root = np.where(
-            (first > 0) & (last > 0), high, np.where((first < 0) & (last < 0), low, root)
-        )
-        return quotient_value(measurement, np.clip(root, low, high))
+        top, total = np.array([of.scores, of.parts]) @ reading.raw.T
+        return quotient_value(measurement, middle(top, total, of.span(measurement)))

@@ -29,8 +29,8 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.pivot import ratio_interval
 from dprelease.intervals.few import sum_quantile
+from dprelease.intervals.quotient import ratio_interval
 
 _NUISANCE = 0.1
 """Part of the permitted error that the nuisances' intervals share."""
@@ -108,8 +108,7 @@ def correlation_interval(raw: Floats, scale: float, level: float) -> Span:
 def _solve(middle: Span, divisor: Span, critical: Floats, low: Floats, high: Floats) -> Span:
     """Return [low, high] without values v for which |z - v d| is above the critical value for all z, d in their spans.
 
-    Where d may be 0 or negative nothing is excluded; where all would be, the end nearest to what
-    the middle says is kept.
+    Where d may be 0 or negative nothing is excluded, nor where all would be.
     """
     positive = divisor[0] > 0
     least = np.where(positive, divisor[0], 1.0)
@@ -118,7 +117,8 @@ def _solve(middle: Span, divisor: Span, critical: Floats, low: Floats, high: Flo
     first = np.where(first < 0, first / least, first / most)
     last = np.where(last > 0, last / least, last / most)
     bottom, top = np.clip(first, low, high), np.clip(last, low, high)
-    return np.where(positive, bottom, low), np.where(positive, top, high)
+    some = positive & (bottom < top)
+    return np.where(some, bottom, low), np.where(some, top, high)
 
 
 def _mean(raw: Floats, side: int, axis: int, scale: float, miss: float) -> Span:

@@ -4,24 +4,18 @@ Every group is a tree of its own with one public structure, so all are fitted to
 nearest counts that are not negative and add up, parents first (`dprelease.fitting`), in small parts of a row;
 then prefixes are rounded to whole rows. Sums of published bins are as exact as the tree makes them.
 
-A prefix's estimate is a known combination of independent draws. A share, prefix A over the whole N, is found as
-every t that the noise does not rule out. At the true t the form A - t N is noise alone, X_t, and for any t and m
-
-    |X_t| <= |X_m| + |t - m| |X_N|,
-
-the first part at level + e, the second at 1 - e: one quantile serves all t near m, wherever m is, so those m may
-be taken that lie at the ends of the interval.
+A prefix's estimate is a known combination of independent draws; a share, prefix over the whole, is a quotient of two
+(`intervals.quotient`).
 
 Units    counts in rows; shares of all rows.
 Shapes   raw `(groups, cells)`; prefixes and bins `(groups, bins)`.
-Sources  `docs/theory/publications-that-add-up.md#trees-over-bins`, `#bins-whose-noise-adds-up-to-zero`; the pivot: Fieller 1954.
+Sources  `docs/theory/publications-that-add-up.md#trees-over-bins`, `#bins-whose-noise-adds-up-to-zero`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -37,7 +31,9 @@ from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import nearest
 from dprelease.fitting.structure import Structure, nested
 from dprelease.intervals.law import Law, half_width, quantile_of
-from dprelease.intervals.noise import Gaussian, Laplace, Noise, Term
+from dprelease.intervals.noise import Gaussian, Laplace, Noise, Term, noise_of_scale
+from dprelease.intervals.quotient import ends as ends_of_quotient
+from dprelease.intervals.quotient import short
 
 Objects = npt.NDArray[np.object_]
 
@@ -45,10 +41,6 @@ _ANY = 1 << 48
 """More rows than any table has, where no cap is declared: a public bound for the fit alone."""
 FINE = 1 << 8
 """Parts of a row in which prefixes are fitted."""
-_BESIDE = 0.02
-"""e, as a part of the risk."""
-_GRID = 512
-"""m are whole multiples of 1 / _GRID."""
 _ROUNDED = 13
 """Digits to which weights of one law are told apart."""
 _SLACK = 1 + Fraction(1, 10**9)
@@ -155,9 +147,7 @@ def noise_of(reading: Reading) -> Noise | SumQuantile:
     if reading.balanced is not None:
         return reading.balanced
     assert reading.scale is not None
-    if reading.gaussian:
-        return Gaussian(round(reading.scale**2))
-    return Laplace(Fraction(1 / reading.scale))
+    return noise_of_scale(reading.scale, gaussian=reading.gaussian)
 
 
 @lru_cache(maxsize=65536)
@@ -198,73 +188,23 @@ def bin_ends(
 
 def share_ends(noisy: Noisy, noise: Noise | SumQuantile, level: float) -> tuple[Floats, Floats]:
     """Return the interval of every prefix as a share of all bins, `(groups, bins)`."""
-    prefixes = np.cumsum(noisy.bins(), axis=1)
-    weights, slack = noisy.tree.weights(), float(noisy.slack) * noisy.tree.bins
-    shares = _Shares(noise, weights, level, slack)
-    low, high = np.zeros(prefixes.shape), np.ones(prefixes.shape)
-    for g, row in enumerate(prefixes.tolist()):
-        for j, top in enumerate(row):
-            if noisy.rows is None:
-                low[g, j], high[g, j] = shares.ends(j, top / ONE, row[-1] / ONE)
-            else:
-                low[g, j], high[g, j] = shares.known(j, top / ONE, noisy.rows)
-    return low, high
-
-
-@dataclass(frozen=True)
-class _Shares:
-    """Intervals of prefixes over the whole, of one noise and one tree."""
-
-    noise: Noise | SumQuantile
-    weights: Floats
-    level: float
-    slack: float
-    _found: dict[tuple[int, float, float], float] = field(default_factory=dict)
-
-    def known(self, j: int, top: float, rows: int) -> tuple[float, float]:
-        if j == len(self.weights) - 1:
-            return 1.0, 1.0
-        q = self._half_width(j, 0.0, self.level)
-        top = min(max(top, 0.0), float(rows))
-        return max(0.0, (top - q) / rows - _ROOM), min(1.0, (top + q) / rows + _ROOM)
-
-    def ends(self, j: int, top: float, whole: float) -> tuple[float, float]:
-        """Return the least and the greatest t with |top - t whole| <= q(m) + |t - m| r, for the best m."""
-        if j == len(self.weights) - 1:
-            return 1.0, 1.0
-        risk = 1 - self.level
-        r = self._half_width(-1, 0.0, 1 - _BESIDE * risk)
-        if whole <= r * (1 + _ROOM):
-            return 0.0, 1.0  # the whole may be nothing: every share is possible
-        top = min(max(top, 0.0), whole)  # nearer to every t whole
-        low, high = 0.0, 1.0
-        m = top / whole
-        for _ in range(3):
-            low = max(low, self._low(j, top, whole, r, m))
-            m = low
-        m = top / whole
-        for _ in range(3):
-            high = min(high, 1 - self._low(j, whole - top, whole, r, 1 - m, mirrored=True))
-            m = high
-        return max(0.0, low - _ROOM), min(1.0, high + _ROOM)
-
-    def _low(
-        self, j: int, top: float, whole: float, r: float, near: float, *, mirrored: bool = False
-    ) -> float:
-        """Return the least t that the bound at the m nearest to `near` does not rule out.
-
-        `mirrored`: of the rest, whole - prefix, whose share is 1 - t: then t - m is the same with another sign.
-        """
-        m = min(max(math.floor(near * _GRID + 0.5), 0), _GRID) / _GRID
-        level = self.level + _BESIDE * (1 - self.level)
-        q = self._half_width(j, 1 - m if mirrored else m, level)
-        if top - m * whole <= q:  # t at or below m
-            return max(0.0, (top - q - m * r) / (whole - r))
-        return min(1.0, (top - q + m * r) / (whole + r))
-
-    def _half_width(self, j: int, place: float, level: float) -> float:
-        """Return that of prefix j less `place` times the whole: places are of a grid, so groups share them."""
-        if (j, place, level) not in self._found:
-            form = self.weights[j] - place * self.weights[-1]
-            self._found[j, place, level] = half_width_of(self.noise, form, level) + self.slack
-        return self._found[j, place, level]
+    weights = noisy.tree.weights()
+    prefixes = np.cumsum(noisy.bins(), axis=1).astype(np.float64) / ONE
+    slack = float(noisy.slack) * noisy.tree.bins
+    low, high = np.ones(prefixes.shape), np.ones(prefixes.shape)  # the whole is the whole
+    for k, row in enumerate(weights[:-1]):
+        if noisy.rows is None:
+            assert isinstance(noise, Gaussian | Laplace)
+            both = np.round(np.stack([row, weights[-1]], axis=1), _ROUNDED)
+            alike, counts = np.unique(both, axis=0, return_counts=True)
+            drawn = zip(alike.tolist(), counts.tolist(), strict=True)
+            parts = tuple((noise, n, short(Fraction(t)), short(Fraction(b))) for (t, b), n in drawn)
+            sums = prefixes[:, k], prefixes[:, -1]
+            low[:, k], high[:, k] = ends_of_quotient(
+                parts, level, *sums, (slack, slack), (0.0, 1.0)
+            )
+        else:
+            top, half = np.clip(prefixes[:, k], 0.0, noisy.rows), half_width_of(noise, row, level)
+            low[:, k] = (top - half - slack) / noisy.rows - _ROOM
+            high[:, k] = (top + half + slack) / noisy.rows + _ROOM
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)

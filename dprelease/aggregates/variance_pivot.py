@@ -37,8 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.pivot import ratio_interval
 from dprelease.intervals.few import normal_quantiles, quantiles
+from dprelease.intervals.quotient import ratio_interval
 
 _MEANS = 128
 _VARIANCES = 64
@@ -130,12 +130,8 @@ def _shadow(raw: Floats, left: Floats, right: Floats, critical: Floats) -> tuple
             [a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0
         )
         _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, critical[i], low, high)
-    # Nothing left: the nearer end of [0, 1/4] to the noisy variance, a point.
-    spread = np.divide(raw[:, 2], total, out=np.zeros_like(total), where=total > 0)
-    middle = np.divide(top, total, out=np.zeros_like(total), where=total > 0)
-    nearest = np.where(spread - middle**2 > 0.125, 0.25, 0.0)
-    nothing = low > high
-    return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
+    nothing = low > high  # left: then every variance is possible
+    return np.where(nothing, 0.0, low), np.where(nothing, 0.25, high)
 
 
 def _widen(

@@ -32,6 +32,7 @@ from dprelease.aggregates.variance import std
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import exact, plain, shown
 from dprelease.intervals.few import quantiles
+from dprelease.intervals.quotient import WIDE
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column
@@ -298,11 +299,13 @@ def by_width(reading: Reading) -> list[tuple[np.ndarray[tuple[int], np.dtype[np.
     """Return the groups by the lattice of their cells, each with its cells in steps of at most one row's part.
 
     In rows every group's noise has one scale, and steps of 1 / w^degree: the lattice that intervals leave
-    room for. Rounded up to a power of two, few readings serve all groups.
+    room for. Of noise that is narrow in these steps the lattice counts; of other noise a coarser one serves, a power
+    of two, so that few readings serve all groups (`intervals.few`).
     """
     assert reading.scale is not None
     unit, rows = _unit(reading.raw), _rows(reading.raw)
-    parts = np.minimum(2.0 ** np.floor(np.log2(unit)), _FINEST)
+    coarse = np.minimum(2.0 ** np.floor(np.log2(unit)), _FINEST)
+    parts = np.where(reading.scale * unit < 2 * WIDE, unit, coarse)
     out = []
     for part in np.unique(parts):
         here = parts == part

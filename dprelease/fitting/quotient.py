@@ -30,6 +30,7 @@ from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import ONE, Estimator
 from dprelease.fitting.structure import IntArray
 from dprelease.intervals.law import Law, quantile_of
+from dprelease.intervals.quotient import middle
 
 Floats = npt.NDArray[np.float64]
 
@@ -194,18 +195,8 @@ def _between(s: Floats, c: Floats, far: Floats, a: float, b: float) -> tuple[Flo
 def middle_of_quotient(
     critical: CriticalValues, top: Sequence[int], bottom: Sequence[int]
 ) -> Floats:
-    """Return the median-unbiased estimate, kept to the range; NaN where no signal is left.
-
-    S - t C is noise with median 0 at the true t. Where it falls from low to high that is its zero, or
-    the end that it does not reach; where it rises every negative noise outweighs the rows.
-    """
-    s, c = _steps(top), _steps(bottom)
-    first, last = s - critical.low * c, s - critical.high * c
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        root = np.where(c > 0, s / c, np.nan)
-    root = np.where((first > 0) & (last > 0), float(critical.high), root)
-    root = np.where((first < 0) & (last < 0), float(critical.low), root)
-    return np.asarray(np.clip(root, critical.low, critical.high))
+    """Return the median-unbiased estimate, kept to the range; NaN where no signal is left."""
+    return middle(_steps(top), _steps(bottom), (critical.low, critical.high))
 
 
 def _steps(values: Sequence[int]) -> Floats:

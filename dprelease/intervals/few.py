@@ -180,25 +180,11 @@ def normal_quantiles(weights: Floats, scale: float, level: float) -> Floats:
     )
 
 
-def quantiles(weights: Floats, level: float) -> Floats:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
-
-    `weights` are of shape `(rows, weights)`. Equal ones are pulled apart upwards and zeros raised,
-    which only lengthens.
-
-    >>> quantiles(np.array([[1.0, 0.0, 0.0]]), 0.95).round(3)
-    array([2.996])
-    """
-    w = np.sort(weights, axis=1)
-    w = np.maximum(w, w[:, -1:] * 1e-6)
-    return quantiles_apart(w, level) * (1 + 1e-7)
-
-
 @lru_cache(maxsize=2**15)
 def sum_quantile(weights: tuple[float, ...], level: float) -> float:
     """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, equal w_i too.
 
-    The closed form of `quantiles_apart` cancels where many weights are equal. Here w_i X_i is
+    The closed form of `quantiles` cancels where many weights are equal. Here w_i X_i is
     coupled with a discrete Laplace D_i on the lattice of width h (within one h of it, by the same
     coupling as in the module's docstring), whose characteristic function is
     (1 - r)^2 / (1 - 2 r cos(omega) + r^2), r = e^(-h / w_i). The law of the sum is one inverse
@@ -229,18 +215,17 @@ def _cosine(size: int) -> Floats:
     return np.asarray(np.cos(2 * np.pi * np.arange(size // 2 + 1) / size))
 
 
-def quantiles_apart(weights: Floats, level: float) -> Floats:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i; `(rows,)`.
+def quantiles(weights: Floats, level: float) -> Floats:
+    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
 
-    There is no room yet for the rounding of its sums.
+    `weights` are of shape `(rows, weights)`. Equal ones are pulled apart upwards and zeros raised,
+    which only lengthens.
 
-    Args:
-        weights: positive and sorted along each row, `(rows, weights)`.
-
-    >>> quantiles_apart(np.array([[1.0]]), 0.95).round(6)
-    array([2.995732])
+    >>> quantiles(np.array([[1.0, 0.0, 0.0]]), 0.95).round(3)
+    array([2.996])
     """
-    w = weights.copy()
+    w = np.sort(weights, axis=1)
+    w = np.maximum(w, w[:, -1:] * 1e-6)
     for i in range(1, w.shape[1]):  # equal weights apart, upwards: conservative, and no 0/0
         w[:, i] = np.maximum(w[:, i], w[:, i - 1] * (1 + 1e-4))
     square = w * w
@@ -254,4 +239,4 @@ def quantiles_apart(weights: Floats, level: float) -> Floats:
         z = (low + high) / 2
         over = (c * np.exp(-z[:, None] / w)).sum(axis=1) > 1 - level
         low, high = np.where(over, z, low), np.where(over, high, z)
-    return np.asarray(high)
+    return np.asarray(high * (1 + 1e-7))  # the sums are rounded

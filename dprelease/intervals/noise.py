@@ -136,7 +136,9 @@ class Gaussian:
         return np.asarray(beyond[np.minimum(np.floor(x), beyond.size - 1).astype(np.int64)])
 
     def quantile(self, level: float) -> int:
-        """Return a k (at most a step or two too large) with P(|D| <= k) >= level: P(|D| > k) <= P(|N| >= k)."""
+        """Return the smallest k with P(|D| <= k) >= level; of wide noise one a step or two larger: P(|D| > k) <= P(|N| >= k)."""
+        if not self.apart:
+            return int(np.argmax(2 * _gaussian_survival(self.square) <= 1 - level))
         return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
 
     def variance(self) -> Fraction:
@@ -167,6 +169,12 @@ class Gaussian:
 
 
 Noise = Laplace | Gaussian
+
+
+@lru_cache(maxsize=1024)
+def noise_of_scale(scale: float, *, gaussian: bool = False) -> Noise:
+    """Return discrete Laplace or Gaussian noise of a scale in steps."""
+    return Gaussian(round(scale**2)) if gaussian else Laplace(Fraction(1 / scale))
 
 
 @lru_cache(maxsize=1024)

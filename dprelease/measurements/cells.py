@@ -84,6 +84,7 @@ class CellDraw(Draw):
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = 1 if self.upper is not None else self.count
         half = self.noise.quantile(1 - (1 - level) / share)
+        raw = np.clip(raw, 0, self.upper)  # nearer to every answer, and never a point
         return self._hull(raw - half), self._hull(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:

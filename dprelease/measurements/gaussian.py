@@ -108,6 +108,7 @@ class GaussianDraw(Draw):
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = self.count if self.joint else 1
         half = self.noise.quantile(1 - (1 - level) / share)
+        raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
         return self._values(raw - half), self._values(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.intervals.quotient import ROOM, Ends, Part, ends
+from dprelease.intervals.quotient import ROOM, Ends, Part, ends, short
 from dprelease.mechanisms.arguments import check_level
 from dprelease.reading.forms import RatioForm
 from dprelease.reading.joint import Joint, joint
@@ -43,7 +43,9 @@ def ratios_ends(ratios: Sequence[RatioForm], level: float, domains: Sequence[End
             room = ROOM * max(abs(least), abs(most))
             out[place] = least - room, most + room
         elif both.draws:
-            parts = tuple((noise, n, t, b) for (noise, (t, b)), n in both.draws.items())
+            parts = tuple(
+                (noise, n, short(t), short(b)) for (noise, (t, b)), n in both.draws.items()
+            )
             moved = float(both.moved[0]), float(both.moved[1])
             within = (-math.inf, math.inf) if ratio.cut else domain
             alike.setdefault((parts, moved, within), []).append((place, both))

@@ -286,6 +286,9 @@ class _Drawn:
         lower, upper = aggregate.interval(measurement, reading)
         nothing = self._empty[:, None]
         lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
+        # One about a place beyond an end is moved to it: it is never a point.
+        half = (upper - lower) / 2
+        lower, upper = np.minimum(lower, high_end - half), np.maximum(upper, low_end + half)
         # Outward to the published step, so that rounding never makes an interval too short.
         lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
         upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)

@@ -15,9 +15,9 @@ from dprelease.aggregates.pair_pivot import (
     covariance_interval,
     variance_interval,
 )
-from dprelease.aggregates.pivot import ratio_interval
 from dprelease.core.entropy import ReplayBits
 from dprelease.intervals.few import sum_quantile
+from dprelease.intervals.quotient import ratio_interval
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from tests.sizes import whole
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from dprelease.aggregates.pivot import ratio_interval
-from dprelease.intervals.few import quantiles_apart
+from dprelease.intervals.few import quantiles
+from dprelease.intervals.quotient import ratio_interval
 
 
 def mass_beyond(weights: list[float], scale: float, bound: float) -> float:
@@ -26,7 +26,7 @@ def mass_beyond(weights: list[float], scale: float, bound: float) -> float:
 
 
 def quantile(weights: list[float]) -> float:
-    return float(quantiles_apart(np.sort([[w for w in weights if w]], axis=1), 0.95)[0])
+    return float(quantiles(np.array([weights]), 0.95)[0])
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])

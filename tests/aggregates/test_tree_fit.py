@@ -113,7 +113,7 @@ def test_bins_are_covered_in_ten_thousand_draws(tree: Tree, noise: Noise) -> Non
 
 
 @pytest.mark.parametrize(("tree", "noise"), DRAWN, ids=str)
-@pytest.mark.parametrize("bins", [(40, 10, 0, 50), (3, 0, 2, 4)], ids=str)
+@pytest.mark.parametrize("bins", [(40, 10, 0, 50), (90, 10, 0, 0), (3, 0, 2, 4)], ids=str)
 def test_shares_are_covered_in_many_draws_and_by_a_tenth_less_they_are_not(
     tree: Tree, noise: Noise, bins: tuple[int, ...]
 ) -> None:

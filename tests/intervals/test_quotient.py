@@ -102,5 +102,5 @@ def test_laws_are_made_once_for_all_rows_of_one_shape():
     rng = np.random.default_rng(3)
     bottom = 500.0 + rng.integers(-3, 4, 2000)
     ends(made, 0.9, np.round(0.3 * bottom), bottom, (0.0, 0.0), (0.0, 1.0))
-    known = quotient._critical(quotient._frame(made, (0.0, 1.0)).parts, 0.9)._known
+    known = quotient._pivot(made, 0.9, (0.0, 1.0)).known
     assert sum(map(len, known)) < 12

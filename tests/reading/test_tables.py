@@ -287,7 +287,7 @@ def test_many_different_terms_are_bracketed_as_few_are_convolved(release, monkey
     few = ratio_ends(ratio, 0.95, (-100, 200))
     monkeypatch.setattr(laws, "FEW", 0)
     laws.quantile.cache_clear()
-    quotient._critical.cache_clear()
+    quotient._pivot.cache_clear()
     many = ratio_ends(ratio, 0.95, (-100, 200))
     middle = sum(few) / 2
     assert many == pytest.approx(few, abs=0.1 * (few[1] - few[0]))

@@ -169,6 +169,48 @@ def test_intervals_cover_under_a_public_size(statistic: str) -> None:
     assert inside.mean() >= NOMINAL
 
 
+ENDS: list[object] = [
+    "count",
+    {"statistic": "count", "domain": {"range": [0, 9]}},
+    "sum(x)",
+    "mean(x)",
+    {"statistic": "mean(x)", "domain": {"range": [2, 6]}},
+    "proportion(x > 4)",
+    "histogram(x, [0, 2, 5, 10])",
+    "std(x)",
+]
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("asked", ENDS, ids=str)
+def test_at_the_ends_of_a_domain_intervals_cover_and_none_is_a_point(
+    asked: object, adjacency: str
+) -> None:
+    plan = private([asked], epsilon=1, adjacency=adjacency)
+    for rows in (np.zeros(0), np.zeros(57), np.full(57, 10.0)):
+        if len(rows) or asked in ("count", "sum(x)"):
+            assert min(coverage(plan, rows, str(asked)).values()) >= NOMINAL
+        cells = replayed(plan, rows, "ends")
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        assert (table["lower"].to_numpy() < table["upper"].to_numpy()).all()
+
+
+def test_at_the_ends_under_a_public_size_none_is_a_point() -> None:
+    plan = public(["mean(x)"], n=57)
+    draw = plan.blocks[0].law
+    for end in (0.0, 10.0):
+        sums = np.array([primitives(plan, np.full(57, end))], dtype=object)
+        measurement = plan.blocks[0].measurement
+        exact = sums[:, list(measurement.primitives)] @ np.array(measurement.weights, object).T
+        raw = draw.draw(np.repeat(exact, 4_000, axis=0), ReplayBits(str(end)))
+        cells = {plan.blocks[0].name: tuple(tuple(map(int, row)) for row in raw)}
+        keys = tuple((k,) for k in GROUPS)
+        table = assemble(("g",), keys, plan.statistics, plan.blocks, cells)
+        lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
+        assert (lower < upper).all()
+        assert ((lower <= end) & (end <= upper)).mean() >= NOMINAL
+
+
 def test_an_answer_that_was_rounded_to_the_grid_is_still_covered() -> None:
     """Large epsilon, coarse grid: without the half step the interval misses an exact answer."""
     plan = planned(

@@ -130,7 +130,7 @@ class AdditiveLaw(ScalarLaw):
         return remaps.apply(self.noise, self.allowed, self.remap, raw, self.prior)
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
-        """Return [raw - k, raw + k] clipped to the hull, with P(|noise| <= k) >= level.
+        """Return [raw - k, raw + k] clipped to the hull, with P(|noise| <= k) >= level, of the nearest raw integer in it.
 
         The raw integer is inverted, not the remapped one: remapped staircase draws are not
         stochastically increasing in the answer.
@@ -139,7 +139,8 @@ class AdditiveLaw(ScalarLaw):
         low, high = self.allowed.lower, self.allowed.upper
         if k >= _SATURATION // 2:  # twice the hull: it says nothing, and sums stay inside int64
             return np.full_like(raw, low), np.full_like(raw, high)
-        return np.clip(raw - k, low, high), np.clip(raw + k, low, high)
+        raw = np.clip(raw, low, high)  # nearer to every answer, and never a point
+        return np.maximum(raw - k, low), np.minimum(raw + k, high)
 
     def median_unbiased(self, raw: IntArray) -> FloatArray:
         """Return the raw integer, clipped: noise is symmetric."""

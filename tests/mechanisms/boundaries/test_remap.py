@@ -120,7 +120,15 @@ def test_intervals_cover_every_answer_at_the_stated_level() -> None:
             assert weights[(low <= q) & (q <= high)].sum() >= 0.95 - 1e-12
 
 
-def test_an_interval_of_a_raw_draw_far_outside_is_the_nearer_end() -> None:
+def test_an_interval_is_no_point_where_noise_went_beyond_an_end() -> None:
+    law = additive([GridRequest(GridSet.from_runs([(0, 1000)]), 1, Fraction(1, 4))])[0]
+    k = law.noise.quantile(0.95)
+    low, high = law.interval(np.array([-500, -1, 0, 5, 2000]))
+    assert low.tolist() == [0, 0, 0, 0, 1000 - k]
+    assert high.tolist() == [k, k, k, 5 + k, 1000]
+
+
+def test_an_interval_of_noise_that_is_nearly_always_0_is_the_nearer_end() -> None:
     law = additive([GridRequest(GridSet.from_runs([(0, 10)]), 1, Fraction(5))])[0]
     low, high = law.interval(np.array([-500, 500, 2**62]))
     assert low.tolist() == [0, 10, 10]

@@ -272,15 +272,15 @@ GUARDS = (
     ),
     _trees(
         "a whole that may be nothing is divided by",
-        file="aggregates/tree_fit.py",
-        old="if whole <= r * (1 + _ROOM):",
-        new="if whole <= 0:",
+        file="intervals/quotient.py",
+        old="    nothing = empty &",
+        new="    nothing = False &",
     ),
     _trees(
         "the noise of a tree's shares is that of their prefixes alone",
         file="aggregates/tree_fit.py",
-        old="form = self.weights[j] - place * self.weights[-1]",
-        new="form = self.weights[j] / 2",
+        old="short(Fraction(b))) for (t, b), n in drawn",
+        new="Fraction(0)) for (t, b), n in drawn",
     ),
     _here(
         "a replaced row moves one bin",

@@ -64,13 +64,6 @@ GUARDS = (
         tests=("tests/aggregates/test_weighted.py",),
     ),
     Guard(
-        "an interval within a declared domain forgets a denominator that noise made up",
-        file="aggregates/moments.py",
-        old="unknown = np.abs(reading.raw @ parts) <= half",
-        new="unknown = np.abs(reading.raw @ parts) <= -half",
-        tests=("tests/aggregates/test_weighted.py",),
-    ),
-    Guard(
         "a quotient of sums over different rows is read as a weighted mean",
         file="query/select_calls.py",
         old="if column is not None and column.null_default is None:",
