@@ -87,6 +87,9 @@ class Sensitivity:
         sum_is_fixed: no unit can change the sum of the cells.
         one_sided_half: the larger of what one unit raises and what it lowers in each group, over all
             groups together, is at most half of `l1_over_groups`.
+        types: the same in L1 for each type of change of a replaced unit (`aggregates.types_of_change`), in classes;
+            () where every type may move it by the whole. Of all blocks of a release together, so not compared.
+        one_row: a unit has one row at most, so that no change is partly of one type and partly of another.
         score_spread: of the scores by rank of both limits that are drawn before the cells; 0 if there
             are none.
     """
@@ -100,6 +103,8 @@ class Sensitivity:
     sum_is_fixed: bool = field(default=False, repr=False)
     one_sided_half: bool = field(default=False, repr=False)
     score_spread: int = field(default=0, repr=False)
+    types: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
+    one_row: bool = field(default=False, repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
@@ -177,6 +182,7 @@ def sensitivity(
         l2_squared=_replaced(measurement, m, most, groups, positive=positive) if squared else None,
         linf_per_component=measurement.linf_per_component,
         one_sided_half=_one_sided_half(measurement, m, groups, total, positive=positive),
+        one_row=everywhere == 1,
     )
 
 

@@ -18,11 +18,16 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from dprelease.allocation.goals import too_little
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import NANO, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
+
+_ROUNDS = 500
+_LEAST = 1e-9
 
 
 def allocate(
@@ -76,6 +81,21 @@ def allocate(
         if e <= 0 and not _constant(block):
             raise _too_little(block)
     return result
+
+
+def widened(shares: Sequence[float], types: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Return larger shares, of which for every one of `types` the parts that it costs add up to at most 1.
+
+    `shares` add up to 1 and say what each block is worth: they are the answer where every type costs all of them.
+    The sum of share x log(wider) is made greatest by weights of the types that grow where a type costs more.
+    """
+    parts, worth = np.array(types), np.array(shares)
+    weights = np.full(len(parts), 1 / len(parts))
+    for _ in range(_ROUNDS):
+        wider = worth / np.maximum(weights @ parts, _LEAST)
+        sums = parts @ wider
+        weights *= sums
+    return tuple((wider / (sums.max() * (1 + _LEAST))).tolist())
 
 
 def _overdrawn(fixed: Fraction, free: Sequence[BlockLayout]) -> PlanError:

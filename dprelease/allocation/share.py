@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Protocol
@@ -85,13 +85,22 @@ class Priced:
 
 
 class Pricer(Protocol):
-    """Prices blocks of one query."""
+    """Prices blocks of one query.
+
+    Attributes:
+        raises: whether pure losses may be raised until the largest sum for one type of change is epsilon.
+    """
+
+    raises: bool
 
     def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         """Return every candidate at `share`, best first; PlanError if there is none.
 
         `like`: only the way that this candidate is drawn (pure shares).
         """
+
+    def typed(self, priced: Sequence[Priced]) -> list[Proof]:
+        """Return the proofs of all blocks of a release, with what each type of change costs."""
 
     def comparable(self, priced: Priced) -> tuple[float, ...]:
         """Return the best candidate's error per member, for comparison with itself at other shares."""

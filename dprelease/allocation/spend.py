@@ -1,9 +1,9 @@
 """How a release's (epsilon, delta) is spent: which blocks get what, and how that adds up.
 
-With delta 0 there is one way: pure losses that sum to epsilon. With a delta every way below is
-priced, all by the same declared errors, and the least total error wins:
+Every way below that may be used is priced, all by the same declared errors, and the least total error wins:
 
     basic/1   pure losses that sum to epsilon; delta is not used
+    types/1   of replaced units, the same losses raised until the largest sum for one type of change is epsilon; no delta
     kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
               that cover several groups are charged group by group if that is better
     zcdp/1    a total rho worth (epsilon, delta), split in the same way; Gaussian noise where it
@@ -23,10 +23,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.allocation.allocate import allocate
+from dprelease.allocation.allocate import allocate, widened
 from dprelease.allocation.goals import has_goal, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
-from dprelease.budget.composition import WORDS, Proof, compose, total_rho
+from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.core.errors import PlanError, VerificationError
 from dprelease.core.numeric import NANO, nano_up, plain
@@ -38,6 +38,8 @@ _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
 
 _TRIES = 12
+_LAWS = 3
+"""Where other shares have other laws, their types of change are looked at again, so often."""
 
 _LEAST = Fraction(1, 1000)
 """No goal is funded with less epsilon than this, or the rho of it."""
@@ -50,23 +52,32 @@ class Spending:
     Attributes:
         priced: every block at its share, in order.
         epsilon: what the release guarantees and is charged.
-        composition: how it adds up; None without a delta.
+        composition: how it adds up; None for a sum without a delta.
     """
 
     priced: tuple[Priced, ...]
     epsilon: Fraction
     composition: Composition | None
 
+    @property
+    def raised(self) -> Fraction:
+        """By how much types of change raised its blocks' losses, all together."""
+        if self.composition is None or self.composition.method != "types/1":
+            return Fraction(1)
+        return sum((p.share.epsilon for p in self.priced), Fraction(0)) / self.epsilon
+
     def notes(self, delta: Fraction) -> tuple[str, ...]:
-        """Return the plan's sentence about composition; none without a delta."""
+        """Return the plan's sentence about composition; none of a sum without a delta."""
         if self.composition is None:
             return ()
         method = self.composition.method
         if method == "basic/1":
             return ("every mechanism here is pure: the guarantee holds with delta 0 as well",)
         total = plain(self.composition.evidence.epsilon_upper)
-        at = f"epsilon {total} at delta={float(delta):.3g} by {WORDS[method]}"
-        return (f"the blocks together cost {at}; their own epsilons do not add up to it",)
+        at = f" at delta={float(delta):.3g}" if method not in SUMS else ""
+        said = f"the blocks together cost epsilon {total}{at} by {WORDS[method]}; their own epsilons do not add up to it"
+        by_rho = "a ledger that adds up by zCDP charges the rho of all: it is told by `composition: zcdp`"
+        return (said,) if at else (said, by_rho)
 
 
 def spend(
@@ -97,6 +108,8 @@ def spend(
         raise too_little(min(short), epsilon, blocks)
     if found and found[0].method == "basic/1" and delta > 0 and not goals:
         found += _raised(found[0].priced, epsilon, delta, pricer)
+    if found and found[0].method == "basic/1" and pricer.raises:
+        found += _by_type(found[0].priced, epsilon, pricer)
     if not found:
         assert problem is not None
         raise problem
@@ -108,18 +121,19 @@ def spend(
     if found[0].method == "basic/1" and errors[best] >= _WORTH * errors[0]:
         best = 0  # also where all statistics have goals: any way that can pay meets them
     way = found[best]
-    if delta == 0:
+    if delta == 0 and way.method == "basic/1":
         return Spending(way.priced, way.epsilon, None)
     compared: dict[str, float] = {}
     for other, error in zip(found, errors, strict=True):
         compared[other.method] = min(error, compared.get(other.method, math.inf))
-    return Spending(way.priced, way.epsilon, _record(way, delta, tuple(compared.items())))
+    record = _record(way, delta, pricer, tuple(compared.items()))
+    return Spending(way.priced, way.epsilon, record)
 
 
 def _record(
-    way: _Way, delta: Fraction, compared: tuple[tuple[str, float], ...] = ()
+    way: _Way, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
 ) -> Composition:
-    proofs = [p.proof for p in way.priced]
+    proofs = pricer.typed(way.priced)
     return Composition(
         method=way.method,
         evidence=JointEvidence(
@@ -135,6 +149,7 @@ def added_up(
     priced: tuple[Priced, ...],
     epsilon: Fraction,
     delta: Fraction,
+    pricer: Pricer,
 ) -> Spending:
     """Return a spending that was chosen before, added up again; it says what `spend` said.
 
@@ -148,7 +163,7 @@ def added_up(
         total = _charged([p.proof for p in priced], delta)
     else:
         total = epsilon
-    if method not in (WORDS if delta else ("basic/1",)) or (epsilon and total > epsilon):
+    if method not in (WORDS if delta else SUMS) or (epsilon and total > epsilon):
         raise VerificationError(
             "the budget is not spent as the request allows",
             why=f"{plain(epsilon)} may be spent, by {method[:20]} it is {plain(total)}",
@@ -156,7 +171,8 @@ def added_up(
             code="DPR805",
         )
     way = _Way(method, priced, total)
-    return Spending(priced, total, _record(way, delta) if delta else None)
+    summed = method == "basic/1" and not delta
+    return Spending(priced, total, None if summed else _record(way, delta, pricer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +220,31 @@ def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: P
             ratio = 1.0 if error == least else error / least if least > 0 else math.inf
             total += float(member.statistic.spec.weight) * ratio**power
     return total
+
+
+def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Way]:
+    """Return the pure way with its losses raised until the largest sum for one type of change is epsilon."""
+    way = tuple(pure)
+    for _ in range(_LAWS):
+        proofs = pricer.typed(way)
+        alone = [basic(p.pure) or 1 for p in proofs]
+        costs = [
+            [float(t / own) for t, own in zip(types, alone, strict=True)]
+            for types in by_type(proofs)
+        ]
+        if not costs:
+            return []
+        wider = widened([float(p.share.epsilon / epsilon) for p in pure], costs)
+        shares = [_whole(epsilon * Fraction(w)) for w in wider]
+        if sum(shares) <= epsilon:
+            return []
+        way = tuple(
+            pricer.priced(p.block, Share(s)) if p.share.epsilon else p
+            for p, s in zip(pure, shares, strict=True)
+        )
+        if compose("types/1", pricer.typed(way), Fraction(0)) <= epsilon:
+            return [_Way("types/1", way, epsilon)]
+    return []
 
 
 def _raised(

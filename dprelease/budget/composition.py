@@ -7,12 +7,13 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
     kov/1         optimal composition of pure losses ([KOV]; different losses: [MV]): randomised
                   response dominates every pure mechanism, so the composed curve is the exact one
                   of the product of randomised responses, here on a lattice, rounded up.
+    types/1       of replaced units: the largest, over the types of a change, of the sum of the blocks' losses; delta 0.
     zcdp/1        sum of rho, that of a pure loss as `exact_rho` or its law has it, then the tight conversion.
     basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
     kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
 
 Privacy  The last two are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
-         release. All five hold for blocks chosen one after the other as well. Every result is an
+         release. All six hold for blocks chosen one after the other as well. Every result is an
          upper bound in whole nano-units, none is below what the integers confirm, and kov never
          exceeds the sum, which holds too.
 Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
@@ -42,11 +43,15 @@ from dprelease.core.numeric import NANO, nano_up
 
 _MANY = 6
 
-METHODS = ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
+METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
 """Ways to compose; the arithmetic behind a name never changes."""
+
+SUMS = METHODS[:2]
+"""Those of pure losses alone, which need no delta."""
 
 WORDS = {
     "basic/1": "the sum of pure losses",
+    "types/1": "the largest sum of pure losses over the types of a change",
     "kov/1": "optimal composition of pure losses",
     "zcdp/1": "zero-concentrated privacy",
 }
@@ -60,12 +65,14 @@ class Proof:
     Attributes:
         pure: losses of independent parts (one per group a unit can touch, say); () if none.
         rho: the zCDP cost of a block without a pure loss; None otherwise.
+        types: the loss for each type of change; () where every type may cost the whole.
         tight: a rho that the law of the pure parts has by a proof of its own, all of them together.
     """
 
     pure: tuple[Fraction, ...] = ()
     rho: Fraction | None = None
     tight: Fraction | None = None
+    types: tuple[Fraction, ...] = ()
 
     @property
     def concentrated(self) -> Fraction:
@@ -82,6 +89,12 @@ def basic(epsilons: Sequence[Fraction]) -> Fraction:
 def total_rho(proofs: Sequence[Proof]) -> Fraction:
     """Return the sum of rho, pure losses included."""
     return sum((p.concentrated for p in proofs), Fraction(0))
+
+
+def by_type(proofs: Sequence[Proof]) -> list[list[Fraction]]:
+    """Return the pure losses of all blocks for each type of change; [] where no block knows any."""
+    count = max((len(p.types) for p in proofs), default=0)
+    return [[p.types[i] if p.types else basic(p.pure) for p in proofs] for i in range(count)]
 
 
 def pure_delta(epsilons: Sequence[Fraction], epsilon: Fraction) -> Fraction:
@@ -123,14 +136,16 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
     rhos = [p.rho for p in proofs if p.rho is not None]
     if method not in METHODS:
         raise _wrong("there is no composition of that name")
-    if method in METHODS[:2] and rhos:
+    if method in METHODS[:3] and rhos:
         raise _wrong("a Gaussian block has no pure loss to add up")
-    if method != "basic/1" and delta <= 0:
+    if method not in SUMS and delta <= 0:
         raise _wrong("this composition needs a delta above 0")
     _check(pure, delta)
     match method:
         case "basic/1":
             return basic(pure)
+        case "types/1":
+            return min(basic(pure), max(map(basic, by_type(proofs)), default=basic(pure)))
         case "kov/1":
             return pure_epsilon(pure, delta)
         case "zcdp/1":

@@ -55,6 +55,10 @@ class BalancedDraw(CellDraw):
         return None  # no reader may take its cells for independent
 
     @property
+    def slope(self) -> Fraction | None:
+        return None  # a row that leaves moves the hidden cell, too
+
+    @property
     def balanced(self) -> BalancedNoise:
         return self.noise
 

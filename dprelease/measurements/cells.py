@@ -51,6 +51,10 @@ class CellDraw(Draw):
         return float(self.noise.scale)
 
     @property
+    def slope(self) -> Fraction | None:
+        return self.noise.noise.rate
+
+    @property
     def added(self) -> AddedNoise | None:
         return AddedNoise(self.noise.noise.fitted)
 

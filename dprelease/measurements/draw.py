@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import methodcaller
 from typing import Annotated, Any, ClassVar, cast
@@ -134,6 +134,25 @@ class Draw(Stored, ABC):
         """
         total = self.certify(sensitivity)
         return Proof(pure=(total,) if total else ())
+
+    @property
+    def slope(self) -> Fraction | None:
+        """Its loss per step that one unit moves it in L1, over all groups, where it is proportional to that."""
+        return None
+
+    def proved(self, sensitivity: Sensitivity) -> Proof:
+        """Return its proof, with the loss of every type of change (`docs/theory/composition.md#types-of-change`).
+
+        Raises:
+            InternalError: as `proof`.
+        """
+        found, classes = self.proof(sensitivity), sensitivity.types
+        if self.slope is not None:
+            return replace(found, types=tuple(self.slope * v for moved in classes for v in moved))
+        if not sensitivity.one_row or found.rho is not None:
+            return found
+        own = sum(found.pure, Fraction(0))  # of a class that moves it at all, by whatever
+        return replace(found, types=tuple(own * any(moved) for moved in classes for _ in moved))
 
     @property
     def apart(self) -> bool:

@@ -73,6 +73,10 @@ class ExponentialDraw(Draw):
     def mechanism(self) -> str:
         return self.law.family
 
+    @property
+    def slope(self) -> Fraction | None:
+        return self.law.certify().epsilon_upper / self.law.spread
+
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.step <= 0 or self.law.candidates != len(self.allowed):
             raise underclaimed("number of candidates")

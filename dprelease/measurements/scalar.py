@@ -96,6 +96,16 @@ class ScalarDraw(Draw):
     def covered(self) -> int:
         return self.changed_groups
 
+    @property
+    def slope(self) -> Fraction | None:
+        steps, noise = self.step_size / self.step, self._laplace
+        return None if noise is None or steps.denominator > 1 else noise.rate * steps
+
+    @property
+    def _laplace(self) -> DiscreteLaplaceNoise | None:
+        noise = self.law.noise if isinstance(self.law, AdditiveLaw) else None
+        return noise if isinstance(noise, DiscreteLaplaceNoise) else None
+
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.step_size <= 0 or self.step <= 0:
             raise underclaimed("step")
@@ -125,8 +135,7 @@ class ScalarDraw(Draw):
 
     def _concentrated(self, s: Sensitivity) -> Fraction | None:
         """Return the rho of all groups together, for discrete Laplace noise; None for other laws."""
-        noise = self.law.noise if isinstance(self.law, AdditiveLaw) else None
-        if not isinstance(noise, DiscreteLaplaceNoise):
+        if (noise := self._laplace) is None:
             return None
         q, p = (self.step_size / self.step).as_integer_ratio()
         total = steps_moved(s, self.step_size, self.step, linear=True)

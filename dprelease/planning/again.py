@@ -30,6 +30,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.choose import as_published
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
+from dprelease.budget.composition import SUMS
 from dprelease.core import registry
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import fraction_from_json
@@ -74,7 +75,7 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     ]
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta)
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, pricer)
     _check_shares(query, priced, method)
     return write_plan(query, spending, Maker(query, figures))
 
@@ -95,7 +96,7 @@ def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     ]
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta)
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, frame.maker)
     _check_shares(query, priced, method)
     return write_tables(frame, spending, _AsRecorded(stated))
 
@@ -236,11 +237,7 @@ def _check_shares(query: Query, priced: Sequence[Priced], method: str) -> None:
     for each in priced:
         shares = [m.statistic.spec.share for m in each.block.members]
         declared = sum((s for s in shares if s is not None), Fraction(0))
-        if (
-            declared
-            and method == "basic/1"
-            and each.share.epsilon not in (0, declared * query.epsilon)
-        ):
+        if declared and method in SUMS and each.share.epsilon not in (0, declared * query.epsilon):
             _other(each.block.name, "its declared share of epsilon is another one")
 
 

@@ -8,15 +8,24 @@ Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity, merged, unit_bounds
+from dprelease.aggregates.sensitivity import (
+    Bounds,
+    PrimitivePlaces,
+    Sensitivity,
+    bound,
+    merged,
+    unit_bounds,
+)
+from dprelease.aggregates.types_of_change import types_of_change
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, ways
+from dprelease.budget.composition import Proof
 from dprelease.core.numeric import ranking
 from dprelease.core.patience import tick
 from dprelease.measurements.base import family_of
@@ -31,6 +40,7 @@ from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import Uninformative
+from dprelease.schema.unit import Adjacency, EdgeUnit
 
 _WAYS_SEARCHED = 3
 
@@ -67,12 +77,26 @@ class Maker:
         rows = query.schema.rows
         self.guess = query.expected
         self.size = self.guess or rows.exact or REFERENCE_SIZE
+        self.raises = query.schema.adjacency is Adjacency.substitution and _raises(query)
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
 
     def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
         bounds, groups = self._bounds(block)
         adjacency = self.query.schema.adjacency
         return family_of(measurement).sensitivity(measurement, bounds, adjacency, groups)
+
+    def typed(self, priced: Sequence[Priced]) -> list[Proof]:
+        """Return the proofs of all blocks of a release, with what each type of change costs."""
+        if not self.raises:
+            return [p.proof for p in priced]
+        task = bound(self.query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
+        places, out = PrimitivePlaces(task), []
+        for p in priced:
+            m, rows = p.best.measurement, self.rows(p.block)
+            row = m.l1_added_row, m.l1_replaced_row
+            types = types_of_change(task, m, places.of(m, rows), row, *self._bounds(p.block))
+            out.append(p.best.draw.proved(replace(p.sensitivity, types=types)))
+        return out
 
     def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
         """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
@@ -230,6 +254,15 @@ class Maker:
                 cache[size] = same[0].errors[index]
             out.append(cache[size])
         return tuple(out)
+
+
+def _raises(query: Query) -> bool:
+    """Return whether losses may be raised by types of change: not by rho, not where parts or errors are declared."""
+    spec = query.spec
+    declared = [t.share or t.detail for t in spec.tables]
+    declared += [s.share or s.max_error for s in spec.statistics]
+    edges = isinstance(query.schema.unit, EdgeUnit)
+    return spec.composition != "zcdp" and not edges and not any(declared)
 
 
 def _distinct(options: Iterable[Option]) -> list[Option]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease.budget.composition import Proof, compose, total_rho
+from dprelease.budget.composition import SUMS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.core.errors import InternalError
 from dprelease.release_plan.plan import ReleasePlan
@@ -47,7 +47,7 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
             )
         total = sum((b.epsilon for b in plan.blocks), Fraction(0))
     else:
-        if plan.delta <= 0:
+        if plan.delta <= 0 and method not in SUMS:
             raise _underclaimed("the plan composes with a delta it does not declare", "delta is 0")
         total = compose(method, proofs, plan.delta)
     if total > plan.epsilon:

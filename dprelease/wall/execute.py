@@ -77,7 +77,8 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
-    return [block.law.proof(_sensitivity(plan, block)) for block in plan.blocks]
+    moved = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
+    return [law.proved(s) if s.types else law.proof(s) for law, s in moved]
 
 
 def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> Sensitivity:

@@ -23,13 +23,26 @@ from dprelease.aggregates.sensitivity import (
     sensitivity,
     unit_bounds,
 )
+from dprelease.aggregates.types_of_change import (
+    Classes,
+    added_cells,
+    codes_of,
+    corners,
+    keeps_every_row,
+    types_of_change,
+)
 from dprelease.core.errors import InternalError
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
+from dprelease.query.bounded import BoundedQuery, Label, Primitive
 from dprelease.query.intervals import Intervals
-from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
-from dprelease.wall.code_sensitivity import code_range, code_sensitivity
-from dprelease.wall.pair_sensitivity import coefficients, linear_sensitivity, pair_sensitivity
+from dprelease.wall.code_sensitivity import (
+    code_range,
+    code_sensitivity,
+    coefficients,
+    corner_sensitivity,
+    pair_sensitivity,
+    polynomial,
+)
 from dprelease.wall.rank_sensitivity import rank_sensitivity
 from dprelease.wall.spectral_sensitivity import eigenvalue_sensitivity, entry_sensitivity
 from dprelease.wall.sums_of_groups import PERSONS, Merge, bounds_of_sums
@@ -46,11 +59,9 @@ def row_sensitivity(
 ) -> tuple[int, int]:
     """Return (l1_added_row, l1_replaced_row) of `measurement`, recomputed from what the engine really sums.
 
-    The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
-    of the same code are bounded together: with code k in the code's range every cell is a
-    polynomial of degree at most 2, which `code_sensitivity` bounds. Products of two codes likewise, by
-    `pair_sensitivity`, and sums of several codes by `linear_sensitivity`. Bins of one code are indicators.
-    Measures of different codes, or of rows and of a code that may be null, can move apart: their bounds add up.
+    Every cell of measures of one code is a polynomial of degree at most 2, which `code_sensitivity` bounds over the
+    code's range; `pair_sensitivity` bounds products of two codes, `corner_sensitivity` sums of several. Bins of one code
+    are indicators. Measures of different codes, or of rows and of a code that may be null, move apart: bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -96,8 +107,8 @@ def row_sensitivity(
             top = _top(query, code), _top(query, other)
             added, replaced = pair_sensitivity(weights, part, top, absent=absent)
         else:
-            span = (0, 0) if code is None else _code_range(query.codes[code])
-            cells = [_polynomial(row, part) for row in weights]
+            span = (0, 0) if code is None else codes_of(query.codes[code])
+            cells = [polynomial(row, part) for row in weights]
             added, replaced = code_sensitivity(cells, span, absent=absent)
         l1_added_row, l1_replaced_row = l1_added_row + added, l1_replaced_row + replaced
     return l1_added_row, l1_replaced_row
@@ -120,13 +131,11 @@ def _linear_sensitivity(
     }
     if not 2 <= len(linear) <= _MOST_LINEAR:
         return 0, 0
-    spans = {}
-    for key in linear:
-        code = query.codes[key[1] or 0]
-        spans[key[1] or 0] = *_code_range(code), not _keeps_every_row(query, code)
     at = [place for key in linear for place in apart.pop(key)]
     weights = [[row[place] for place in at] for row in measurement.weights]
-    return linear_sensitivity(weights, [used[place] for place in at], spans)
+    rows = corners(query, [code for _, code, _ in linear if code is not None])
+    cells = [added_cells(weights, [used[place] for place in at], row) for row in rows]
+    return corner_sensitivity(cells, absent=True)
 
 
 def _spectral(
@@ -165,7 +174,7 @@ def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
 
 def _top(query: BoundedQuery, code: int) -> int:
     """Return the greatest code, the least being 0."""
-    low, high = _code_range(query.codes[code])
+    low, high = codes_of(query.codes[code])
     if low or isinstance(query.codes[code], Label):
         raise _unproved("a factor of its products is not a number's code from 0 upwards")
     return high
@@ -177,23 +186,7 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
     code = used[0].code if used else None
     if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:
         raise _unproved("its scatter is not made of one column's own moments")
-    return _code_range(query.codes[code])
-
-
-def _code_range(code: Code) -> tuple[int, int]:
-    """Return the least and greatest code of a row, a null's default included."""
-    if not isinstance(code, Fixed):
-        return 0, 1
-    default = 0 if code.default is None else code.default
-    return min(0, default), max(code.grid.hull_steps, default)
-
-
-def _polynomial(weights: list[int], used: list[Primitive]) -> tuple[int, int, int]:
-    """Return the coefficients of one cell as a function of one row's code."""
-    out = [0, 0, 0]
-    for weight, primitive in zip(weights, used, strict=True):
-        out[primitive.power if primitive.kind == "power" else 0] += weight
-    return out[0], out[1], out[2]
+    return codes_of(query.codes[code])
 
 
 def recompute(
@@ -212,18 +205,15 @@ def recompute(
     """Return the sensitivity to one unit, from what the engine sums and the declared unit alone.
 
     Args:
-        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away;
-        per: the declared intervals of a unit that is a person in one of them.
-        merge: the sums of groups that are drawn, where it is not the groups themselves.
+        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away; per: the declared
+        intervals of a unit that is a person in one of them; merge: the sums of groups that are drawn, if not the groups.
 
     Raises:
         InternalError: contributions are not bounded as declared, or cells have no proved bound (DPR902).
     """
     bounds = unit_bounds(unit, max_rows, groups)
     used = [query.primitives[i] for i in primitives]
-    _check_bounds(query, used, bounds, unit, groups)
-    if query.per != per:
-        raise _unproved("it bounds contributions in other intervals than the unit has")
+    _check_bounds(query, used, bounds, unit, groups, per)
     if merge is not None:
         sums = measurement.form == "linear" and measurement.family == "bins"
         found = bounds_of_sums(used, bounds, groups, merge)
@@ -234,28 +224,31 @@ def recompute(
         raise _unproved("it counts persons in cells of groups that are not put together")
     if measurement.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
-    if measurement.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
-        measurement, primitives = _size_of(query, measurement, used), primitives[:1]
     if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
         honest = _edge_sensitivity(query, measurement, used, unit)
-        # Squares are proved for sums over rows and for a scatter only: none here.
         moved = sensitivity(honest, bounds, adjacency, groups, positive=False)
-        return replace(moved, l2_squared=None)
-    added, replaced = row_sensitivity(query, measurement, primitives)
+        return replace(moved, l2_squared=None)  # proved for sums over rows and for a scatter only
+    mean = measurement.family == "truncated_mean"  # size and sum for `MeanDraw`, no L1 vector
+    sized = _size_of(query, measurement, used) if mean else measurement
+    row = row_sensitivity(query, sized, primitives[:1] if mean else primitives)
+    types: Classes = ()
+    if adjacency is Adjacency.substitution:
+        types = types_of_change(query, measurement, primitives, row, bounds, groups)
     if measurement.form == "binned_tree":
-        fixed = added == 1 and _sum_is_fixed(query, measurement, used)
-        return replace(of_levels(measurement, bounds, adjacency, groups, added), sum_is_fixed=fixed)
+        fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
+        moved = of_levels(measurement, bounds, adjacency, groups, row[0])
+        return replace(moved, sum_is_fixed=fixed, types=types)
     per_unit = bool(used) and all(p.kind in PERSONS for p in used)
-    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=per_unit)
+    honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], per_unit=per_unit)
     if measurement.form == "winsorised":
-        return between_limits(honest, bounds, adjacency, groups)
+        return replace(between_limits(honest, bounds, adjacency, groups), types=types)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
     fixed = measurement.form == "linear" and measurement.public_rows is not None
     fixed = fixed and bins.each_alone(measurement.weights, len(used))
     fixed = fixed and _sum_is_fixed(query, measurement, used)
-    # Sums of groups are fitted, as independent cells.
-    return replace(moved, sum_is_fixed=fixed, one_sided_half=moved.one_sided_half and merge is None)
+    half = moved.one_sided_half and merge is None  # sums of groups are fitted, as independent cells
+    return replace(moved, sum_is_fixed=fixed, one_sided_half=half, types=types)
 
 
 def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
@@ -263,7 +256,7 @@ def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Prim
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
         return False
-    return bins.hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
+    return bins.hold_every_code(((p.low, p.high) for p in used), codes_of(query.codes[codes[0]]))
 
 
 def _edge_sensitivity(
@@ -308,9 +301,9 @@ def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[
         ):
             return False
     for code, at in places.items():
-        span = (0, 0) if code is None else _code_range(query.codes[code])
+        span = (0, 0) if code is None else codes_of(query.codes[code])
         for row in measurement.weights:
-            cell = _polynomial([row[i] for i in at], [used[i] for i in at])
+            cell = polynomial([row[i] for i in at], [used[i] for i in at])
             if code_range(cell, span)[0] < 0:
                 return False
     for (one, other), at in pairs.items():
@@ -322,7 +315,12 @@ def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[
 
 
 def _check_bounds(
-    query: BoundedQuery, used: list[Primitive], bounds: Bounds, unit: Unit, groups: int
+    query: BoundedQuery,
+    used: list[Primitive],
+    bounds: Bounds,
+    unit: Unit,
+    groups: int,
+    per: Intervals | None,
 ) -> None:
     caps = [query.max_rows if p.max_rows is None else p.max_rows for p in used]
     total = query.max_rows_total
@@ -340,6 +338,8 @@ def _check_bounds(
         raise _unproved("its sums are over different rows of a unit, which no bound is of")
     if not honest:
         raise _unproved("its rows per unit, groups per unit, unit or groups differ")
+    if query.per != per:
+        raise _unproved("it bounds contributions in other intervals than the unit has")
 
 
 def _check_public(
@@ -363,17 +363,10 @@ def _check_public(
         and query.where is None
         and query.window is None
         and (query.view is None or query.view.keeps_rows)
-        and all(_keeps_every_row(query, c) for c in codes)
+        and all(keeps_every_row(query, c) for c in codes)
     )
     if not public:
         raise _unproved("it takes a private number of rows for a public one")
-
-
-def _keeps_every_row(query: BoundedQuery, code: Code) -> bool:
-    """Return whether no row has a null code, whatever its cells hold."""
-    if isinstance(code, Condition):
-        return never_null(code.expression, query.columns)
-    return isinstance(code, Fixed) and code.default is not None
 
 
 def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> Measurement:
@@ -385,7 +378,7 @@ def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive
         or shape != [("power", code, 0), ("power", code, 1)]
         or measurement.weights != ((1, 0), (0, 1))
         or measurement.form != "linear"
-        or _code_range(query.codes[code]) != (0, measurement.scale)
+        or codes_of(query.codes[code]) != (0, measurement.scale)
     ):
         raise _unproved("its mean is not a size and a sum of one column's codes")
     return replace(measurement, weights=((1,),))

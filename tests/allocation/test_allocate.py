@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.allocation.allocate import allocate
+from dprelease.allocation.allocate import allocate, widened
 from dprelease.core.errors import PlanError
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.planning.layout import layout
@@ -160,3 +161,36 @@ def test_a_large_budget_is_shared(epsilon: int, statistics: list[str], loss: Los
     rows = {"max": 1000, "expected": 300}
     plan = planned(statistics, epsilon=epsilon, rows=rows, columns={"y": y}, loss=loss)
     assert min(b.epsilon for b in plan.blocks) >= plan.epsilon / 20
+
+
+@given(st.integers(0, 2**32))
+def test_shares_are_raised_as_far_as_their_types_allow(seed: int) -> None:
+    """One type attains 1, none passes it, nothing falls, and no other shares within the types are worth more."""
+    draw = random.Random(seed)
+    count = draw.randint(2, 5)
+    types = [[1.0] * count if draw.random() < 0.2 else _parts_of(draw, count) for _ in range(6)]
+    worth = [draw.uniform(0.1, 1) for _ in range(count)]
+    shares = [w / sum(worth) for w in worth]
+    types.append([draw.choice([0.5, 1.0]) for _ in shares])  # each costs something
+
+    def most(wider: Sequence[float]) -> float:
+        return max(sum(map(math.prod, zip(wider, parts, strict=True))) for parts in types)
+
+    def value(wider: Sequence[float]) -> float:
+        return sum(s * math.log(w) for s, w in zip(shares, wider, strict=True))
+
+    wider = widened(shares, types)
+    assert 1 - 1e-8 < most(wider) <= 1
+    assert all(w >= 0.98 * s for s, w in zip(shares, wider, strict=True))
+    for _ in range(20):
+        other = [w * draw.uniform(0.5, 2) for w in wider]
+        assert value([w / most(other) for w in other]) <= value(wider) + 2e-3
+
+
+def _parts_of(draw: random.Random, count: int) -> list[float]:
+    return [draw.choice([0, 0.5, 1.0]) for _ in range(count)]
+
+
+def test_the_nation_and_its_districts_have_equal_rates() -> None:
+    """A row that leaves costs the nation's whole and half of the fine table's; one that moves the fine table's alone."""
+    assert widened([0.5, 0.5], [[1, 0.5], [0, 1]]) == pytest.approx((0.5, 1), abs=5e-3)

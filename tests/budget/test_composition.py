@@ -157,7 +157,7 @@ def test_what_does_not_compose_is_refused(
 
 def test_the_names_are_versions() -> None:
     """A plan of the past names one of these: none may disappear or change its meaning."""
-    assert METHODS == ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
+    assert METHODS == ("basic/1", "types/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
 
 
 def test_twin_advanced_composition_is_worse_everywhere() -> None:

@@ -83,7 +83,7 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
         for block, part in zip(laid_out(query), plan.to_json()["blocks"], strict=True)
     )
     cheaper = write_plan(
-        query, added_up("basic/1", priced, query.epsilon, query.spec.delta), Maker(query)
+        query, added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer), Maker(query)
     )
     assert cheaper.epsilon == plan.epsilon / 10
     with pytest.raises(VerificationError, match="was not made from its request") as caught:
@@ -105,7 +105,7 @@ def written(query, name, change):
         change(pricer, block, part)
         for block, part in zip(laid_out(query), stated["blocks"], strict=True)
     )
-    spending = added_up("basic/1", priced, query.epsilon, query.spec.delta)
+    spending = added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer)
     return json.loads(canonical_json(write_plan(query, spending, Maker(query)).to_json()))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.query.bounded import Primitive
-from dprelease.wall.pair_sensitivity import coefficients, pair_sensitivity
+from dprelease.wall.code_sensitivity import coefficients, pair_sensitivity
 
 PRIMITIVES = tuple(
     Primitive("product", 0, p, other=1, other_power=q) for p, q in product(range(3), repeat=2)

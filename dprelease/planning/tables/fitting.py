@@ -45,6 +45,7 @@ class Fitting:
     priced: Mapping[str, Priced]
     halves: Mapping[str, tuple[Fraction, ...]]
     totals: Mapping[str, tuple[int, ...]]
+    raised: Fraction
 
     @property
     def noises(self) -> dict[str, Noise]:
@@ -73,6 +74,7 @@ def fitting_of(
     family: Family,
     by_name: Mapping[str, Priced],
     recorded: RecordedFit | None,
+    raised: Fraction,
 ) -> Fitting:
     """Return a family with what measures it, of what was priced by the names of blocks.
 
@@ -93,7 +95,7 @@ def fitting_of(
     if recorded is not None:
         names = {table: m.statistic.spec.name for table, m in family.members.items()}
         halves = {t: recorded.halves(t, names[t], found) for t, found in halves.items()}
-    return Fitting(family, structure, made, priced, halves, totals)
+    return Fitting(family, structure, made, priced, halves, totals, raised)
 
 
 def fits_of_family(found: Fitting) -> list[PlannedFit]:
@@ -131,7 +133,7 @@ def alone_variance(found: Fitting, table: str) -> float:
         rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
         own = mine.share.rho or rho
         return float(noise_of(mine.best.draw).variance() * own * count / rho)
-    total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0))
+    total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0)) / found.raised
     ratio = float(mine.share.epsilon * count / total)
     return float(noise_of(mine.best.draw).variance()) * ratio**2
 

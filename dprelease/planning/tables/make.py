@@ -20,6 +20,7 @@ from typing import Protocol
 
 from dprelease.allocation.goals import goal_missed, missed
 from dprelease.allocation.spend import Spending, spend
+from dprelease.budget.composition import SUMS
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import figure, shown
 from dprelease.fitting.levels import Kind
@@ -130,7 +131,7 @@ def plan_tables(query: Query) -> ReleasePlan:
             tried.append(made(kind))
         except PlanError as why:
             refused = why
-        if tried and (found := tried[0].composition) is not None and found.method != "basic/1":
+        if tried and (found := tried[0].composition) is not None and found.method not in SUMS:
             break  # zCDP pays: shares that were chosen for pure losses are no better
     if not tried:
         assert refused is not None
@@ -204,7 +205,8 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
     query, maker = frame.query, frame.maker
     by_name = {p.block.name: p for p in spending.priced}
     found = [
-        fitting_of(query, frame.tables, family, by_name, recorded) for family in frame.families
+        fitting_of(query, frame.tables, family, by_name, recorded, spending.raised)
+        for family in frame.families
     ]
     fits = paired([fit for each in found for fit in fits_of_family(each)], frame.families)
     by_family = {each.family.name: each for each in found}

@@ -17,6 +17,10 @@ _here = partial(
     ),
 )
 
+_types = partial(
+    Guard, file="aggregates/types_of_change.py", tests=("tests/contracts/test_types_of_change.py",)
+)
+
 _bins = partial(
     Guard,
     file="aggregates/bin_sensitivity.py",
@@ -142,7 +146,7 @@ GUARDS = (
     ),
     Guard(
         "the wall takes any condition for one that is never null",
-        file="wall/recompute.py",
+        file="aggregates/types_of_change.py",
         old="        return never_null(code.expression, query.columns)\n",
         new="        return True\n",
         tests=("tests/query/test_never_null.py",),
@@ -181,6 +185,7 @@ GUARDS = (
     ),
     _here(
         "a null's default is ignored",
+        file="aggregates/types_of_change.py",
         old="return min(0, default), max(code.grid.hull_steps, default)",
         new="return 0, code.grid.hull_steps",
     ),
@@ -206,13 +211,13 @@ GUARDS = (
     _balanced(
         "bins of a tree keep their sum",
         file="wall/recompute.py",
-        old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
-        new="fixed = added == 1",
+        old="fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)",
+        new="fixed = row[0] == 1",
     ),
     _balanced(
         "a tree of several levels keeps its sum",
         file="wall/recompute.py",
-        old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
+        old="fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)",
         new="fixed = _sum_is_fixed(query, measurement, used)",
     ),
     _balanced(
@@ -284,11 +289,13 @@ GUARDS = (
     ),
     _here(
         "a replaced row moves one bin",
+        file="wall/recompute.py",
         old="replaced = 2 * added\n",
         new="replaced = added\n",
     ),
     _here(
         "distinct values do not move",
+        file="wall/recompute.py",
         old="added = replaced = sum(abs(w) for row in weights for w in row)",
         new="added = replaced = 0",
     ),
@@ -339,6 +346,7 @@ GUARDS = (
     ),
     _here(
         "a public number of rows of a column with nulls",
+        file="aggregates/types_of_change.py",
         old="return isinstance(code, Fixed) and code.default is not None",
         new="return isinstance(code, Fixed)",
     ),
@@ -346,6 +354,87 @@ GUARDS = (
         "a public number of rows in groups",
         old="        and groups == 1\n        and not query.groups.columns\n",
         new="",
+    ),
+    _types(
+        "no replaced row has a null",
+        old="*(() if keeps_every_row(query, c) else (None,))",
+        new="",
+        tests=("tests/contracts/test_types_at_any_rates.py",),
+    ),
+    _types(
+        "a row that moves stays in its cell",
+        old="apart=cells > 1) for a, b in pairs)",
+        new="apart=False) for a, b in pairs)",
+    ),
+    _types(
+        "all rows of a unit cost as one that moves",
+        old="moves = tuple(most * _distance(",
+        new="moves = tuple(_distance(",
+    ),
+    _types(
+        "no row is on one side alone",
+        old="    return alone, alone, moves\n",
+        new="    return moves, moves, moves\n",
+    ),
+    _types(
+        "the caps of rows that a plan states decide which rows a block keeps",
+        old="    if measurement.public_rows is not None or (query.user is not None and caps):\n",
+        new="    if measurement.public_rows is not None or measurement.max_rows is not None:\n",
+    ),
+    _types(
+        "a person of one month is counted by nobody else",
+        old="inside = cells == 1 and query.per is None",
+        new="inside = cells == 1",
+        tests=("tests/contracts/test_types_at_any_rates.py",),
+    ),
+    _types(
+        "losses are raised where a ledger adds up rho",
+        file="planning/maker.py",
+        old='    return spec.composition != "zcdp" and not edges',
+        new="    return not edges",
+    ),
+    _types(
+        "parts of tables that are declared are raised",
+        file="planning/maker.py",
+        old="    declared = [t.share or t.detail for t in spec.tables]\n",
+        new="    declared = []\n",
+    ),
+    _types(
+        "parts and errors of statistics that are declared are raised",
+        file="planning/maker.py",
+        old="    declared += [s.share or s.max_error for s in spec.statistics]\n",
+        new="",
+    ),
+    _types(
+        "a square is linear",
+        old="p.other in followed and p.other != p.code and",
+        new="p.other in followed and",
+    ),
+    _types(
+        "persons are always on both sides",
+        old="return (units * added,) * len(rows), (stays,)",
+        new="return (stays,) * len(rows), (stays,)",
+    ),
+    _here(
+        "noise that adds up to zero costs a row that leaves half",
+        file="measurements/balanced.py",
+        old="return None  # a row that leaves moves the hidden cell, too",
+        new="return self.noise.noise.rate",
+        tests=("tests/contracts/test_types_of_change.py",),
+    ),
+    _here(
+        "laws of other blocks cost several rows as much as their type says",
+        file="measurements/draw.py",
+        old="if not sensitivity.one_row or found.rho is not None:",
+        new="if found.rho is not None:",
+        tests=("tests/contracts/test_types_of_change.py",),
+    ),
+    _here(
+        "blocks with caps of their own keep the rows of the others",
+        file="aggregates/types_of_change.py",
+        old="    if measurement.public_rows is not None or (query.user is not None and caps):\n",
+        new="    if measurement.public_rows is not None:\n",
+        tests=("tests/contracts/test_types_of_change.py",),
     ),
     _here(
         "a signed sum counts as nowhere negative",
@@ -355,7 +444,7 @@ GUARDS = (
     ),
     _here(
         "the code range of a truncated mean is believed",
-        old="        or _code_range(query.codes[code]) != (0, measurement.scale)\n",
+        old="        or codes_of(query.codes[code]) != (0, measurement.scale)\n",
         new="",
     ),
     _here(
@@ -383,17 +472,20 @@ GUARDS = (
     ),
     _here(
         "a scatter moves as if one row were gone",
+        file="wall/recompute.py",
         old='return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 1),) * 2\n    if measurement.form == "cross":',
         new='return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 2),) * 2\n    if measurement.form == "cross":',
     ),
     _here(
         "a product of columns moves as if one row were gone",
+        file="wall/recompute.py",
         old="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2",
         new="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 2),) * 2",
         tests=("tests/wall/test_recompute.py", "tests/contracts/test_pair_sensitivities.py"),
     ),
     _here(
         "a scatter is made of anything",
+        file="wall/recompute.py",
         old='if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:',
         new="if code is None:",
     ),

@@ -169,10 +169,8 @@ GUARDS = (
     ),
     _again(
         "a declared share need not be kept",
-        old="""and each.share.epsilon not in (0, declared * query.epsilon)
-        ):""",
-        new="""and False
-        ):""",
+        old="and each.share.epsilon not in (0, declared * query.epsilon):",
+        new="and False:",
     ),
     _again(
         "a law need not be the best of its rivals",
@@ -214,8 +212,8 @@ GUARDS = (
     Guard(
         "the split may exceed the epsilon",
         "allocation/spend.py",
-        '    if method not in (WORDS if delta else ("basic/1",)) or (epsilon and total > epsilon):\n',
-        '    if method not in (WORDS if delta else ("basic/1",)):\n',
+        "    if method not in (WORDS if delta else SUMS) or (epsilon and total > epsilon):\n",
+        "    if method not in (WORDS if delta else SUMS):\n",
         _planned,
     ),
     Guard(

@@ -8,7 +8,7 @@ from tests.mutation.guard import Guard
 
 _moves = partial(
     Guard,
-    file="wall/pair_sensitivity.py",
+    file="wall/code_sensitivity.py",
     tests=("tests/contracts/test_weighted_sensitivities.py",),
 )
 
@@ -23,16 +23,11 @@ GUARDS = (
         old="for a, b in product((0, top[0]), (0, top[1]))",
         new="for a, b in ((top[0], top[1]),)",
     ),
-    _moves(
-        "a row of a ratio has both columns",
-        old="(low, high, *((None,) if null else ()))",
-        new="(low, high)",
-    ),
     Guard(
-        "whether a ratio's column may be null is not asked",
-        file="wall/recompute.py",
-        old="*_code_range(code), not _keeps_every_row(query, code)",
-        new="*_code_range(code), False",
+        "a row of a ratio has both columns",
+        file="aggregates/types_of_change.py",
+        old="*(() if keeps_every_row(query, c) else (None,))",
+        new="",
         tests=("tests/contracts/test_weighted_sensitivities.py",),
     ),
     Guard(
