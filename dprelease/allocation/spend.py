@@ -76,7 +76,7 @@ class Spending:
         total = plain(self.composition.evidence.epsilon_upper)
         at = f" at delta={float(delta):.3g}" if method not in SUMS else ""
         said = f"the blocks together cost epsilon {total}{at} by {WORDS[method]}; their own epsilons do not add up to it"
-        by_rho = "a ledger that adds up by zCDP charges the rho of all: it is told by `composition: zcdp`"
+        by_rho = "a ledger that adds up rho would charge the rho of all blocks: `composition: zcdp` makes a plan for it"
         return (said,) if at else (said, by_rho)
 
 

@@ -14,7 +14,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -357,6 +358,22 @@ def test_no_loss_is_raised_where_the_ledger_adds_up_rho() -> None:
         assert sum(b.epsilon for b in told.blocks) <= told.epsilon
         assert execute.concentrated(told) < execute.concentrated(plan)
         assert any("composition: zcdp" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(("adds", "method"), [("basic", "types/1"), ("zcdp", "basic/1")])
+def test_the_ledger_at_hand_says_how_losses_add_up(
+    tmp_path: Path, adds: Literal["basic", "zcdp"], method: str
+) -> None:
+    """A plan that is made beside a ledger by rho costs no more of it than the plain one; both are charged and published."""
+    request = asked(1, "row") | {"release": _tables()}
+    ledger = dp.create_ledger(
+        tmp_path / "ledger.db", request, epsilon=9, delta=1e-6, composition=adds
+    )
+    table = _table([("a", "a", "f", 1), ("b", "b", "m", None)])
+    made = dp.release(table, request, ledger=ledger, period="2024")
+    composition = made.plan.composition
+    assert ("basic/1" if composition is None else composition.method) == method
+    assert made.publish(tmp_path / "out").exists()
 
 
 def _tables(**finest: Any) -> dict[str, Any]:
