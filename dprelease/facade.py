@@ -227,7 +227,7 @@ def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Rel
     if drawn:
         warnings.warn(
             f"your frame was not read: {receipt.period} of {receipt.pipeline} was drawn before, and these are its"
-            " values; other rows need another `period`, which costs epsilon again",
+            f" values; other rows need another `{'during' if plan.query.window else 'period'}`, which costs epsilon again",
             NotReadWarning,
             stacklevel=_caller_level(),
         )

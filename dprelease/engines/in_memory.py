@@ -76,7 +76,7 @@ def plain_table(source: Source, columns: Sequence[str], *, rows: bool = True) ->
 
 def plain_batches(reader: pa.RecordBatchReader, width: int) -> pa.RecordBatchReader:
     """Return a reader over the same batches with plain columns `c0`, …, `c{width-1}`."""
-    empty = [plain_array(pa.array([], f.type)) for f in reader.schema]
+    empty = [plain_array(pa.nulls(0, f.type)) for f in reader.schema]
     schema = pa.schema([(f"c{i}", a.type) for i, a in enumerate(empty[:width])])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -90,7 +90,7 @@ def plain_batches(reader: pa.RecordBatchReader, width: int) -> pa.RecordBatchRea
 def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
     """Return `array` in a type that every engine reads the same way; nested types pass through."""
     if isinstance(array, pa.ChunkedArray):
-        chunks = [plain_array(c) for c in array.chunks] or [plain_array(pa.array([], array.type))]
+        chunks = [plain_array(c) for c in array.chunks] or [plain_array(pa.nulls(0, array.type))]
         return pa.chunked_array(chunks)
     t, kind = pa.types, array.type
     if isinstance(kind, pa.UuidType):
