@@ -264,9 +264,14 @@ class DuckDBEngine:
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         if empty:
             stored |= opened.source
-        check_columns(
-            source.name, columns, stored, opened.repeated, partial(in_memory.elsewhere, source)
-        )
+        types: dict[str, str] = {}
+        if empty and query.view is None:
+            told = self._run(connection, f"DESCRIBE {ROWS}").fetchnumpy()
+            found = dict(zip(told["column_name"], told["column_type"], strict=True))
+            for name, (place, _) in opened.stored.items():
+                types[name] = found.get(place, "")
+        elsewhere = partial(in_memory.elsewhere, source)
+        check_columns(source.name, columns, stored, opened.repeated, elsewhere, types)
         check_times(source.name, query, stored)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():

@@ -13,6 +13,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dprelease.core.errors import SourceError
@@ -219,6 +221,7 @@ def check_columns(
     stored: Mapping[str, Physical],
     repeated: Iterable[str],
     elsewhere: Callable[[str], str | None] = lambda _: None,
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Refuse a source that lacks a column or stores it as a type that does not fit.
 
@@ -228,6 +231,7 @@ def check_columns(
         stored: what the source has.
         repeated: names that the source has more than once.
         elsewhere: says what to do about a name that the source has in another place than among its columns.
+        types: what DuckDB calls the types that it found: 300 is no value of TINYINT.
 
     Raises:
         SourceError: a column is missing (DPR503), of a type that is unfit or that no declared value
@@ -265,7 +269,7 @@ def check_columns(
                 fix="declare another kind, or convert the column in the source",
                 code="DPR504",
             )
-        _check_values(where, column, stored[name])
+        _check_values(where, column, stored[name], types.get(name, ""))
 
 
 def _parted(name: str, header: str) -> str | None:
@@ -300,15 +304,19 @@ def _spelling(stored: Physical, label: str) -> str | None:
     )
 
 
-def _check_values(where: str, column: Column, stored: Physical) -> None:
+def _check_values(where: str, column: Column, stored: Physical, kind: str) -> None:
     """Refuse a declared value that no stored one can be, each by itself."""
     never = next((label for label in column.values if not writes(stored, label)), None)
+    shown, fix = str(stored), never and _spelling(stored, never)
+    if never is None and stored in _VALUES:
+        shown = f"{stored}, {kind}"
+        never = next((label for label in column.values if not _has_room(kind, label)), None)
     if never is not None:
         raise SourceError(
-            f"column {column.name!r} is stored as {stored}, and its declared value {never!r} can never be one",
+            f"column {column.name!r} is stored as {shown}, and its declared value {never!r} can never be one",
             where=where,
             why="no row could ever have it, and the release would still be charged",
-            fix=_spelling(stored, never)
+            fix=fix
             or "declare the values as they are stored, or convert the column to text in the source",
             code="DPR504",
         )
@@ -320,6 +328,27 @@ def _check_values(where: str, column: Column, stored: Physical) -> None:
             fix="declare each value once, or convert the column to text in the source",
             code="DPR504",
         )
+
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+
+
+def _has_room(kind: str, label: str) -> bool:
+    """Return whether a number is one of a type; of a type that is none of these any may be.
+
+    >>> [_has_room("TINYINT", "127"), _has_room("UTINYINT", "-1"), _has_room("DECIMAL(4,2)", "5.255")]
+    [True, False, False]
+    """
+    signed = kind.removeprefix("U")
+    digits = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind)
+    if digits:
+        scaled = Fraction(label) * 10 ** int(digits[2])
+        return scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= int(digits[1])
+    if signed not in _BITS:
+        return True
+    half = 2 ** (_BITS[signed] - 1)
+    low, high = (-half, half) if signed == kind else (0, 2 * half)
+    return Fraction(label).denominator == 1 and low <= Fraction(label) < high
 
 
 def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]) -> None:

@@ -203,8 +203,10 @@ class Parser:
         """Refuse a constant that a cleaned value never is: the test would be idle, or hold from elsewhere on."""
         if max(n.depth(left.node), n.depth(right.node)) > MAX_DEPTH:
             self.read.too_deep(right)
-        if not isinstance(left.node, n.Literal) and (at := n.crossing(left.node, right.node)):
-            self._on_a_step(self.columns[at[0]], right, at[1])
+        at = None if isinstance(left.node, n.Literal) else n.crossing(left.node, right.node)
+        if at and not (of := self.columns[at[0]]).stepped and (finer := of.finer_step(at[1])):
+            what, why, fix = between_steps(of, at[1], finer)
+            self.read.fail(what, right, why=why, fix=fix, code="DPR164")
         column = self.columns.get(left.node.name) if isinstance(left.node, n.ColumnRef) else None
         if column is None or not isinstance(right.node, n.Literal):
             return
@@ -222,11 +224,6 @@ class Parser:
             else f"declare it, or use one of {shown}",
             code="DPR164",
         )
-
-    def _on_a_step(self, column: Column, right: Part, value: Fraction) -> None:
-        if not column.stepped and (finer := column.finer_step(value)) is not None:
-            what, why, fix = between_steps(column, value, finer)
-            self.read.fail(what, right, why=why, fix=fix, code="DPR164")
 
     def _in(self, left: Part) -> Part:
         self.read.next()

@@ -110,6 +110,36 @@ def test_numbers_that_a_double_writes_in_its_own_way() -> None:
     assert _counts(near, ("0.100000001", "0.1000000011", "0.3")) == (0, 0, 1, 1)
 
 
+ROOM = [  # a type, labels that it holds at its ends, and one beyond
+    (pa.int8(), ("-128", "127"), "128"),
+    (pa.uint8(), ("0", "255"), "-1"),
+    (pa.int32(), ("-2147483648", "2147483647.0"), "2147483648"),
+    (pa.decimal128(4, 2), ("99.99", "-5.500"), "100"),
+    (pa.decimal128(4, 2), ("0.01", "1"), "0.005"),
+]
+
+
+@pytest.mark.parametrize(("kind", "held", "beyond"), ROOM)
+@pytest.mark.parametrize("door", ["Arrow", "Parquet", "DuckDB relation"])
+def test_a_label_that_a_type_has_no_room_for_is_refused(
+    kind: pa.DataType, held: tuple[str, ...], beyond: str, door: str, tmp_path: Path
+) -> None:
+    cells = pa.table({"x": pa.array([Decimal(label) for label in held]).cast(kind)})
+    path = tmp_path / "x.parquet"
+    pq.write_table(cells, path)
+    relation = duckdb.connect().from_arrow(cells)
+    one = as_source({"Arrow": cells, "Parquet": path, "DuckDB relation": relation}[door])
+    assert answer_of(DuckDBEngine(), one, Kind.category, held) == (1, 1, 0)
+    assert answer_of(DuckDBEngine(), one, Kind.category, (held[0], beyond)) is None
+
+
+def test_a_column_of_unions_is_refused_as_its_type() -> None:
+    relation = duckdb.sql("SELECT union_value(a := 5) AS x")
+    table = pa.table({"x": pa.chunked_array([], pa.sparse_union([pa.field("a", pa.int64())]))})
+    for one in (relation, table):
+        assert answer_of(DuckDBEngine(), as_source(one), Kind.number, ()) is None
+
+
 def test_decimals_too_wide_for_an_engine_are_texts_without_a_scale() -> None:
     wide = pa.table({"x": pa.array([Decimal("2"), Decimal("2.5"), None], pa.decimal256(60, 4))})
     for engine in ENGINES:
