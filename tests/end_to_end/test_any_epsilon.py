@@ -164,12 +164,12 @@ def test_what_is_released_is_published(epsilon, statistics, tmp_path):
 
 
 def test_a_plan_that_fails_after_the_charge_is_left_out(monkeypatch):
-    def broken(_: object) -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError
 
     plan = dp.plan(schema(["count"], 1, *UNITS[0]))
     assert len(other_budgets.what_if(plan)) == len(other_budgets.FACTORS)
-    monkeypatch.setattr(other_budgets, "make_plan", broken)
+    monkeypatch.setattr(other_budgets, "spend", broken)
     assert other_budgets.what_if(plan) == []
 
 
