@@ -9,8 +9,8 @@ X_S - t X_C, two independent combinations of draws. The range that t may have is
 the first at level + e, the second at 1 - e. Those bounds, the *critical values* of a cell, are public and stand
 in the plan. Where classes of cells are too many for a quantile per cell, the two parts are bounded
 apart, each at half the risk. What is not ruled out in any cell is the interval: it covers at the level for
-tiny denominators too. An estimate of S beyond what C allows is moved to the nearest that it does, which is
-nearer to every t C: no noise, however large, leaves a single point. Where C is not above 0 nothing is said.
+tiny denominators too. An estimate of S beyond what C and the domain allow is moved to the nearest that they do, which
+is nearer to every t C of it: no noise, however large, leaves a single point. Where C is not above 0 nothing is said.
 
 Units    of the two estimates: t in steps of the first per step of the second.
 Sources  `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`; the pivot: Fieller 1954.
@@ -157,18 +157,17 @@ def ends_of_quotient(
     top: Sequence[int],
     bottom: Sequence[int],
     slack: tuple[Fraction, Fraction],
+    within: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[Floats, Floats]:
-    """Return the ends of every cell's interval. Sums, products and quotients of doubles: the same everywhere.
+    """Return the ends of every cell's interval, met with `within`. Sums, products and quotients of doubles: the same everywhere.
 
     Args:
         top, bottom: the estimates, in `ONE`ths of a step; slack: what rounding moved them by, in steps.
+        within: the values of its domain, to which the quotient is cut.
     """
     s, c = _steps(top), _steps(bottom)
-    s = np.clip(
-        s,
-        np.minimum(critical.low * c, critical.high * c),
-        np.maximum(critical.low * c, critical.high * c),
-    )
+    first, last = max(within[0], critical.low), min(within[1], critical.high)
+    s = np.clip(s, first * c, last * c)
     edges = [float(edge) for edge in critical.edges]
     own = np.array([[float(r) for r in cells] for cells in critical.cells])[classes]
     low, high = np.full(s.size, np.inf), np.full(s.size, -np.inf)
@@ -181,7 +180,8 @@ def ends_of_quotient(
         low = np.where(some, np.minimum(low, least), low)
         high = np.where(some, np.maximum(high, most), high)
     nothing = (c <= 0) | (low > high)
-    return np.where(nothing, edges[0], low), np.where(nothing, edges[-1], high)
+    low, high = np.where(nothing, first, low), np.where(nothing, last, high)
+    return np.clip(low, first, last), np.clip(high, first, last)
 
 
 def _between(s: Floats, c: Floats, far: Floats, a: float, b: float) -> tuple[Floats, Floats]:

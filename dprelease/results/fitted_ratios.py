@@ -64,8 +64,9 @@ def ratio_parts(
     ]
     value = to_domain(scaled(np.array(share)), domain, step)
     lows, highs = ends_of_quotient(
-        critical, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack)
-    )
+        critical, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack),
+        ((low_end - start) / unit, (high_end - start) / unit),
+    )  # fmt: skip
     lower = outward(np.where(empty, low_end, scaled(lows)), step, np.floor)
     upper = outward(np.where(empty, high_end, scaled(highs)), step, np.ceil)
     lower, upper = np.minimum(lower, value), np.maximum(upper, value)

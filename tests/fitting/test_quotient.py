@@ -91,6 +91,22 @@ def test_coverage_by_enumeration(name, truth):
     assert coverage(every(LAWS[name], truth), truth) >= 0.95
 
 
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("truth", some([(140, 40), (9, 5), (0, 3)], 2))
+@pytest.mark.parametrize("within", [(0.5, 1.0), (2.0, 3.0)])
+def test_the_nearest_value_of_a_narrower_domain_is_covered_and_no_interval_is_a_point(
+    name, truth, within
+):
+    tops, bottoms, chance, critical = every(LAWS[name], truth)
+    both = tops.values["part"], bottoms.values["part"]
+    slack = tops.slack, bottoms.slack
+    low, high = ends_of_quotient(critical, np.zeros(chance.size, dtype=int), *both, slack, within)
+    exact = min(max(truth[0] / truth[1], within[0]), within[1])
+    assert chance[(low <= exact) & (exact <= high)].sum() >= 0.95
+    assert (low >= within[0]).all() and (high <= within[1]).all()
+    assert (low < high).all()
+
+
 def test_cells_that_get_finer_towards_the_low_end():
     """They cover alike, and in a range far wider than the value their intervals are shorter."""
     noises, lengths = LAWS["laplace"], {}

@@ -76,6 +76,11 @@ GUARDS = (
         new="estimate",
     ),
     _quotient(
+        "a quotient of fitted cells is moved into its column's range, not into its domain",
+        old="s = np.clip(s, first * c, last * c)",
+        new="s = np.clip(s, critical.low * c, critical.high * c)",
+    ),
+    _quotient(
         "what the form turns by in a cell is left out",
         old="        out.append(known[middle] + most * (b - a) / 2)",
         new="        out.append(known[middle] * 3 / 4)",
