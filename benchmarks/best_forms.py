@@ -8,6 +8,7 @@ tables have, its error the sum over cells. The programme knows more than a plann
 rows, as few as these.
 
 The planner's draw is made on every table by the system's generator; of choices by rank the law is summed.
+It is the plan of a budget that adds up epsilons: one that adds up rho takes the exponential mechanism by rank.
 Neighbours: one row, or a person with at most two rows, added or removed, or replaced.
 
     average   mean over answers of the expected |error| (tables of one answer share its weight), over the
@@ -17,8 +18,6 @@ Neighbours: one row, or a person with at most two rows, added or removed, or rep
     known     the same average over that of the best form of `best_known.py`, which somebody could use
     1,000     both on tables of 1,000 rows: over what no law of noise is below at any of them
               (`best_programmes.of_many_rows`; one law for all tables may not reach it), and over the known forms
-
-    pinned    of choices by rank: permute-and-flip, which a request may name, over the best known form
 
 A row with one of these ratios above 1.1 has its reason beside it, from numbers computed here (`best_reasons.py`);
 where a better form is known it is called a loss, and says why the planner does not choose that form.
@@ -69,7 +68,7 @@ DRAWS = 4000
 HEADER = (
     "statistic", "neighbours", "epsilon", "rows", "tables", "outputs", "measured as",
     "error, average", "optimum", "ratio", "error, worst", "optimum", "ratio", "best known form", "ratio",
-    "1,000 rows: over a bound", "over the best known", "pinned", "why", "measured",
+    "1,000 rows: over a bound", "over the best known", "why", "measured",
 )  # fmt: skip
 _BETTER = re.compile(r"is better by (\d+\.\d+)")
 _WORST = "planned for the average over answers; `judge: worst` plans for the other"
@@ -78,7 +77,6 @@ _SAID = {
     "best known": "no known form is better; one law may not reach the bound",
     "few values": "on a column of three values another form is better, mostly counts of every value, which its histogram gives; with more values the choice is",
     "loss": "a form is known that is more than a tenth better, and the planner does not choose it there",
-    "by request": "`mechanism: permute_and_flip` is within 1.1 of every known form from so many values on and can be asked for; a plan does not take it by itself, as a ledger that adds up rho pays up to four times as much. On three values it leaves the factor under *pinned*, up to {pinned:.2f}",
     "by place": "on columns of more than a few values better only where rows lie about the middle of the range, which a plan does not know",
     "no interval": "an interval of the better form needs a law that is not computed; without it there is a box about its counts, which is wider",
     "not built": "no reason but that",
@@ -179,11 +177,9 @@ def compared(world: World, text: str, epsilon: float, *, why: bool = True) -> Co
         round(r, 2) for r in (own / mean, float(mine.max()) / most, own / error)
     )
     bound, there = many = many_rows(world, text, epsilon) if why else (None, None)
-    flipped = forms.get("permute-and-flip")
-    pinned = None if flipped is None else float(flipped @ weights) / error
     kind, said = "", _WORST if largest > KEPT else ""
     if why and max(ratio, here, round(there[1], 2) if there else 0) > KEPT:
-        kind, said = reason(world, text, epsilon, (name, own / error), many, pinned)
+        kind, said = reason(world, text, epsilon, (name, own / error), many)
     if kind and text.startswith("count_distinct"):
         what = [tuple(t) for t in truths.tolist()]
         blind = own / seen(near, what, cost, weights, epsilon)
@@ -193,7 +189,6 @@ def compared(world: World, text: str, epsilon: float, *, why: bool = True) -> Co
         f"{block.family}, {block.mechanism}", f"{own:.3f}", f"{mean:.3f}", f"{ratio:.2f}",
         f"{mine.max():.3f}", f"{most:.3f}", f"{largest:.2f}", name, f"{here:.2f}",
         "–" if bound is None else f"{bound:.2f}", "–" if there is None else f"{there[1]:.2f}, {there[0]}",
-        "–" if pinned is None else f"{pinned:.2f}",
     )  # fmt: skip
     return Compared(cells, ratio, largest, here, kind, said)
 
@@ -236,18 +231,13 @@ def concluded(rows: list[str]) -> list[str]:
     near = len(rows) - sum(map(len, kinds.values()))
     lost = kinds.pop("loss")
     most = max((float(by) for w in lost for by in _BETTER.findall(w)), default=1.0)
-    pinned = [c[-3] for c in cells if "; by request" in c[-2]]
-    left = max((float(p) for p in pinned if p != "–"), default=1.0)
     return [
         f"{near} of {len(rows)} rows are at most {KEPT:g} times the optimum on average, and the best known form. The others say why not, by numbers",
         "computed in the same run; a loss is named as one:",
         "",
         *(f"* {len(found)} **{kind}**: {_SAID[kind]}." for kind, found in kinds.items()),
         f"* {len(lost)} **loss**, by up to {most:.2f}: {_SAID['loss']}. Why not:",
-        *(
-            f"    * {sum(f'; {why}' in w for w in lost)} *{why}*: {_SAID[why].format(pinned=left)}."
-            for why in WHYS
-        ),
+        *(f"    * {sum(f'; {why}' in w for w in lost)} *{why}*: {_SAID[why]}." for why in WHYS),
         "",
         f"Absolute error, {DRAWS:,} draws per table (of choices by rank the law is summed): a ratio is known to about 0.02. The optimum of",
         "means, shares and spreads is over 25 even outputs: a law on a finer grid may be below it. `python benchmarks/best_forms.py` makes this page.",

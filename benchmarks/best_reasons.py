@@ -7,8 +7,6 @@
 
 A loss says why it stays, each from numbers that are computed here:
 
-    by request   `mechanism: permute_and_flip` is within 1.1 of every known form from so many values on; a plan
-                 does not take it by itself, for a ledger that adds up rho pays up to four times as much for it
     by place     the tables that were looked at lie about the middle of the range, which a plan does not know: with
                  rows about every tenth of it, the choice is within 1.1 of every known form from so many values on
     no interval  counts of every value whose noise adds up to zero are better; every published value has a proved
@@ -29,10 +27,9 @@ KEPT = 1.1
 MANY_ROWS = 1_000
 DRAWS = 4_000
 KINDS = ("few rows", "best known", "few values", "loss")
-WHYS = ("by request", "by place", "no interval", "not built")
+WHYS = ("by place", "no interval", "not built")
 _COUNTS = "counts of values"
 _RANKS = ("median", "quantile", "min", "max")
-_FLIPS = "certificates.md#what-permute-and-flip-gains-and-costs"
 _NO_LAW = {
     "cdf": "a share of a private whole is a quotient of two dependent sums, whose law is not computed",
     "covariance": "sums of such counts have an exact law, their products only a box",
@@ -47,13 +44,12 @@ def reason(
     epsilon: float,
     here: tuple[str, float],
     many: tuple[float | None, tuple[str, float] | None],
-    pinned: float | None = None,
 ) -> tuple[str, str]:
     """Return the kind of reason why a ratio is above `KEPT`, and its words with their numbers.
 
     Args:
         here: the best known form on the small tables, and the ratio to it; many: the same with 1,000 rows, after the
-            ratio to the bound there; pinned: the ratio of permute-and-flip to the best form here.
+            ratio to the bound there.
     """
     bound, known_there = many
     if bound is not None and round(bound, 2) <= KEPT:
@@ -77,11 +73,8 @@ def reason(
             f"the choice is at most {max(ratios[start:]):.2f} of any known form"
         )
     last = found[-1]
-    why = (
-        _by_request(found, name, pinned)
-        if text.startswith(_RANKS)
-        else _by_place(wide(world, text, epsilon, DRAWS, placed=True))
-    )
+    placed = () if text.startswith(_RANKS) else wide(world, text, epsilon, DRAWS, placed=True)
+    why = _by_place(placed) if placed else "not built"
     return (
         "loss",
         f"loss: {better}, on a column of {last.values} values {last.form} by {last.ratio:.2f}; {why}",
@@ -99,21 +92,6 @@ def _without_a_law(world: World, text: str, form: str) -> str:
     if form != _COUNTS or not replaced or name not in _NO_LAW or (name == "cdf" and world.public):
         return "not built"
     return f"no interval: {_NO_LAW[name]} ({_ADDING_UP})"
-
-
-def _by_request(found: Sequence[Wide], form: str, pinned: float | None) -> str:
-    """Return how near permute-and-flip comes, which a request must name."""
-    ratios = [w.pinned or 0.0 for w in found]
-    start = first_kept(ratios, KEPT)
-    if pinned is None or start == len(VALUES):
-        return "not built"
-    counted = {form, *(w.form for w in found[:start])} == {_COUNTS}
-    fewer = "fewer are best counted, by `histogram`" if counted else "the rest is not built"
-    left = "" if round(pinned, 2) <= KEPT and not start else f"; {fewer}"
-    return (
-        f"by request: `permute_and_flip` is {pinned:.2f} of the best known form, on columns of {_from(start)} values "
-        f"at most {max(ratios[start:]):.2f}{left}; up to four times the rho ({_FLIPS})"
-    )
 
 
 def _by_place(found: Sequence[Wide]) -> str:

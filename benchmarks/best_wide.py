@@ -26,12 +26,11 @@ _PLACES = 9
 
 @dataclass(frozen=True)
 class Wide:
-    """What was found on columns of so many values; `pinned`, of permute-and-flip where a value is chosen by its rank."""
+    """What was found on columns of so many values: the best known form, and the planner's error over its."""
 
     values: int
     form: str
     ratio: float
-    pinned: float | None
 
 
 def shaped(values: int, rows: int, *, inner: bool) -> list[State]:
@@ -70,14 +69,13 @@ def wide(
         rows = 4 * values if inner else 1_000
         plan = planned(world, text, epsilon, rows=rows, values=values)
         tables = anywhere(values, rows) if placed else shaped(values, rows, inner=inner)
-        known, pinned = known_of_many_rows(world, text, tables, epsilon), None
+        known = known_of_many_rows(world, text, tables, epsilon)
         if plan.blocks[0].family == "ranks":
-            pinned = float(rank_errors(text, plan, tables)["permute_and_flip"].mean())
-            known["permute-and-flip"] = pinned
+            flipped = rank_errors(text, plan, tables)["permute_and_flip"]
+            known["permute-and-flip"] = float(flipped.mean())
         name, error = least(known)
         mine = float(errors(world, text, plan, tables, draws).mean())
-        over = [None if e is None else e / error if error else math.inf for e in (mine, pinned)]
-        out.append(Wide(values, name, over[0] or 0.0, over[1]))
+        out.append(Wide(values, name, mine / error if error else math.inf))
     return out
 
 

@@ -19,12 +19,12 @@ THEORY = Path(__file__).parents[2] / "docs" / "theory"
 def losses() -> list[list[str]]:
     script = load("best_forms")
     rows = page_rows(script, PAGE.read_text(encoding="utf-8"))
-    return [row for row in rows if row[18].startswith("loss:")]
+    return [row for row in rows if row[17].startswith("loss:")]
 
 
 def why_of(row: list[str]) -> str:
     script = load("best_forms")
-    (why,) = (w for w in script.WHYS if f"; {w}" in row[18])
+    (why,) = (w for w in script.WHYS if f"; {w}" in row[17])
     return str(why)
 
 
@@ -40,26 +40,15 @@ def test_every_loss_says_its_factor_as_the_row_shows_it_and_one_reason() -> None
     for row in rows:
         assert why_of(row)
         shown, form = (row[14], row[13]) if row[16] == "–" else row[16].split(", ", 1)
-        assert row[18].startswith(f"loss: {form} is better by {shown}"), row
+        assert row[17].startswith(f"loss: {form} is better by {shown}"), row
         assert float(shown) > load("best_forms").KEPT
-
-
-def test_what_the_pin_leaves_stands_in_the_row() -> None:
-    rows = [row for row in losses() if why_of(row) == "by request"]
-    assert rows
-    for row in rows:
-        assert row[6] == "ranks, exponential"
-        assert 1 <= float(row[17]) <= float(row[14])
-        assert f"is {row[17]} of the best known form" in row[18]
-        assert number(r"values at most (\d\.\d\d)", row[18]) <= 1.1
-        assert ("fewer are best counted" in row[18]) <= (row[13] == "counts of values")
 
 
 def test_other_reasons_hold_where_they_are_given() -> None:
     for row in losses():
         if why_of(row) == "by place":
             assert row[0].startswith(("variance", "std"))
-            assert number(r"choice is at most (\d\.\d\d)", row[18]) <= 1.1
+            assert number(r"choice is at most (\d\.\d\d)", row[17]) <= 1.1
         if why_of(row) == "no interval":
             assert "replace" in row[1]
             assert row[16].endswith("counts of values")
@@ -68,47 +57,30 @@ def test_other_reasons_hold_where_they_are_given() -> None:
 
 def test_the_head_counts_the_losses_and_names_the_largest() -> None:
     page, rows = PAGE.read_text(encoding="utf-8"), losses()
-    most = max(number(r"is better by (\d+\.\d\d)", row[18]) for row in rows)
+    most = max(number(r"is better by (\d+\.\d\d)", row[17]) for row in rows)
     assert f"* {len(rows)} **loss**, by up to {most:.2f}: " in page
     for why in load("best_forms").WHYS:
         assert f"    * {sum(why_of(row) == why for row in rows)} *{why}*: " in page
-    left = max(float(row[17]) for row in rows if why_of(row) == "by request")
-    assert f"under *pinned*, up to {left:.2f}." in page
 
 
 def test_cited_headings_are_there() -> None:
-    cited = {c for row in losses() for c in re.findall(r"\(([a-z-]+\.md#[a-z-]+)\)", row[18])}
-    assert len(cited) == 2
+    cited = {c for row in losses() for c in re.findall(r"\(([a-z-]+\.md#[a-z-]+)\)", row[17])}
+    assert len(cited) == 1
     for link in cited:
         name, _, anchor = link.partition("#")
         headings = re.findall(r"^#+ (.+)$", (THEORY / name).read_text(encoding="utf-8"), re.M)
         assert anchor in {h.lower().replace(" ", "-") for h in headings}
 
 
-def found(ratios: list[float], pinned: list[float], form: str = "counts of values") -> list[Any]:
+def found(ratios: list[float]) -> list[Any]:
     wide = load("best_wide")
-    return [wide.Wide(v, form, r, p) for v, r, p in zip(wide.VALUES, ratios, pinned, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("pinned", "start"),
-    [([2, 1.2, 1, 1.1, 1, 1], "17 to 129"), ([1] * 6, "5 to 129"), ([1.2] * 5 + [1], "129")],
-)
-def test_a_pin_is_the_reason_from_so_many_values_on(pinned: list[float], start: str) -> None:
-    reasons = load("best_reasons")
-    said = reasons._by_request(found([2] * 6, pinned), "counts of values", 1.4)
-    assert said.startswith("by request: `permute_and_flip` is 1.40 of the best known form")
-    assert f"on columns of {start} values at most 1.{'1' if start[:2] == '17' else '0'}0" in said
-    other = reasons._by_request(found([2] * 6, pinned), "randomised response", 1.4)
-    assert "the rest is not built" in other
+    return [wide.Wide(v, "counts of values", r) for v, r in zip(wide.VALUES, ratios, strict=True)]
 
 
 def test_what_no_reason_holds_for_is_not_built() -> None:
     script, reasons = load("best_forms"), load("best_reasons")
-    worse = found([2] * 6, [1, 1, 1, 1, 1, 1.11])
-    assert reasons._by_request(worse, "counts of values", 1.0) == "not built"
-    assert reasons._by_place(found([1, 1, 1, 1, 1, 1.11], [1] * 6)) == "not built"
-    assert reasons._by_place(found([1.5] + [0.9] * 5, [1] * 6)).endswith("by `histogram`")
+    assert reasons._by_place(found([1, 1, 1, 1, 1, 1.11])) == "not built"
+    assert reasons._by_place(found([1.5] + [0.9] * 5)).endswith("by `histogram`")
     for name, text, form, said in (
         ("row, replace, private size", "covariance(x, y)", "counts of values", "no interval"),
         ("row, replace, private size", "covariance(x, y)", "noisy sums", "not built"),
