@@ -53,7 +53,8 @@ from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements.base import family_of
-from dprelease.planning.layout import laid_out
+from dprelease.planning.layout import layouts
+from dprelease.planning.make import mean_error
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import written
 from dprelease.query.load import Schema
@@ -82,10 +83,13 @@ def query_of(request: Request) -> Query:
 
 def plans(query: Query, maker: Maker) -> Iterator[Plan]:
     """Yield the default, every statistic alone at an equal share, and every pin at the default's shares."""
-    chosen = spend(laid_out(query), query.epsilon, query.spec.delta, query.loss, maker)
+    ways = [spend(w, query.epsilon, query.spec.delta, query.loss, maker) for w in layouts(query)]
+    chosen = min(ways, key=lambda way: mean_error(way, maker))
     yield Plan("default", chosen.priced)
     equal = Fraction(1, len(query.statistics))
-    apart = [b for s in query.statistics for b in laid_out(_of(query, [s.spec.name], share=equal))]
+    apart = [
+        b for s in query.statistics for b in layouts(_of(query, [s.spec.name], share=equal))[0]
+    ]
     alone = spend(apart, query.epsilon, query.spec.delta, query.loss, maker)
     yield Plan("alone", alone.priced)
     for priced in chosen.priced:
@@ -103,7 +107,9 @@ def _pinned(query: Query, maker: Maker, priced: Priced, mechanism: str) -> tuple
         moved = maker.sensitivity(rivals[0].measurement, priced.block)
         return (replace(priced, ranked=tuple(rivals), sensitivity=moved),)
     try:
-        blocks = laid_out(_of(query, [m.statistic.spec.name for m in members], mechanism=mechanism))
+        blocks = layouts(_of(query, [m.statistic.spec.name for m in members], mechanism=mechanism))[
+            0
+        ]
         return tuple(maker.priced(b, _part(priced.share, len(blocks))) for b in blocks)
     except DpreleaseError:
         return ()

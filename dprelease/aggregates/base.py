@@ -45,6 +45,7 @@ class Reading:
         copies: every cell is the sum of this many cells with noise of their own.
         gaussian: the noise is a discrete Gaussian, and `scale` its standard deviation.
         balanced: the quantile of the noise of so many cells together, where that of all adds up to zero.
+        mix: the statistic's own cells are these sums of the drawn ones, which `raw` holds; empty where they are they.
     """
 
     low: Floats
@@ -55,6 +56,23 @@ class Reading:
     copies: int = 1
     gaussian: bool = False
     balanced: SumQuantile | None = None
+    mix: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCells:
+    """What a statistic sees of a block of several: as cells of `seen` the sums `mix` of the drawn ones at `places`."""
+
+    seen: Measurement
+    places: tuple[int, ...]
+    mix: tuple[tuple[Fraction, ...], ...]
+
+    def of_drawn(self, form: Form, count: int) -> Form:
+        """Return a form of these cells as one of all `count` drawn cells."""
+        out = np.full((2, count), Fraction(0))
+        ends = [form.top, form.bottom or [Fraction(0)] * len(self.mix)]
+        out[:, list(self.places)] = np.array(ends) @ np.array(self.mix)
+        return Form(tuple(out[0]), None if form.bottom is None else tuple(out[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,7 @@ class Aggregate(ABC):
         moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
             root: it is the square root of that moment.
         of_pair: of two columns, 1 for their covariance, 2 for their correlation; 0 for neither.
+        degree: the highest moment of its columns that it is a function of, 0 for their number; None for other statistics.
         counting: its heading names what it is the number of, so its values need no unit.
         of_rows: without an argument, it is the number of rows.
         rules: how released values are made to fit each other where this one is among them.
@@ -109,6 +128,7 @@ class Aggregate(ABC):
     moment: int = 0
     root: bool = False
     of_pair: int = 0
+    degree: int | None = None
     counting: bool = False
     of_rows: bool = False
     rules: tuple[Rule, ...] = ()

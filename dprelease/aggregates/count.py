@@ -59,6 +59,7 @@ class Count(Aggregate):
         self.syntax = syntax
         self._kind = kind
         self.of_rows = kind == "rows"
+        self.degree = 0 if self.of_rows else None
 
     def title(self, arguments: tuple[str, ...]) -> str:
         units = self._kind == "persons" or arguments == ("persons",)

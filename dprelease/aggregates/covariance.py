@@ -60,6 +60,7 @@ def within_variances(released: Sequence[StatisticValues]) -> dict[str, Floats]:
 class Covariance(Aggregate):
     name = "covariance"
     of_pair = 1
+    degree = 2
     syntax = Syntax(2, 2, "covariance(age, bmi)", NumberColumns(), ("COVAR_POP",))
     heading = "Covariance of {}"
     rules = (moments, within_variances)  # variances first: they bound covariances
@@ -101,7 +102,9 @@ class Covariance(Aggregate):
         if len(measurement.cells) == 1:
             return reading.low, reading.high
         assert reading.scale is not None
-        low, high = covariance_interval(reading.raw, reading.scale, reading.level)
+        low, high = covariance_interval(
+            reading.raw, reading.scale, reading.level, own=reading.mix, gaussian=reading.gaussian
+        )
         unit = _unit(measurement)
         return unit * low[:, None], unit * high[:, None]
 

@@ -29,6 +29,7 @@ from dprelease.schema.domain import Domain
 
 
 class Mean(Quotient):
+    degree = 1
     sums = ("sum", "count")
 
     def __init__(

@@ -11,6 +11,7 @@ Families
                     public n: K S(t), S(t^2).
     ratio_sums      S(Q b), S(a - M b) of two columns, each with its nulls; ratio_ends: their sum and difference.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
+    shared_rows     several columns: one size, sums, squares and products about the middle (`measurements.several_columns`).
     bins            one count per histogram bin: one row adds 1 to at most one of them.
     tree_of_bins    the same, and counts of runs of bins: one row adds 1 to at most one of each level.
     tree_of_shares  the same, of which shares of the whole are published.
@@ -59,6 +60,7 @@ Family = Literal[
     "ratio_sums",
     "ratio_ends",
     "bernstein2",
+    "shared_rows",
     "bins",
     "tree_of_bins",
     "tree_of_shares",
@@ -145,6 +147,7 @@ class Measurement(Stored):
         offset, step_size: value = offset + step_size * (cell for scalars, code otherwise).
         public_rows: n, if it is public; then `l1_replaced_row` is the whole sensitivity.
         axes: the columns of a measurement of several, in the order of its codes.
+        squares: the squared L2 norms that go with `l1_added_row` and `l1_replaced_row`, where they are less than those.
         linf_per_component: the most that one unit moves every single cell, where a law is made of those.
         primitives: of a plan: the places of its measures among the query's primitives.
         max_rows: of a plan: rows of one unit and group that enter, where it is not the query's.
@@ -169,6 +172,7 @@ class Measurement(Stored):
     public_rows: Annotated[int | None, AtLeast(1), Always()] = None
     value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
+    squares: tuple[Digits, ...] = ()
     linf_per_component: tuple[Digits, ...] = ()
     primitives: Annotated[Places, Always()] = ()
     max_rows: Annotated[int | None, Always()] = None

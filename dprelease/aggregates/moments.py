@@ -52,12 +52,14 @@ class QuotientCells:
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
         """Return the interval of t, of the value of its span that is nearest to the exact quotient."""
         assert reading.scale is not None
+        both = np.array([self.scores, self.parts])
+        scores, parts = map(tuple, (both @ np.array(reading.mix) if reading.mix else both).tolist())
         return ratio_interval(
             reading.raw,
-            self.scores,
+            scores,
             reading.scale,
             reading.level,
-            parts=self.parts,
+            parts=parts,
             copies=reading.copies,
             gaussian=reading.gaussian,
             span=self.span(measurement),
@@ -94,7 +96,8 @@ class SquareCells(QuotientCells):
     ) -> tuple[Floats, Floats]:
         raw, scale, level = reading.raw, reading.scale, reading.level
         if scale is not None and reading.copies == 1:
-            return variance_interval(raw, scale, level, gaussian=reading.gaussian)
+            mix, gaussian = reading.mix, reading.gaussian
+            return variance_interval(raw, scale, level, gaussian=gaussian, own=mix)
         if scale is not None and not reading.gaussian:  # every cell of a margin has several noises
             return margin_interval(raw, scale, level, reading.copies)
         return self.variance_box(measurement, reading.low, reading.high)
@@ -215,5 +218,6 @@ class Quotient(Aggregate):
         of = cells_of(measurement.family)
         if of is None:
             return np.full((reading.raw.shape[0], 1), np.nan)
-        top, total = np.array([of.scores, of.parts]) @ reading.raw.T
+        both = np.array([of.scores, of.parts])
+        top, total = (both @ np.array(reading.mix) if reading.mix else both) @ reading.raw.T
         return quotient_value(measurement, middle(top, total, of.span(measurement)))

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.intervals.few import sum_quantile
+from dprelease.intervals.few import normal_quantiles, sum_quantile
 from dprelease.intervals.quotient import ratio_interval
 
 _NUISANCE = 0.1
@@ -39,21 +39,39 @@ _DISTINCT = 1024
 """Most quantiles computed per call; beyond it weights are rounded up further."""
 
 Span = tuple[Floats, Floats]
+Rows = tuple[tuple[float, ...], ...]
 
 
-def covariance_interval(raw: Floats, scale: float, level: float) -> Span:
-    """Return the ends of a confidence interval for cov(s, t), within [-1/4, 1/4]."""
+def covariance_interval(
+    raw: Floats, scale: float, level: float, *, own: Rows = (), gaussian: bool = False
+) -> Span:
+    """Return the ends of a confidence interval for cov(s, t), within [-1/4, 1/4].
+
+    Args:
+        own: B, where the cells of a soft table are B times those of `raw`: the weights of their noise are
+            B' w then, linear in c and in either mean, and so largest at corners.
+        gaussian: the noise is a discrete Gaussian of this scale.
+    """
+    miss, mix = 1 - level, np.asarray(own) if own else np.eye(raw.shape[1])
+    part, drawn, raw = _NUISANCE * miss / 2, raw, raw @ mix.T
+    find = normal_quantiles if gaussian else _critical_value
     side = 2 if raw.shape[1] == 4 else 3
     x = np.linspace(0.0, 1.0, side)
-    miss = 1 - level
-    m, k = (_mean(raw, side, axis, scale, _NUISANCE * miss / 2) for axis in (0, 1))
-    products = _products(x, m, k)
+    if own:
+        total, tops = tuple(mix.sum(axis=0)), (mix[rows].sum(axis=0) for rows in ([2, 3], [1, 3]))
+        m, k = (
+            ratio_interval(drawn, tuple(top), scale, 1 - part, parts=total, gaussian=gaussian)
+            for top in tops
+        )
+    else:
+        m, k = (_mean(raw, side, axis, scale, part) for axis in (0, 1))
+    corners = _corners(x, m, k)
     middle = _centred_product(raw, x, m, k)
     total = raw.sum(axis=1)
     low, high = np.full(total.shape, -0.25), np.full(total.shape, 0.25)
     for _ in range(_ROUNDS):
-        most = np.maximum(np.abs(products[0] - high[:, None]), np.abs(products[1] - low[:, None]))
-        critical = _critical_value(most, scale, 1 - (1 - _NUISANCE) * miss)
+        weights = [np.abs((w - c[:, None]) @ mix) for w in corners for c in (low, high)]
+        critical = find(np.maximum.reduce(weights), scale, 1 - (1 - _NUISANCE) * miss)
         low, high = _solve(middle, (total, total), critical, low, high)
     return low, high
 
@@ -129,14 +147,19 @@ def _mean(raw: Floats, side: int, axis: int, scale: float, miss: float) -> Span:
 
 def _products(x: Floats, m: Span, k: Span) -> Span:
     """Return the range of (x_i - m)(x_j - k) over the box, `(groups, cells)` each."""
-    ends = [
+    ends = _corners(x, m, k)
+    return np.minimum.reduce(ends), np.maximum.reduce(ends)
+
+
+def _corners(x: Floats, m: Span, k: Span) -> list[Floats]:
+    """Return (x_i - m)(x_j - k) at the corners of the box, `(groups, cells)` each."""
+    return [
         ((x[None, :] - one[:, None])[:, :, None] * (x[None, :] - two[:, None])[:, None, :]).reshape(
             one.shape[0], -1
         )
         for one in m
         for two in k
     ]
-    return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
 
 def _centred_product(raw: Floats, x: Floats, m: Span, k: Span) -> Span:

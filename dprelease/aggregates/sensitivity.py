@@ -35,6 +35,8 @@ ever negative, because then |u - v|^2 <= |u|^2 + |v|^2.
     substitution       the largest of min(2 (G - h), K - h) A^2 + h C^2 over 0 <= h <= min(G, K)
     public n (row)     C^2 with m = 1
 
+Where the cells of a row are bounded one by one, a^2 and s^2 here are the sums of their squares (`Measurement.squares`).
+
 Proof. The L2 norm is at most the L1 norm, so A bounds |u| in a group. With r_g rows in group g,
 sum (r_g a)^2 is convex in r, largest at an extreme point of {r_g <= m, sum r_g <= T}: full groups
 and one rest. Replacing a unit leaves i groups, enters j, changes h inside, i + h <= G, j + h <= G,
@@ -153,17 +155,20 @@ def sensitivity(
     """
     added, replaced = measurement.l1_added_row, measurement.l1_replaced_row
     squared = form_of(measurement).squared
+    square, inside = measurement.squares or (added**2, replaced**2)
+    if positive and len(measurement.cells) > 1:
+        inside = min(inside, 2 * square)
     if measurement.public_rows is not None:
-        square = _inside(measurement, 1, positive=positive) if squared else None
         half = _one_sided_half(measurement, 1, groups, replaced, positive=positive)
-        return Sensitivity(replaced, replaced, 1, 1, square, one_sided_half=half)
+        alone = inside if squared else None
+        return Sensitivity(replaced, replaced, 1, 1, alone, one_sided_half=half)
     m = 1 if measurement.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
         everywhere = min(everywhere, bounds.total)
         m = min(m, bounds.total)
     if adjacency is Adjacency.add_remove:
-        square = (everywhere // m * m * m + (everywhere % m) ** 2) * added**2
+        square *= everywhere // m * m * m + (everywhere % m) ** 2
         return Sensitivity(
             l1_per_group=m * added,
             l1_over_groups=everywhere * added,
@@ -179,7 +184,7 @@ def sensitivity(
         l1_over_groups=total,
         changed_groups=min(groups, 2 * bounds.groups),
         chain_length=2 * bounds.groups,
-        l2_squared=_replaced(measurement, m, most, groups, positive=positive) if squared else None,
+        l2_squared=m * m * _replaced(square, inside, most, groups) if squared else None,
         linf_per_component=measurement.linf_per_component,
         one_sided_half=_one_sided_half(measurement, m, groups, total, positive=positive),
         one_row=everywhere == 1,
@@ -211,20 +216,8 @@ def _one_sided_half(
     return positive and 2 * groups * m * measurement.l1_added_row <= total
 
 
-def _inside(measurement: Measurement, m: int, *, positive: bool) -> int:
-    """Return C^2: the squared L2 sensitivity of one group whose at most m rows are replaced."""
-    square = (m * measurement.l1_replaced_row) ** 2
-    if positive and len(measurement.cells) > 1:
-        square = min(square, 2 * (m * measurement.l1_added_row) ** 2)
-    return square
-
-
-def _replaced(measurement: Measurement, m: int, most: int, groups: int, *, positive: bool) -> int:
+def _replaced(outside: int, inside: int, most: int, groups: int) -> int:
     """Return the squared L2 sensitivity of a replaced unit with at most `most` groups before and after."""
-    outside, inside = (
-        (m * measurement.l1_added_row) ** 2,
-        _inside(measurement, m, positive=positive),
-    )
     changed = {0, max(0, 2 * most - groups), min(most, groups)}
     return max(min(2 * (most - h), groups - h) * outside + h * inside for h in changed)
 
@@ -257,6 +250,7 @@ def of_levels(
         l1_added_row=1,
         l1_replaced_row=2,
         per_unit=False,
+        squares=(),
         linf_per_component=(),
     )
     return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), count)

@@ -39,7 +39,7 @@ def types_of_change(
     query: BoundedQuery,
     measurement: Measurement,
     primitives: Sequence[int],
-    row: tuple[int, int],
+    row: Sequence[int],
     bounds: Bounds,
     cells: int,
 ) -> Classes:
@@ -58,7 +58,7 @@ def types_of_change(
     pairs = list(combinations_with_replacement(range(len(rows)), 2))
     most = bounds.groups * bounds.rows
     most = most if bounds.total is None else min(most, bounds.total)
-    added, replaced = row
+    added, replaced = row[:2]
     if used and all(p.kind in _COUNTED - {"rows"} for p in used):
         units = min(bounds.groups, most)
         inside = cells == 1 and query.per is None  # a person may have other intervals

@@ -86,7 +86,7 @@ def _hull(mean: StatisticValues) -> tuple[Fraction, Fraction] | None:
 class Variance(Aggregate):
     """`variance`, or `std` when `root` is true."""
 
-    moment = 2
+    moment = degree = 2
     rules = (moments,)
 
     def __init__(self, name: str, sql: str, heading: str, *, root: bool) -> None:

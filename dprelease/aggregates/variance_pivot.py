@@ -56,7 +56,7 @@ PUBLIC: Rows = ((-1 / 2, 1 / 4), (0.0, -1 / 2), (1 / 2, 1 / 4))
 
 
 def variance_interval(
-    raw: Floats, scale: float, level: float, *, gaussian: bool = False
+    raw: Floats, scale: float, level: float, *, gaussian: bool = False, own: Rows = ()
 ) -> tuple[Floats, Floats]:
     """Return the ends of the confidence interval for v, shape `(groups,)` each.
 
@@ -65,10 +65,14 @@ def variance_interval(
         scale: the noise's scale, in steps.
         level: 0.95.
         gaussian: the noise is a discrete Gaussian of this standard deviation.
+        own: B, where Bernstein cells are B times the drawn ones.
     """
-    spare = _SHARE * (1 - level)
-    mean = ratio_interval(raw, (0.0, 0.5, 1.0), scale, 1 - spare, gaussian=gaussian)
-    return _shadows(raw, mean, _critical_values(_SELF, scale, level + spare, gaussian=gaussian))
+    spare, mix = _SHARE * (1 - level), np.asarray(own or _SELF)
+    ends = (tuple((np.array(w) @ mix).tolist()) for w in ((0.0, 0.5, 1.0), (1.0, 1.0, 1.0)))
+    scores, parts = ends
+    mean = ratio_interval(raw, scores, scale, 1 - spare, parts=parts, gaussian=gaussian)
+    critical = _critical_values(own or _SELF, scale, level + spare, gaussian=gaussian)
+    return _shadows(raw @ mix.T, mean, critical)
 
 
 def mixed_interval(

@@ -154,6 +154,7 @@ _OWN: dict[str, dict[str, str]] = {
         "ratio_sums": "dprelease.measurements.linear:ratio_sums",
         "recursive_ranks": "dprelease.measurements.recursive_ranks:family",
         "scalar": "dprelease.measurements.scalar:family",
+        "shared_rows": "dprelease.measurements.several_columns:sharing",
         "soft_table": "dprelease.measurements.several_columns:soft_table",
         "spectrum": "dprelease.measurements.several_columns:spectrum",
         "tensor": "dprelease.measurements.several_columns:tensor",

@@ -13,14 +13,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, cast
 
-from dprelease.aggregates.base import Floats, Reading
+import numpy as np
+
+from dprelease.aggregates.base import Floats, Reading, SeenCells
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.sensitivity import Bounds, Sensitivity, sensitivity
 from dprelease.core import registry
+from dprelease.intervals.few import normal_quantiles, sum_quantile
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Ends
 from dprelease.measurements.members import Loss, Member
@@ -172,6 +176,13 @@ class MeasurementFamily(ABC):
         """Return whether its cells count the rows with a known value."""
         return self.counting is not None and measurement.public_rows is None
 
+    def part(self, measurement: Measurement, view: int | None) -> SeenCells | None:
+        """Return what the statistic at `view` sees, where that are sums of drawn cells: by default the rows counted."""
+        if view is None or self.counting is None:
+            return None
+        most = len(measurement.cells) if self.counting == "all" else 1
+        return part_of_size(measurement, range(most))
+
     def known_rows(
         self, measurement: Measurement, reading: Reading
     ) -> tuple[Floats, Floats] | None:
@@ -198,6 +209,13 @@ class MeasurementFamily(ABC):
         """Return the columns whose means and variances it holds together."""
         del measurement
         return ()
+
+
+def part_of_size(measurement: Measurement, places: Sequence[int]) -> SeenCells:
+    """Return what a number of rows sees of the cells at `places`, which add up to a multiple of it."""
+    each = Fraction(1, sum(measurement.weights[place][0] for place in places))
+    seen = replace(measurement, family="scalar", cells=("rows",), weights=(), axes=())
+    return SeenCells(seen, tuple(places), ((each,) * len(places),))
 
 
 def cell_hull(measurement: Measurement) -> Domain:
@@ -227,7 +245,26 @@ def seen_by(
     """Return what a statistic sees: everything, or column `view` of a block of several."""
     if view is None:
         return measurement, cells, reading
-    return family_of(measurement).seen(measurement, cells, reading, view)
+    kind = family_of(measurement)
+    part = kind.part(measurement, view)
+    if part is None:
+        return kind.seen(measurement, cells, reading, view)
+    places, mix, scale = list(part.places), np.array(part.mix, dtype=float), reading.scale or 0.0
+    raw = reading.raw[:, places]
+    size = np.abs(mix[:1])  # bounds are read of a number of rows alone, which is one sum
+    if reading.gaussian:
+        half = float(normal_quantiles(size, scale, reading.level)[0])
+    else:
+        half = scale * sum_quantile(tuple(size[0].tolist()), reading.level) + size.sum()
+    own, rows = raw @ mix.T, tuple(map(tuple, mix.tolist()))
+    read = replace(reading, low=own - half, high=own + half, raw=raw, mix=rows)
+    return part.seen, cells[:, places] @ mix.T, read
+
+
+def counts_values(of: Measurement, chosen: Measurement) -> bool:
+    """Return whether known values that `of` counts are those that `chosen` is drawn among: of no column, all rows."""
+    same = of.key[1:2] == chosen.key[1:2] or (not of.key[1:] and bool(chosen.data.get("complete")))
+    return same and of.max_rows == chosen.max_rows
 
 
 def families() -> tuple[MeasurementFamily, ...]:

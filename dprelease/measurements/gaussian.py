@@ -112,7 +112,8 @@ class GaussianDraw(Draw):
         return self._values(raw - half), self._values(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.asarray((raw <= 0).all(axis=1)).astype(bool) & self.joint
+        sizes = raw[:, :1] if self.lower < 0 else raw  # cells of either sign begin with their size
+        return np.asarray((sizes <= 0).all(axis=1)).astype(bool) & self.joint
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer

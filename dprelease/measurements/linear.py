@@ -46,10 +46,10 @@ from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import Hull, MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.cells import CellDraw, CentredDraw, EndsDraw, PublicDraw
-from dprelease.measurements.draw import Draw, Ends
+from dprelease.measurements.draw import RAW_LIMIT, Draw, Ends
 from dprelease.measurements.gaussian import NAME, GaussianDraw
 from dprelease.measurements.members import Loss, Member
-from dprelease.measurements.price import cell_error
+from dprelease.measurements.price import cell_error, mixed_noise
 from dprelease.measurements.spread import spreads
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.query.bounded import Fixed
@@ -108,13 +108,14 @@ class Moments(LinearCells):
     """Cells of one column that are read together, of which its mean, and its variance, are functions."""
 
     sized = True
+    normal = False
 
     def __init__(self, family: str, way: str = "", *laws: type[CellDraw]) -> None:
         super().__init__(family, way, *laws)
         self.nowhere_negative = not laws
         self.counting = "first" if laws else "all"
         self.shared = squares_of(family) is not None
-        if not laws:
+        if not laws or self.normal:
             self.draws = (*self.draws, GaussianDraw.tag)
 
     def serves(self, asked: Pricing) -> bool:
@@ -123,7 +124,7 @@ class Moments(LinearCells):
         That is where it moves more often than groups change. Those with squares are for a variance, and not
         where it is judged at the worst answer, all rows at one end: a scatter has less error there.
         """
-        if self.nowhere_negative:
+        if self.nowhere_negative or self.normal:
             return True
         s, public = asked.sensitivity, asked.measurement.public_rows is not None
         asks = not self.shared or any(m.aggregate.moment == 2 for m in asked.block.members)
@@ -160,10 +161,14 @@ class Moments(LinearCells):
         *,
         gaussian: bool = False,
     ) -> tuple[float, ...]:
-        """Return the expected errors under noise of `scale` steps, one per spread.
+        """Return the expected errors under noise of `scale` steps, one per spread; of a number of rows one.
 
         One where the statistic is a mean of these cells: its noise is the same for all rows of one mean.
         """
+        part = self.part(measurement, member.view) if member.aggregate.of_rows else None
+        if part is not None:  # a sum of drawn cells, which is whole
+            off = np.rint(scale * mixed_noise(part.mix, gaussian=gaussian))
+            return (float(np.mean(off**2 if loss == "squared" else np.abs(off))),)
         exact = partial(self.exact, measurement, size)
         return tuple(
             cell_error(
@@ -173,10 +178,10 @@ class Moments(LinearCells):
         )
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw | None:
-        if not self.nowhere_negative:
+        if GaussianDraw.tag not in self.draws:
             return None
-        one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(noise, len(measurement.cells), 0, None, one, zero, joint=True)
+        one, zero, least = Fraction(1), Fraction(0), 0 if self.nowhere_negative else -RAW_LIMIT
+        return GaussianDraw(noise, len(measurement.cells), least, None, one, zero, joint=True)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
@@ -216,7 +221,7 @@ class Moments(LinearCells):
         return ((None, *ends),) if self.shared else ()
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        (spread,) = spreads(member)[-1 if narrow else 0]
+        (spread,) = spreads(replace(member, view=None))[-1 if narrow else 0]
         mean = np.array([0.5])
         cells = self.exact(best.measurement, size, mean, mean * mean + spread**2)
         return np.asarray(cells[0])
@@ -224,6 +229,8 @@ class Moments(LinearCells):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity in words: rows of the column's range."""
         rows = s.l1_over_groups // best.measurement.l1_added_row
+        if member.aggregate.of_rows:
+            return counted(rows, "row")
         column, weight = member.statistic.column, member.statistic.weight
         unit = f" {column.measure}" if column and column.measure else ""
         heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"

@@ -38,19 +38,22 @@ def pair_error(
     scale: float,
     loss: Loss,
     spread: tuple[float, ...],
+    noises: Floats | None = None,
 ) -> float:
     """Return the expected error of `member` from cells with Laplace noise of `scale` steps.
 
     Args:
         exact: the cells of rows whose columns are these shares of their ranges.
         spread: standard deviation of each column, as a share of its range.
+        noises: of the cells, at scale 1, where it is not independent.
     """
     total, wide = 0.0, len(measurement.axes) > _WIDE
     correlations = member.aggregate.correlations(member.statistic)[-1 if wide else 0 :]
     scenarios = [(m, c) for m in _MEANS for c in correlations]
     for mean, correlation in scenarios:
         cells = exact(simulated_columns(spread, mean, correlation))
-        noisy = cells + scale * _noise(cells.size)[: _FEW if wide else _DRAWS]
+        noise = _noise(cells.size)[: _FEW if wide else _DRAWS] if noises is None else noises
+        noisy = cells + scale * noise
         found = _finish(member, measurement, np.vstack([cells[None, :], noisy]))
         error = found[1:] - found[:1]
         total += float(np.mean(error**2 if loss == "squared" else np.abs(error)))

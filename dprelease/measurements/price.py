@@ -13,7 +13,8 @@ Units: the statistic's own unit (or its square, for squared loss). Shapes: `(sce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -37,6 +38,7 @@ _DRAWS = 128
 _MEANS = 17
 
 _FAR_DRAWS = 512
+_MIXED_DRAWS = 2048
 _WIDER = 3.0
 """How many times wider than the noise its far draws lie; they weigh as much less."""
 
@@ -64,6 +66,7 @@ def cell_error(
     spread: float = FILLS,
     gaussian: bool = False,
     far: bool = False,
+    noises: Floats | None = None,
 ) -> float:
     """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps.
 
@@ -74,20 +77,19 @@ def cell_error(
         far: Laplace noise far from 0 is drawn more often than it occurs, and weighs less. It matters
             where the range is many times what is usual: a ratio whose denominator is lost in one of a thousand
             releases, and then a thousand times off, has half of its mean error there.
+        noises: of the cells, at scale 1, where it is not independent (`mixed_noise`).
     """
-    draws = _FAR_DRAWS if far else _DRAWS
+    draws = _FAR_DRAWS if far else _DRAWS if noises is None else len(noises)
     t = np.repeat(np.linspace(0.02, 0.98, _MEANS), draws)
     variance = np.minimum(spread * spread, t * (1 - t) / (3 if spread <= FILLS else 1))
     cells = exact(t, t * t + variance)
     weights = None
     if far:
         noise, weights = _far_noise(cells.shape[1])
-    elif gaussian:
-        from scipy.special import ndtri  # half a second, where it is needed
-
-        noise = ndtri(np.tile(uniform_points(draws, cells.shape[1]), (_MEANS, 1)))
     else:
-        noise = _laplace(np.tile(uniform_points(draws, cells.shape[1]), (_MEANS, 1)))
+        if noises is None:
+            noises = _noise(uniform_points(draws, cells.shape[1]), gaussian=gaussian)
+        noise = np.tile(noises, (_MEANS, 1))
     noisy = aggregate.finish(measurement, cells + scale * noise)
     error = (noisy - aggregate.finish(measurement, cells))[:, 0]
     if loss == "squared":
@@ -96,15 +98,25 @@ def cell_error(
     return result if math.isfinite(result) else math.inf
 
 
-def _laplace(u: Floats) -> Floats:
-    """Return the quantiles of unit Laplace noise."""
-    return np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+def mixed_noise(mix: Sequence[Sequence[Fraction]], *, gaussian: bool) -> Floats:
+    """Return unit noise of sums of cells, `(draws, sums)`: of four cells only thousands of draws are within a hundredth."""
+    of = np.array(mix, dtype=float)
+    return np.asarray(_noise(uniform_points(_MIXED_DRAWS, of.shape[1]), gaussian=gaussian) @ of.T)
+
+
+def _noise(u: Floats, *, gaussian: bool = False) -> Floats:
+    """Return the quantiles of unit Laplace noise, or of normal noise."""
+    if not gaussian:
+        return np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+    from scipy.special import ndtri  # half a second, where it is needed
+
+    return np.asarray(ndtri(u))
 
 
 @lru_cache(maxsize=4)
 def _far_noise(dimensions: int) -> tuple[Floats, Floats]:
     """Return unit Laplace noise drawn `_WIDER`, other draws for each mean, and what each weighs."""
-    noise = _WIDER * _laplace(uniform_points(_MEANS * _FAR_DRAWS, dimensions))
+    noise = _WIDER * _noise(uniform_points(_MEANS * _FAR_DRAWS, dimensions))
     return noise, np.exp(-(1 - 1 / _WIDER) * np.abs(noise).sum(axis=1))
 
 

@@ -6,34 +6,73 @@ follow too.
 pairs             one set of Bernstein cells per column and four cells per pair of columns.
 matrix, spectrum  the upper triangle of a covariance matrix, or its eigenvalues, in steps of a public grid,
 over a public number of rows.
+
+shared_rows       has, with s_j in [-1, 1] the place of a row in column j's range and whole numbers as large as each other
+(`_FINE`), the sums over rows of 1, of every s_j, of 2 s_j^2 - 1 where a variance is asked for, and of s_i s_j
+where a covariance is. All are largest at a corner of the box, so a row that comes or goes moves them by
+the sum of their largest values. How much the four kinds get of that is public: where n are of one kind and C is
+what its noise adds to the members' squared errors, (C/n)^(1/3) is least for noise by L1, and near it by L2. A
+member sees soft tables or Bernstein cells of its columns, which are linear in these sums. Its views: below the
+number d of columns a column, d the size, above it the pairs in order. A size's unit is a row.
+
+Source of the last: `docs/theory/sensitivities-and-contribution-bounding.md#shared-rows`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Floats, Reading, SeenCells
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
-from dprelease.aggregates.measurement import Form, Measurement
+from dprelease.aggregates.measurement import Axis, Family, Form, Measure, Measurement
 from dprelease.aggregates.pair_cells import one_column
 from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.aggregates.spectrum import square_width
 from dprelease.aggregates.spectrum_cells import matrix_shift
 from dprelease.core.numeric import counted
-from dprelease.measurements.base import Hull
+from dprelease.measurements.base import Hull, part_of_size
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.cells import CellDraw, CentredDraw
 from dprelease.measurements.draw import floats
-from dprelease.measurements.linear import LinearCells
-from dprelease.measurements.members import Member
+from dprelease.measurements.linear import LinearCells, Moments
+from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.pair_price import pair_error, simulated_columns
+from dprelease.measurements.price import cell_error, mixed_noise
 from dprelease.measurements.spread import spreads
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import Fixed
+from dprelease.query.bounded import Code, Fixed
 from dprelease.query.spec import Query
+
+Asked = tuple[int, Mapping[Code, Axis]]
+"""What a member is a function of: the highest moment, and its columns; none of a size."""
+
+_FINE, _PARTS = 1024, 64
+"""Cells of one kind differ by less than a thousandth in what a row adds; the kinds' parts are whole 64ths."""
+
+_ERRORS = {
+    (0, 0): (0.5, 0.0, 0.0, 0.0),
+    (1, 1): (0.12, 0.38, 0.0, 0.0),
+    (2, 1): (0.08, 0.2, 0.042, 0.0),
+    (2, 2): (0.013, 0.088, 0.0, 0.147),
+}
+"""What noise on the size, the sums, the squares and the products adds to a member's squared error, as a part of what it is
+where it is drawn alone at an equal epsilon; of a mean anywhere in its range. Half of it counts of a size, which is drawn for all."""
+
+_SEEN: dict[tuple[int, int], tuple[Family, int, int, Sequence[tuple[int, ...]]]] = {
+    (1, 2): ("two_sums", 1, 2, ((1, 1), (1, -1))),
+    (1, 3): ("bernstein2", 2, 8, ((3, -4, 1), (2, 0, -2), (3, 4, 1))),
+    (2, 4): ("soft_table", 1, 4, ((1, -1, -1, 1), (1, -1, 1, -1), (1, 1, -1, -1), (1, 1, 1, 1))),
+}
+"""By how many columns and drawn cells: what a member sees, in which power of the ranges, and its cells as so many parts of
+combinations of the size, the sums, and the product or the squares."""
 
 
 class Columns(LinearCells):
@@ -161,9 +200,141 @@ class Tensor(Columns):
         return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
 
 
+class Shared(Moments):
+    """One size, and a sum, a square or a product of each column or pair, all but the size of either sign."""
+
+    normal = True
+
+    def simulated(
+        self,
+        member: Member,
+        measurement: Measurement,
+        scale: float,
+        size: int,
+        loss: Loss,
+        *,
+        gaussian: bool = False,
+    ) -> tuple[float, ...]:
+        if member.aggregate.of_rows:
+            return super().simulated(member, measurement, scale, size, loss, gaussian=gaussian)
+        part, member = self.part(measurement, member.view), replace(member, view=None)
+        assert part is not None
+        noises, mix = mixed_noise(part.mix, gaussian=gaussian), np.array(part.mix, dtype=float)
+        most = [size * float(abs(measurement.weights[place][0])) for place in part.places]
+
+        def seen(values: Sequence[Any]) -> Floats:
+            return np.asarray(np.stack(values[: len(most)], axis=-1) * most @ mix.T)
+
+        def of_column(mean: Floats, square: Floats) -> Floats:
+            return seen([np.ones_like(mean), 2 * mean - 1, 8 * (square - mean) + 1])
+
+        def of_pair(shares: Floats) -> Floats:
+            s = 2 * shares - 1
+            return seen([1.0, *s.mean(axis=0), s.prod(axis=1).mean()])
+
+        of, each = part.seen, spreads(member)
+        if of.axes:
+            return tuple(pair_error(member, of, of_pair, scale, loss, s, noises) for s in each)
+        return tuple(
+            cell_error(member.aggregate, of, of_column, scale, loss, spread=spread, noises=noises)
+            for (spread,) in each[: None if member.aggregate.moment == 2 else 1]
+        )
+
+    def part(self, measurement: Measurement, view: int | None) -> SeenCells | None:
+        """Return what a member sees; what a cell can be at most is what a row at no corner adds to it, but for the sign."""
+        d, rows = len(measurement.axes), enumerate(measurement.weights)
+        columns = _views(d)[view or 0]
+        if not columns:
+            return part_of_size(measurement, (0,))
+        own = [measurement.axes[j] for j in columns]
+        second = (r for r, row in rows if r > d and _columns_of(row, d) == columns)
+        places = 0, *(1 + j for j in columns), *second
+        family, power, parts, table = _SEEN[len(columns), len(places)]
+        unit = math.prod(axis.scale for axis in own) ** power
+        each = [Fraction(unit, parts * abs(measurement.weights[place][0])) for place in places]
+        mix = tuple(tuple(w * m for w, m in zip(row, each, strict=True)) for row in table)
+        seen = replace(
+            measurement,
+            family=family,
+            cells=("",) * len(mix),
+            weights=(),
+            scale=own[0].scale,
+            offset=own[0].offset,
+            step_size=own[0].step_size,
+            axes=tuple(own) if len(own) == 2 else (),
+        )
+        return SeenCells(seen, places, mix)
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        """Return cells of columns with the same moments, which are not correlated."""
+        spread, *_ = spreads(replace(member, view=None))[-1 if narrow else 0]
+        weights, d = np.array(best.measurement.weights, dtype=object), len(best.measurement.axes)
+        square = 8 * spread**2 - 1
+        second = [square if len(_columns_of(w, d)) == 1 else 0.0 for w in weights[1 + d :]]
+        return np.asarray(size * abs(weights[:, 0]) * [1.0, *[0.0] * d, *second], dtype=float)
+
+    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
+        ends = enumerate(measurement.axes)
+        return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        """Return the sensitivity of cells in words: rows of all columns."""
+        rows = s.l1_over_groups // best.measurement.l1_added_row
+        return f"{counted(rows, 'row')} of {len(best.measurement.axes)} columns together"
+
+
 def _shares(member: Member) -> bool:
     spec = member.statistic.spec
     return spec.spikes and spec.mechanism is None and spec.max_rows is None
+
+
+def _views(d: int) -> list[tuple[int, ...]]:
+    """Return which columns the statistic at each view sees; it sees a size of none."""
+    return [*((j,) for j in range(d)), (), *combinations(range(d), 2)]
+
+
+def _columns_of(row: Sequence[int], d: int) -> tuple[int, ...]:
+    return tuple(j for j in range(d) if row[1 + j])
+
+
+def shared_rows(asked: Sequence[Asked]) -> tuple[tuple[Measurement], list[int | None]]:
+    """Return the measurement of all that is asked of two columns or more, and each one's view of it."""
+    axes = {code: axis for _, columns in asked for code, axis in columns.items()}
+    codes, k = list(axes), [axis.scale for axis in axes.values()]
+    own = [tuple(sorted(map(codes.index, columns))) for _, columns in asked]
+    pairs = {(c[0], c[-1]) for (degree, _), c in zip(asked, own, strict=True) if degree == 2}
+    second = sorted(pairs, key=lambda pair: (pair[0] != pair[1], pair))
+    of = [(), *((j,) for j in range(len(k))), *second]
+    kinds = [len(c) + (len({*c}) == 2) for c in of]
+    totals = [sum(_ERRORS[degree, len(c)][i] for degree, c in asked) for i in range(4)]
+    wanted = [(c / max(1, kinds.count(i))) ** (1 / 3) for i, c in enumerate(totals)]
+    parts = [max(1, round(_PARTS * w / max(wanted))) for w in wanted]
+    whole = [math.prod(k[j] for j in columns) for columns in of]
+    rows = np.zeros((len(of),) * 2, dtype=object)
+    for r, columns in enumerate(of):
+        rows[r, r] = (1, 2, 8, 4)[kinds[r]]
+        rows[r, 0] = (-1) ** len(columns) * whole[r]
+        for one, other in (columns, columns[::-1]) if len(columns) == 2 else ():
+            rows[r, 1 + one] -= rows[r, r] // 2 * k[other]
+        rows[r] *= parts[kinds[r]] * _FINE * max(whole) // whole[r]
+    most = [abs(int(m)) for m in rows[:, 0]]
+    square = sum(m * m for m in most)
+    measures = [Measure("power", codes[0], 0), *(Measure("power", code, 1) for code in codes)]
+    for i, j in second:
+        product = Measure("product", codes[i], 1, other=codes[j], other_power=1)
+        measures.append(Measure("power", codes[i], 2) if i == j else product)
+    measurement = Measurement(
+        family="shared_rows",
+        key=("shared_rows",),
+        cells=("rows", *(f"sum {i} of {len(k)} columns" for i in range(1, len(most)))),
+        measures=tuple(measures),
+        weights=tuple(map(tuple, rows.tolist())),
+        l1_added_row=sum(most),
+        l1_replaced_row=max(sum(most), 2 * sum(most[1:])),
+        axes=tuple(axes.values()),
+        squares=(square, max(square, 4 * (square - most[0] ** 2))),
+    )
+    return (measurement,), [*map(_views(len(k)).index, own)]
 
 
 soft_table = Columns("soft_table", "four cells of both columns")
@@ -171,3 +342,4 @@ tensor = Tensor("tensor", "nine cells of both columns")
 pairs = Columns("pairs", "cells of every column and pair", "pairs")
 matrix = Spectral("matrix", "noise on the covariance matrix", "matrix")
 spectrum = Spectral("spectrum", "noise on the eigenvalues", "spectrum")
+sharing = Shared("shared_rows", "one size for all of the columns", CentredDraw)

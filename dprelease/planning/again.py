@@ -37,7 +37,7 @@ from dprelease.core.numeric import fraction_from_json
 from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
-from dprelease.planning.layout import laid_out
+from dprelease.planning.layout import layouts
 from dprelease.planning.maker import Figures, Maker
 from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables
 from dprelease.planning.tables.ratios import Critical
@@ -59,8 +59,10 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     """
     if query.tables is not None:
         return _tables_again(query, stated)
-    blocks = laid_out(query)
-    if [b["name"] for b in stated["blocks"]] != [b.name for b in blocks]:
+    names = [b["name"] for b in stated["blocks"]]
+    ways = layouts(query)
+    blocks = next((w for w in ways if [b.name for b in w] == names), ways[0])
+    if names != [b.name for b in blocks]:
         _other("blocks", f"the request makes the blocks {', '.join(b.name for b in blocks)[:200]}")
     said = {s["name"]: s for s in stated["statistics"]}
     figures = {

@@ -11,26 +11,31 @@ table that would share a name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate, aggregate_named
-from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.aggregates.measurement import Axis, Context, Measurement
 from dprelease.core import registry
 from dprelease.core.errors import PlanError
 from dprelease.core.patience import tick
 from dprelease.measurements.base import families, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
+from dprelease.measurements.several_columns import shared_rows
 from dprelease.query.arguments import Statistic
+from dprelease.query.bounded import Code, Condition, Fixed
+from dprelease.query.never_null import never_null
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
 
-def laid_out(query: Query) -> tuple[BlockLayout, ...]:
-    """Return the blocks of a request that asks for something, under names that can stand together.
+def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
+    """Return how a request that asks for something may be laid out, under names that can stand together.
+
+    The first way is `layout`, another has one block for moments of the same rows.
 
     Raises:
         PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
@@ -44,10 +49,10 @@ def laid_out(query: Query) -> tuple[BlockLayout, ...]:
         )
     by, origin = query.spec.by, query.spec.origin
     check_names(by, [s.spec.name for s in query.statistics], (), origin)
-    blocks = layout(query)
-    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.statistic)]
+    apart = layout(query)
+    columns = [c for b in apart for m in b.members for c in m.aggregate.columns(m.statistic)]
     check_names(by, (), columns, origin)
-    return blocks
+    return (apart,) if len(apart) == 1 else (apart, *_together(query, apart))
 
 
 def check_names(
@@ -106,6 +111,55 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         keys = {o.key for o in options}
         chosen[key] = tuple(o for o in kept if o.key in keys)
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
+
+
+def _together(query: Query, apart: tuple[BlockLayout, ...]) -> tuple[tuple[BlockLayout, ...], ...]:
+    """Return the blocks of a request, those of moments of the same rows as one, if there are several."""
+    found = [b for b in apart if all(_columns_of(query, m) is not None for m in b.members)]
+    found.sort(key=lambda block: block.members[0].aggregate.of_rows)  # the first one has columns
+    if len(found) < 2 or found[0].members[0].aggregate.of_rows:
+        return ()
+    one, names = _one_block(query, found), [block.name for block in found]
+    return (tuple(one if b is found[0] else b for b in apart if b.name not in names[1:]),)
+
+
+def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
+    """Return one block of all their members: of one column as before, which counts its rows, else `shared_rows`."""
+    members = [m for block in blocks for m in block.members]
+    own = {m.statistic.column: m.statistic.code for m in members if m.statistic.column is not None}
+    for i, m in enumerate(members):  # of two columns the steps of others
+        pairs = zip(m.statistic.columns, m.statistic.codes, strict=True)
+        codes = tuple(own.get(column) or code for column, code in pairs)
+        members[i] = replace(m, statistic=replace(m.statistic, codes=codes))
+    asked = [(m.aggregate.degree or 0, _columns_of(query, m) or {}) for m in members]
+    if len({code for _, columns in asked for code in columns}) == 1:
+        options = tuple(o for o in blocks[0].options if family_of(o).part(o, 0) is not None)
+        views: list[int | None] = [0 if m.aggregate.of_rows else None for m in members]
+    else:
+        options, views = shared_rows(asked)
+    seen = zip(members, views, strict=True)
+    return BlockLayout(tuple(replace(m, options=options, view=v) for m, v in seen), options)
+
+
+def _columns_of(query: Query, member: Member) -> dict[Code, Axis] | None:
+    """Return the columns of a statistic that may share a size with others; None of one that may not."""
+    spec, context, of_rows = member.statistic.spec, member.statistic, member.aggregate.of_rows
+    own: tuple[object, ...] = spec.mechanism, spec.share, spec.max_error, spec.max_rows
+    own += context.weight, context.public_rows, spec.domain if of_rows else None
+    plain = spec.spikes and spec.weight == 1 and member.aggregate.degree is not None
+    if not plain or any(each is not None for each in own):
+        return None
+    one = () if context.code is None else (context.code,)
+    axis = Axis(context.scale, context.lowest, context.step)
+    columns = dict(zip(context.codes, context.axes, strict=True)) or dict.fromkeys(one, axis)
+    return columns if all(_always(query, code) for code in columns) else None
+
+
+def _always(query: Query, code: Code) -> bool:
+    """Return whether no row is without it."""
+    if isinstance(code, Condition):
+        return never_null(code.expression, query.schema.columns.values())
+    return isinstance(code, Fixed) and code.default is not None
 
 
 def _alone(member: Member) -> str | None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from statistics import geometric_mean
 from typing import Any
 
 from dprelease.allocation.share import Priced, Share
@@ -25,7 +27,7 @@ from dprelease.core.errors import ArgumentError, PlanError, VerificationError
 from dprelease.core.numeric import figure
 from dprelease.measurements.base import family_of
 from dprelease.measurements.price import REFERENCE_SIZE
-from dprelease.planning.layout import laid_out
+from dprelease.planning.layout import layout, layouts
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import planned_statistics, write_plan
 from dprelease.query.merge import MAX_EPSILON
@@ -57,11 +59,20 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         rows = query.schema.rows
         assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
         return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
-    blocks = laid_out(query)
     pricer = Maker(query, brief=brief)
-    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
+    apart, *together = layouts(query)
+    spending = spend(apart, query.epsilon, query.spec.delta, query.loss, pricer)
+    for blocks in together:
+        way = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
+        spending = min(way, spending, key=partial(mean_error, maker=pricer))
     plan = write_plan(query, spending, pricer)
     return plan if brief else replace(plan, advice=_advice(query, spending, pricer))
+
+
+def mean_error(spending: Spending, maker: Maker) -> float:
+    """Return the geometric mean of the errors, but for those without any."""
+    errors = [error for p in spending.priced for error in maker.comparable(p) if error]
+    return geometric_mean(errors or [1.0])
 
 
 # --- advice -----------------------------------------------------------------------------------
@@ -147,7 +158,7 @@ def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]
             continue
         try:
             there = there or Maker(other, brief=True)
-            blocks = laid_out(other)
+            blocks = layout(other)
             same = next(b for b in blocks if {m.statistic.spec.name for m in b.members} == names)
             after = there.errors(there.priced(same, p.share))
         except (ArgumentError, PlanError, StopIteration):  # a cap that large is no cap
@@ -180,14 +191,15 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     if asked is None or not asked.epsilon or plan.tables is not None:
         return []
 
-    blocks, others = laid_out(asked), []
+    ways, others = layouts(asked), []
     for epsilon in (asked.epsilon * f for f in FACTORS):
         if epsilon > MAX_EPSILON:
             continue
         query = replace(asked, spec=replace(asked.spec, epsilon=epsilon))
         maker = Maker(query, brief=True)
         try:
-            spending = spend(blocks, epsilon, query.spec.delta, query.loss, maker)
+            each = (spend(b, epsilon, query.spec.delta, query.loss, maker) for b in ways)
+            spending = min(each, key=partial(mean_error, maker=maker))
             found = {
                 s.name: expected(s, plan.loss)
                 for s in planned_statistics(query, spending, maker)

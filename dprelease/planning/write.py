@@ -138,7 +138,7 @@ def _block(maker: Maker, priced: Priced, places: PrimitivePlaces) -> PlannedMeas
             measures=(),
             primitives=places.of(best.measurement, maker.rows(priced.block)),
             max_rows=priced.block.max_rows,
-            data=_data(priced.block.members[0]),
+            data=_data(priced.block.members[0], best.measurement),
             sensitivity={
                 "l1_per_group": str(s.l1_per_group),
                 "l1_over_groups": str(s.l1_over_groups),
@@ -151,18 +151,18 @@ def _block(maker: Maker, priced: Priced, places: PrimitivePlaces) -> PlannedMeas
     )
 
 
-def _data(member: Member) -> dict[str, Any]:
+def _data(member: Member, of: Measurement) -> dict[str, Any]:
     """Return public facts of the measured columns that consistency between statistics needs.
 
     complete: no null leaves a row out; partition: every row falls into one of the bins;
-    forbidden: the column's gaps, exact.
+    forbidden: the column's gaps, exact, of a block of one column.
     """
     context = member.statistic
     columns = context.columns if context.column is None else (context.column,)
     columns += () if context.weight is None else (context.weight.column,)
     complete = context.condition is None and all(c.null_default is not None for c in columns)
     out: dict[str, Any] = {"complete": complete}
-    if context.column is not None and context.column.domain is not None:
+    if of.key[1:] and context.column is not None and context.column.domain is not None:
         domain = context.column.domain
         out["forbidden"] = [[str(a), str(b)] for a, b in domain.exact_gaps]
         if context.edges:

@@ -63,17 +63,25 @@ class ReleasedMeasurement:
 
     def _cut(self, statistic: PlannedStatistic) -> bool:
         """Return whether the domain may leave out what is drawn, so that published values are moved into it."""
+        if statistic.view is not None and aggregate_named(statistic.function).of_rows:
+            return False
         drawn = (
             self._draw.ends
         )  # None: noise is added where the answer is, and the domain cuts afterwards
-        low, high = drawn or family_of(self._measurement).exact_ends(self._measurement)
+        part = family_of(self._measurement).part(self._measurement, statistic.view)
+        seen = self._measurement if part is None else part.seen
+        low, high = drawn or family_of(seen).exact_ends(seen)
         return not (statistic.domain.lower <= low and high <= statistic.domain.upper)
 
     def _forms(self, function: str, view: int | None) -> Sequence[Form] | None:
-        aggregate = aggregate_named(function)
-        if view is not None or self._added is None:
+        aggregate, measurement = aggregate_named(function), self._measurement
+        part = family_of(measurement).part(measurement, view)
+        if self._added is None or (part is None and view is not None):
             return None
-        return aggregate.form(self._measurement)
+        forms = aggregate.form(measurement if part is None else part.seen)
+        if part is None or forms is None:
+            return forms
+        return [part.of_drawn(form, len(measurement.cells)) for form in forms]
 
     @cached_property
     def _added(self) -> AddedNoise | None:
@@ -102,7 +110,7 @@ class ReleasedMeasurement:
         """Return the interval of one published value at `level`; the domain where nothing is left."""
         low, high = self._ends(statistic.function, statistic.view, level)
         hull = statistic.domain.hull
-        if self._empty[group]:
+        if self._empty[group] and not aggregate_named(statistic.function).of_rows:
             return hull
         ends = float(low[group, column]), float(high[group, column])
         return max(ends[0], hull[0]), min(ends[1], hull[1])

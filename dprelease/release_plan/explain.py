@@ -13,7 +13,7 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, plain
-from dprelease.measurements.base import family_of
+from dprelease.measurements.base import counts_values, family_of
 from dprelease.query.nodes import compared
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
 def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
     """Return whether anything released counts the values among which one is chosen (`measurements.known`)."""
     rows = [b.measurement for b in plan.blocks if b.measurement.max_rows == chosen.max_rows]
-    same = (m for m in rows if m.key[1:2] == chosen.key[1:2])
+    same = (m for m in rows if counts_values(m, chosen))
     whole = (s for s in plan.statistics if s.text == s.function)
     counts = {s.block for s in whole if aggregate_named(s.function).of_rows}
     counting = any(b.name in counts for b in plan.blocks if b.measurement in rows)

@@ -42,6 +42,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
 from dprelease.aggregates.measurement import Measurement
+from dprelease.measurements.base import family_of
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -81,7 +82,10 @@ class StatisticValues:
     @property
     def noise(self) -> float | None:
         """The variance of the noise on one cell, near enough for a weight; None if unknown."""
-        return self.block.law.variance
+        variance, of = self.block.law.variance, self.measurement
+        part = family_of(of).part(of, self.statistic.view)
+        square = 1 if part is None else sum(w * w for w in part.mix[0])
+        return None if variance is None else variance * float(square)
 
     @property
     def plain(self) -> bool:

@@ -43,7 +43,7 @@ import pyarrow as pa
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.moments import Quotient
-from dprelease.measurements.base import family_of, seen_by
+from dprelease.measurements.base import counts_values, family_of, seen_by
 from dprelease.measurements.draw import RAW_LIMIT, Objects
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.release_plan.block import PlannedMeasurement
@@ -232,7 +232,7 @@ def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
 
 def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Known | None:
     """Return among how many values the values of `block` were chosen, from what is released beside them."""
-    same = [b for b in drawn.values() if b.subject == block.subject and b.rows == block.rows]
+    same = [b for b in drawn.values() if counts_values(b.measurement, block.measurement)]
     found = [k for k in (known_values(b.measurement, b.reading) for b in same) if k is not None]
     return all_of(found, rows, complete=block.complete)
 
@@ -243,7 +243,6 @@ class _Drawn:
     def __init__(self, block: PlannedMeasurement, cells: Sequence[Sequence[int]]) -> None:
         self.block = block
         self._draw, self.measurement = block.law, block.measurement
-        self.subject = self.measurement.key[1:2]
         self.rows = self.measurement.max_rows
         self.complete = bool(self.measurement.data.get("complete"))
         raw = as_raw(cells)
@@ -267,11 +266,14 @@ class _Drawn:
             probe = np.tile([[-2.0], [0.25], [4.0]], (1, self._unbiased.shape[1]))
             same = kind.centred and np.array_equal(aggregate.finish(measurement, probe), probe)
             unbiased = self._unbiased if same else none
+        elif kind.direct and reading.mix:
+            middle = unbiased = reading.raw @ np.array(reading.mix).T
         elif isinstance(aggregate, Estimating):
             middle, unbiased = aggregate.estimate(measurement, reading), none
         else:
             middle, unbiased = none, none
-        middle = np.where(self._empty[:, None], np.nan, middle)
+        empty = self._empty & (not aggregate.of_rows)
+        middle = np.where(empty[:, None], np.nan, middle)
         return np.clip(middle, *statistic.domain.hull), unbiased
 
     def values(
@@ -284,7 +286,8 @@ class _Drawn:
         measurement, cells, reading = self._seen(statistic)
         value = to_domain(aggregate.finish(measurement, cells), domain, statistic.step)
         lower, upper = aggregate.interval(measurement, reading)
-        nothing = self._empty[:, None]
+        empty = self._empty & (not aggregate.of_rows)  # no row is a number of rows
+        nothing = empty[:, None]
         lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
         # One about a place beyond an end is moved to it: it is never a point.
         half = (upper - lower) / 2
@@ -297,7 +300,7 @@ class _Drawn:
         status[(value <= low_end) | (value >= high_end)] = "at_bound"
         whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
         status[whole] = "uninformative"
-        status[self._empty] = "empty_signal"
+        status[empty] = "empty_signal"
         if self.block.public:
             status[:] = "ok"
         return value, lower, upper, status

@@ -26,14 +26,17 @@ difference of two rows, adds to them, and an L1 norm of it is convex in each cod
 every code at an end. The four corners of the box, and for replaced rows their pairs, then give both sensitivities exactly.
 Cells that are linear in several codes, each known or null by itself, likewise.
 
+Where no row is without any of several codes, each cell of at most two of them is bounded by itself (`cells_apart`): in L1 by
+the sum of these bounds, in L2 by that of their squares. What comes or goes attains both where all cells are largest at one corner.
+
 Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (1953);
-`docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
+`docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`, `#shared-rows`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -153,3 +156,48 @@ def corner_sensitivity(corners: Sequence[Sequence[int]], *, absent: bool) -> tup
         for one, other in product(corners, repeat=2)
     )
     return row, max(row, swap) if absent else swap
+
+
+def cells_apart(
+    weights: Sequence[Sequence[int]],
+    used: Sequence[Primitive],
+    spans: Mapping[int, tuple[int, int]],
+) -> tuple[int, ...]:
+    """Return (l1_added_row, l1_replaced_row) and their squares in L2, each cell by itself; nothing without a bound of each.
+
+    Args:
+        spans: of every code that no row is without its least and its greatest value.
+    """
+    powers = [_powers(p) for p in used]
+    if not weights or not all(of and of.keys() <= spans.keys() for of in powers):
+        return ()
+    each = []
+    for row in weights:
+        terms = [(w, of) for w, of in zip(row, powers, strict=True) if w]
+        codes = sorted({code for _, of in terms for code, power in of.items() if power})
+        highest = max((power for _, of in terms for power in of.values()), default=0)
+        if len(codes) > 2 or highest > 3 - len(codes):
+            return ()
+        if len(codes) == 1:
+            c0, c1, c2 = (sum(w for w, of in terms if max(of.values()) == i) for i in range(3))
+            ends: Sequence[int] = code_range((c0, c1, c2), spans[codes[0]])
+        else:
+            corners = (
+                dict(zip(codes, at, strict=True)) for at in product(*(spans[c] for c in codes))
+            )
+            ends = [
+                sum(w * math.prod(at.get(c, 1) ** n for c, n in of.items()) for w, of in terms)
+                for at in corners
+            ]
+        low, high = min(ends), max(ends)
+        each.append((max(-low, high), high - low))
+    added, apart = (sum(ends) for ends in zip(*each, strict=True))
+    square, squares = (sum(end * end for end in ends) for ends in zip(*each, strict=True))
+    return added, max(added, apart), square, max(square, squares)
+
+
+def _powers(p: Primitive) -> dict[int, int]:
+    """Return the powers of a primitive's codes; nothing where it is no product of powers of different codes."""
+    factors = [(p.code, p.power), (p.other, p.other_power)][: 1 if p.kind == "power" else 2]
+    known = {code: power for code, power in factors if code is not None}
+    return known if p.kind in ("power", "product") and len(known) == len(factors) else {}

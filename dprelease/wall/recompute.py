@@ -3,8 +3,7 @@
 `sensitivity` prices a measurement by what the measurement says of itself; here the same number is made again from the
 bounded query alone (invariant 4), so that no plan claims a smaller one. What has no proved bound is refused.
 
-Units: integer grid steps.
-Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
+Units: integer grid steps. Source: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from dprelease.query.bounded import BoundedQuery, Label, Primitive
 from dprelease.query.intervals import Intervals
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.wall.code_sensitivity import (
+    cells_apart,
     code_range,
     code_sensitivity,
     coefficients,
@@ -189,6 +189,13 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
     return codes_of(query.codes[code])
 
 
+def _by_cells(query: BoundedQuery, of: Measurement, ids: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what `cells_apart` does, if that is proved, else what `row_sensitivity` does."""
+    spans = {i: codes_of(c) for i, c in enumerate(query.codes) if keeps_every_row(query, c)}
+    used = [query.primitives[i] for i in ids]
+    return cells_apart(of.weights, used, spans) or row_sensitivity(query, of, ids)
+
+
 def recompute(
     query: BoundedQuery,
     measurement: Measurement,
@@ -230,7 +237,8 @@ def recompute(
         return replace(moved, l2_squared=None)  # proved for sums over rows and for a scatter only
     mean = measurement.family == "truncated_mean"  # size and sum for `MeanDraw`, no L1 vector
     sized = _size_of(query, measurement, used) if mean else measurement
-    row = row_sensitivity(query, sized, primitives[:1] if mean else primitives)
+    moves = _by_cells if sized.squares and sized.form == "linear" else row_sensitivity
+    row = moves(query, sized, primitives[:1] if mean else primitives)
     types: Classes = ()
     if adjacency is Adjacency.substitution:
         types = types_of_change(query, measurement, primitives, row, bounds, groups)
@@ -238,15 +246,14 @@ def recompute(
         fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
         moved = of_levels(measurement, bounds, adjacency, groups, row[0])
         return replace(moved, sum_is_fixed=fixed, types=types)
-    per_unit = bool(used) and all(p.kind in PERSONS for p in used)
-    honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], per_unit=per_unit)
+    honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
+    honest = replace(honest, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
     if measurement.form == "winsorised":
         return replace(between_limits(honest, bounds, adjacency, groups), types=types)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    fixed = measurement.form == "linear" and measurement.public_rows is not None
-    fixed = fixed and bins.each_alone(measurement.weights, len(used))
-    fixed = fixed and _sum_is_fixed(query, measurement, used)
+    alone = measurement.public_rows is not None and bins.each_alone(measurement.weights, len(used))
+    fixed = alone and measurement.form == "linear" and _sum_is_fixed(query, measurement, used)
     half = moved.one_sided_half and merge is None  # sums of groups are fitted, as independent cells
     return replace(moved, sum_is_fixed=fixed, one_sided_half=half, types=types)
 
@@ -283,7 +290,7 @@ def _edge_sensitivity(
         raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
     added, replaced, components = found
     honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
-    return replace(honest, linf_per_component=components)
+    return replace(honest, squares=(), linf_per_component=components)
 
 
 def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[int, ...]) -> bool:
@@ -381,7 +388,7 @@ def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive
         or codes_of(query.codes[code]) != (0, measurement.scale)
     ):
         raise _unproved("its mean is not a size and a sum of one column's codes")
-    return replace(measurement, weights=((1,),))
+    return replace(measurement, weights=((1,),), squares=())
 
 
 def _unproved(why: str) -> InternalError:

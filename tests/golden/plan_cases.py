@@ -10,6 +10,7 @@ A name says what is asked, e.g. `mean(x) user substitution gap epsilon=2`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,19 @@ _JOINT: tuple[Sequence[object], ...] = (
     ["quantile(x, 0.75)", "median(x)", "quantile(x, 0.1)"],
     ["quantile(x, 0.75)", "median(x)", "quantile(x, 0.25)"],
 )
+_SHARED = (
+    ["count", "mean(x)"],
+    ["count", "mean(x)", "mean(y)", "mean(z)"],
+    [
+        *(f"variance({c})" for c in "wxyz"),
+        *(f"covariance({a}, {b})" for a, b in itertools.combinations("wxyz", 2)),
+    ],
+)
+_FILLED: Mapping[str, Any] = {
+    "x": {"kind": "number", "range": [0, 10], "step": 0.5, "nulls": {"default": 2}},
+    "y": {"kind": "integer", "range": [-4, 8], "nulls": {"default": 0}},
+    **{c: {"kind": "number", "range": [0, 1], "step": 0.01, "nulls": {"default": 0}} for c in "wz"},
+}
 
 
 def _x(*, gap: bool, public: bool) -> dict[str, Any]:
@@ -197,6 +211,24 @@ def _joint() -> Iterator[Case]:
         for by in (["g"], []):
             told = _schema(statistics, epsilon=3, by=by, where="x >= 1", **_WORLDS["user"])
             yield f"joint {number} user filtered{' by g' if by else ''}", told
+
+
+def _shared() -> Iterator[Case]:
+    for number, statistics in enumerate(_SHARED):
+        for world, told in _WORLDS.items():
+            if "public" not in world:
+                for delta in (0, 1e-4):
+                    said = f"shared rows {number} {world}{' delta' if delta else ''}"
+                    yield (
+                        said,
+                        _schema(
+                            statistics,
+                            rows={"max": 5000, "expected": 2000},
+                            delta=delta,
+                            more=_FILLED,
+                            **told,
+                        ),
+                    )
 
 
 def _newer() -> Iterator[Case]:
@@ -320,7 +352,7 @@ def cases() -> dict[str, dict[str, Any]]:
         for epsilon in (0.3, 2):
             name = f"count(persons) {world} epsilon={epsilon}"
             out[name] = _schema(["count(persons)"], epsilon=epsilon, **_WORLDS[world])
-    for part in (_deltas, _weeks, _views, _several):
+    for part in (_deltas, _weeks, _views, _several, _shared):
         for name, schema in part():
             assert name not in out, name
             out[name] = schema

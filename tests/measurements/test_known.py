@@ -33,6 +33,7 @@ GROUPS = {
 NOTHING = ("nulls", "no rows")
 MEDIAN = "median(x)"
 P90: dict[str, Any] = {"statistic": "quantile(x, 0.9)", "interval": True, "as": "p90"}
+SHARED = ["mean(y)", "mean(z)", "mean(w)"]
 QUARTILES = ["quantile(x, 0.25)", "quantile(x, 0.5)", "quantile(x, 0.75)"]
 BESIDE: list[list[Any]] = [
     [MEDIAN, "mean(x)"],
@@ -60,7 +61,10 @@ def plan_of(
             "columns": {
                 "g": {"kind": "category", "values": list(GROUPS)},
                 "x": {"kind": "integer", "range": [0, 1000]},
-                "y": {"kind": "integer", "range": [0, 1000], "nulls": {"default": 500}},
+                **{
+                    c: {"kind": "integer", "range": [0, 1000], "nulls": {"default": 500}}
+                    for c in "yzw"
+                },
             },
             "release": {"epsilon": 6, "by": list(by), "statistics": list(statistics)},
         }
@@ -70,7 +74,7 @@ def plan_of(
 def rows() -> pa.Table:
     g = [name for name, values in GROUPS.items() for _ in values]
     x = [v for values in GROUPS.values() for v in values]
-    return pa.table({"g": g, "x": pa.array(x, pa.int64()), "y": pa.array(x, pa.int64())})
+    return pa.table({"g": g, **{name: pa.array(x, pa.int64()) for name in "xyzw"}})
 
 
 def drawn(plan: dp.Plan, seeds: int) -> Iterator[dict[str, Any]]:
@@ -140,12 +144,22 @@ def test_rows_count_where_no_cell_is_null_and_bound_elsewhere():
     assert any("cannot be seen from the value" in note for note in median.notes)
 
 
+def test_a_size_that_columns_share_counts_the_values_of_columns_without_nulls():
+    plan = plan_of(["median(y)", MEDIAN, *SHARED])
+    assert "shared_rows" in {b.family for b in plan.blocks}
+    said = statuses(plan, SEEDS)
+    assert usable(said["no rows", "median_y"]) <= 0.08
+    assert usable(said["nulls", "median_y"]) == 1  # its nulls are 500
+    assert usable(said["nulls", "median_x"]) == 1  # nothing counts them
+
+
 def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
     """Against plain counting, for every family that says that it counts."""
     seen = set()
     known_in = {g: sum(v is not None for v in values) for g, values in GROUPS.items()}
+    rows_in = {g: len(values) for g, values in GROUPS.items()}
     for adjacency, by in (("add_remove", ["g"]), ("substitution", [])):
-        for statistics in (["mean(x)"], ["variance(x)"], BESIDE[4][1:]):
+        for statistics in (["mean(x)"], ["variance(x)"], BESIDE[4][1:], SHARED)[: 4 if by else 3]:
             plan = plan_of(statistics, adjacency, by)
             (exact,) = cells_of(plan, answer_of(plan, rows(), ReferenceEngine()))
             (block,) = plan.blocks
@@ -153,7 +167,8 @@ def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
             measurement = block.measurement
             known = known_values(measurement, Reading(ends, ends, ends, 1.0, LEVEL))
             assert known is not None
-            true = list(known_in.values()) if by else [sum(known_in.values())]
+            all_known = rows_in if statistics is SHARED else known_in  # its nulls are 500
+            true = list(all_known.values()) if by else [sum(all_known.values())]
             assert known.low.tolist() == known.high.tolist() == true
             seen.add(block.family)
     assert seen == {f.family for f in families() if f.counting is not None}

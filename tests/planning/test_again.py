@@ -13,7 +13,7 @@ from dprelease.allocation.spend import added_up
 from dprelease.core.errors import VerificationError
 from dprelease.core.strict_json import canonical_json
 from dprelease.planning.again import near, plan_again
-from dprelease.planning.layout import laid_out
+from dprelease.planning.layout import layouts
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import write_plan
 from dprelease.query.request import request_from_json, request_to_json
@@ -80,7 +80,7 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
     pricer = Maker(query)
     priced = tuple(
         pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) / 10))
-        for block, part in zip(laid_out(query), plan.to_json()["blocks"], strict=True)
+        for block, part in zip(layouts(query)[0], plan.to_json()["blocks"], strict=True)
     )
     cheaper = write_plan(
         query, added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer), Maker(query)
@@ -103,7 +103,7 @@ def written(query, name, change):
     stated, pricer = CASES[name]().to_json(), Maker(query)
     priced = tuple(
         change(pricer, block, part)
-        for block, part in zip(laid_out(query), stated["blocks"], strict=True)
+        for block, part in zip(layouts(query)[0], stated["blocks"], strict=True)
     )
     spending = added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer)
     return json.loads(canonical_json(write_plan(query, spending, Maker(query)).to_json()))

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.allocation.spend import spend
 from dprelease.measurements.base import family_of
-from dprelease.planning.layout import laid_out
+from dprelease.planning.layout import layouts
 from dprelease.planning.make import make_plan
 from dprelease.planning.maker import Maker
 from dprelease.query.arguments import syntaxes
@@ -104,7 +104,7 @@ def query_of(schema: dict[str, Any]) -> Query:
 def errors(query: Query) -> dict[str, float]:
     """Return the expected error of each statistic at its part of ε: of one by rank too, in its own unit."""
     maker = Maker(query, brief=True)
-    way = spend(laid_out(query), query.epsilon, query.spec.delta, query.loss, maker)
+    way = spend(layouts(query)[0], query.epsilon, query.spec.delta, query.loss, maker)
     return {
         member.statistic.spec.name: error
         for priced in way.priced
@@ -233,7 +233,7 @@ def moments_of_public_rows(query: Query) -> set[str]:
     """
     if query.schema.rows.exact is None:
         return set()
-    blocks = [block.members for block in laid_out(query) if len(block.members) > 1]
+    blocks = [block.members for block in layouts(query)[0] if len(block.members) > 1]
     return {member.statistic.spec.name for members in blocks for member in members}
 
 

@@ -98,8 +98,8 @@ GUARDS = (
     ),
     _here(
         "the last rows under a total cap have no square",
-        old="m * m + (everywhere % m) ** 2)",
-        new="m * m)",
+        old="m * m + (everywhere % m) ** 2",
+        new="m * m",
         tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
