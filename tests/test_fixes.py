@@ -570,6 +570,14 @@ def test_a_ledger_named_as_a_pipeline_is_told_its_option(
     assert "name a pipeline or a schema" in said.output
 
 
+def test_a_folder_for_a_file_names_a_file_in_it(tmp_path: Path) -> None:
+    (tmp_path / "b.yml").write_text("dprelease: schema/1\n")
+    (tmp_path / "a.csv").write_text("x\n")
+    error = refused(lambda: dp.plan(tmp_path), "DPR101")
+    assert error.fix == f"name the file in it, e.g. {tmp_path / 'b.yml'}"
+    assert "clinic.yaml" in (refused(lambda: dp.plan(tmp_path.parent), "DPR101").fix or "")
+
+
 def test_a_ledger_that_cannot_be_written_or_read_names_commands_that_work(tmp_path: Path) -> None:
     place = tmp_path / "my l.db"
     dp.create_ledger(place, declared(), epsilon=10)

@@ -290,8 +290,8 @@ def _spelling(stored: Physical, label: str) -> str | None:
         label.lower(),
         label.replace("T", " ").replace("Z", "+00"),
         f"{label}+00",
+        label.replace(",", "."),
     ]
-    others.append(label.replace(",", "."))
     with suppress(ArithmeticError):
         others.append(
             spelt(f"{Decimal(label):f}") if abs(Decimal(label).adjusted()) < _WIDE else label

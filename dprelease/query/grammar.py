@@ -45,7 +45,6 @@ COLUMN_TYPES: Mapping[Kind, Type] = {
     Kind.date: Type.date,
     Kind.timestamp: Type.timestamp,
 }
-_MISSING = ("none", "nan", "na", "nat")
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -343,7 +342,7 @@ class Parser:
             fix = f"did you mean `{near}`?"
             if near is None:
                 fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
-            if name.lower() in _MISSING:
+            if name.lower() in ("none", "nan", "nat"):
                 fix = "a missing value is found by `is null`"
             elif token.kind == "quoted" or self.read.peek(-2).text in _COMPARE:
                 fix = f"a text takes single quotes: '{name}'; for a column, {fix}"

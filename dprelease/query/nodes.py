@@ -236,7 +236,7 @@ def compared(node: Node) -> Iterator[tuple[str, Fraction | None]]:
 def crossing(left: Node, right: Node) -> tuple[str, Fraction] | None:
     """Return the column of which both sides are linear, and its value where they are equal; None if there is none."""
     found = _linear(Arithmetic("-", left, right))
-    return (found[0], -found[2] / found[1]) if found is not None and found[1] else None
+    return (found[0], -found[2] / found[1]) if found and found[1] else None
 
 
 def _linear(node: Node) -> tuple[str, Fraction, Fraction] | None:
@@ -250,7 +250,7 @@ def _linear(node: Node) -> tuple[str, Fraction, Fraction] | None:
             return _linear(Arithmetic("-", Literal(0.0, Type.number), inner))
         case Arithmetic(op=op, left=left, right=right):
             a, b = _linear(left), _linear(right)
-            if a is None or b is None or (a[0] and b[0] not in ("", a[0])):
+            if not a or not b or (a[0] and b[0] not in ("", a[0])):
                 return None
             name, sign = a[0] or b[0], -1 if op == "-" else 1
             if op in "+-":

@@ -58,7 +58,7 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
         what = str(ctx.get("what") or detail["msg"])
         fix = _NUMBERS.get(str(loc[-1])) if loc and ctx.get("of_field") else None
-        if loc[-1:] == ("statistics",) and isinstance(detail.get("input"), Mapping):
+        if "statistics" in loc[-1:] and isinstance(detail.get("input"), Mapping):
             fix = 'write each as a text: ["mean(age)", "sum(age)"]'
         fix = fix or ctx.get("fix") or None
         word = marks.written(*place, *loc) if "word" in ctx and isinstance(marks, Marks) else None

@@ -138,10 +138,11 @@ def load_yaml(path: str | Path) -> Document:
     file = Path(path)
     try:
         if file.is_dir():
+            inside = min(file.glob("*.y*ml"), default="schemas/clinic.yaml")
             raise ConfigError(
                 "this is a folder, not a file",
                 where=str(path),
-                fix="name the file in it, e.g. schemas/clinic.yaml",
+                fix=f"name the file in it, e.g. {inside}",
                 code="DPR101",
             )
         if not file.is_file():
