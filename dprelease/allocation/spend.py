@@ -38,8 +38,6 @@ _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
 
 _TRIES = 12
-_LAWS = 3
-"""Where other shares have other laws, their types of change are looked at again, so often."""
 
 _LEAST = Fraction(1, 1000)
 """No goal is funded with less epsilon than this, or the rho of it."""
@@ -224,27 +222,23 @@ def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: P
 
 def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Way]:
     """Return the pure way with its losses raised until the largest sum for one type of change is epsilon."""
-    way = tuple(pure)
-    for _ in range(_LAWS):
-        proofs = pricer.typed(way)
-        alone = [basic(p.pure) or 1 for p in proofs]
-        costs = [
-            [float(t / own) for t, own in zip(types, alone, strict=True)]
-            for types in by_type(proofs)
-        ]
-        if not costs:
-            return []
-        wider = widened([float(p.share.epsilon / epsilon) for p in pure], costs)
-        shares = [_whole(epsilon * Fraction(w)) for w in wider]
-        if sum(shares) <= epsilon:
-            return []
-        way = tuple(
-            pricer.priced(p.block, Share(s)) if p.share.epsilon else p
-            for p, s in zip(pure, shares, strict=True)
-        )
-        if compose("types/1", pricer.typed(way), Fraction(0)) <= epsilon:
-            return [_Way("types/1", way, epsilon)]
-    return []
+    proofs = pricer.typed(pure)
+    alone = [basic(p.pure) or 1 for p in proofs]
+    costs = [
+        [float(t / own) for t, own in zip(types, alone, strict=True)] for types in by_type(proofs)
+    ]
+    if not costs:
+        return []
+    wider = widened([float(p.share.epsilon / epsilon) for p in pure], costs)
+    shares = [_whole(epsilon * Fraction(w)) for w in wider]
+    if sum(shares) <= epsilon:
+        return []
+    way = tuple(
+        pricer.priced(p.block, Share(s)) if p.share.epsilon else p
+        for p, s in zip(pure, shares, strict=True)
+    )
+    fits = compose("types/1", pricer.typed(way), Fraction(0)) <= epsilon  # of other laws perhaps
+    return [_Way("types/1", way, epsilon)] if fits else []
 
 
 def _raised(
