@@ -151,6 +151,10 @@ def test_a_size_that_columns_share_counts_the_values_of_columns_without_nulls():
     assert usable(said["no rows", "median_y"]) <= 0.08
     assert usable(said["nulls", "median_y"]) == 1  # its nulls are 500
     assert usable(said["nulls", "median_x"]) == 1  # nothing counts them
+    said = statuses(plan_of([MEDIAN, "mean(x)", *SHARED]), SEEDS)
+    assert (
+        usable(said["nulls", "median_x"]) <= 0.08
+    )  # a mean of x does, and no row of another column
 
 
 def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
