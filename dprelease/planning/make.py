@@ -148,7 +148,7 @@ def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]
         return
     far = replace(rows, maximum=rows.maximum * _FAR)
     other = replace(query, schema=replace(query.schema, rows=far))
-    there: Maker | None = None
+    there, blocks = Maker(other, brief=True), None
     for p in spending.priced:
         names = {m.statistic.spec.name for m in p.block.members}
         errors = maker.errors(p)
@@ -157,8 +157,7 @@ def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]
         if not (near or p.block.members[0].statistic.spec.mechanism):
             continue
         try:
-            there = there or Maker(other, brief=True)
-            blocks = layout(other)
+            blocks = blocks or layout(other)
             same = next(b for b in blocks if {m.statistic.spec.name for m in b.members} == names)
             after = there.errors(there.priced(same, p.share))
         except (ArgumentError, PlanError, StopIteration):  # a cap that large is no cap
