@@ -55,7 +55,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import mean_error
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.write import written
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -81,36 +81,36 @@ def query_of(request: Request) -> Query:
     return resolve(schema, merge_release(schema))
 
 
-def plans(query: Query, maker: Maker) -> Iterator[Plan]:
+def plans(query: Query, prices: Prices) -> Iterator[Plan]:
     """Yield the default, every statistic alone at an equal share, and every pin at the default's shares."""
-    ways = [spend(w, query.epsilon, query.spec.delta, query.loss, maker) for w in layouts(query)]
-    chosen = min(ways, key=lambda way: mean_error(way, maker))
+    ways = [spend(w, query.epsilon, query.spec.delta, query.loss, prices) for w in layouts(query)]
+    chosen = min(ways, key=lambda way: mean_error(way, prices))
     yield Plan("default", chosen.priced)
     equal = Fraction(1, len(query.statistics))
     apart = [
         b for s in query.statistics for b in layouts(_of(query, [s.spec.name], share=equal))[0]
     ]
-    alone = spend(apart, query.epsilon, query.spec.delta, query.loss, maker)
+    alone = spend(apart, query.epsilon, query.spec.delta, query.loss, prices)
     yield Plan("alone", alone.priced)
     for priced in chosen.priced:
         for mechanism in registry.names("mechanisms"):
-            pinned = _pinned(query, maker, priced, mechanism)
+            pinned = _pinned(query, prices, priced, mechanism)
             if pinned and [p.best.draw for p in pinned] != [priced.best.draw]:
                 yield Plan(mechanism, pinned)
 
 
-def _pinned(query: Query, maker: Maker, priced: Priced, mechanism: str) -> tuple[Priced, ...]:
+def _pinned(query: Query, prices: Prices, priced: Priced, mechanism: str) -> tuple[Priced, ...]:
     """Return the block's statistics drawn by `mechanism` at the block's share; nothing where it cannot draw them."""
     members = priced.block.members
     rivals = [c for c in priced.ranked if c.draw.mechanism == mechanism]
     if len(members) == 1 and rivals:
-        moved = maker.sensitivity(rivals[0].measurement, priced.block)
+        moved = prices.sensitivity(rivals[0].measurement, priced.block)
         return (replace(priced, ranked=tuple(rivals), sensitivity=moved),)
     try:
         blocks = layouts(_of(query, [m.statistic.spec.name for m in members], mechanism=mechanism))[
             0
         ]
-        return tuple(maker.priced(b, _part(priced.share, len(blocks))) for b in blocks)
+        return tuple(prices.priced(b, _part(priced.share, len(blocks))) for b in blocks)
     except DpreleaseError:
         return ()
 
@@ -134,19 +134,19 @@ Figures = dict[str, dict[str, Any]]
 class _Measuring:
     """The rows of a request, and errors of its plans on them."""
 
-    def __init__(self, request: Request, maker: Maker, bits: RandomBits | None) -> None:
+    def __init__(self, request: Request, prices: Prices, bits: RandomBits | None) -> None:
         self.table = table_of(request)
-        self.maker, self.bits = maker, bits
+        self.prices, self.bits = prices, bits
         self.groups = _some_groups(self.table.group, request.groups)
         self.rows = [Rows(self.table, g) for g in self.groups]
-        names = (s.spec.name for s in maker.query.statistics)
+        names = (s.spec.name for s in prices.query.statistics)
         self.asked = dict(zip(names, request.asked, strict=True))
 
     def cells(self, every: Sequence[Plan]) -> list[list[Any]]:
         """Return the exact cells of all blocks of all plans, by one question to the engine."""
-        query, together = self.maker.query, tuple(p for plan in every for p in plan.priced)
+        query, together = self.prices.query, tuple(p for plan in every for p in plan.priced)
         spent = Spending(together, query.epsilon, None)
-        plan = written(query, spent, self.maker, query.spec.by, ())
+        plan = written(query, spent, self.prices, query.spec.by, ())
         found = iter(cells_of(plan, answer_of(plan, self.table.arrow(), DuckDBEngine())))
         return [[next(found) for _ in each.priced] for each in every]
 
@@ -158,15 +158,15 @@ class _Measuring:
             wanted, own = [self.asked[n] for n in names], [exact[[g]] for g in self.groups]
             each = errors(priced.best, members, wanted, own, self.rows, draws, self.bits)
             for i, (error, step) in enumerate(each):
-                out[names[i]] = _figures(self.maker, priced, i, error, step)
+                out[names[i]] = _figures(self.prices, priced, i, error, step)
         return out
 
 
 def measured(request: Request, bits: RandomBits | None = None) -> dict[str, Any]:
     """Return what was measured of one request; `bits`, of what is drawn, are the system's."""
-    maker = Maker(query_of(request), brief=True)
-    every = list(plans(maker.query, maker))
-    measuring = _Measuring(request, maker, bits)
+    prices = Prices(query_of(request), brief=True)
+    every = list(plans(prices.query, prices))
+    measuring = _Measuring(request, prices, bits)
     exact = measuring.cells(every)
     default, alone = (measuring.figures(every[i], exact[i], DRAWS) for i in range(2))
     pins = []
@@ -186,10 +186,10 @@ def _some_groups(group: Any, many: int) -> list[int]:
 
 
 def _figures(
-    maker: Maker, priced: Priced, index: int, error: Error, step: Fraction
+    prices: Prices, priced: Priced, index: int, error: Error, step: Fraction
 ) -> dict[str, Any]:
     best, kind = priced.best, family_of(priced.best.measurement)
-    known = kind.judged and (bool(maker.guess) or not kind.sized)
+    known = kind.judged and (bool(prices.guess) or not kind.sized)
     stated = best.stated[index] if best.stated else (best.errors[index],)
     return {
         "block": priced.block.name,

@@ -73,7 +73,7 @@ def limit_points(grid: GridSet) -> Ints:
 
 def limit_scores(rows: Positions, codes: Ints) -> tuple[Ints, Ints]:
     """Return the scores of these candidates for either limit: b times the distance in ranks, `(candidates,)`."""
-    found = rows.at(codes)
+    found = rows.over(codes)
     low, high = (
         np.maximum(np.maximum(rows.b * found.below - t, t - rows.b * found.upto), 0)
         for t in (a * rows.total for a in rows.targets)

@@ -60,7 +60,7 @@ class Positions:
             and np.array_equal(self.upto, other.upto)
         )
 
-    def at(self, codes: Ints) -> Positions:
+    def over(self, codes: Ints) -> Positions:
         """Return the same rows over more codes, those of which no row has the value included."""
         before = np.concatenate([[0], self.upto])
         below = before[np.searchsorted(self.codes, codes, side="left")]

@@ -176,11 +176,11 @@ def _squares(m: Span) -> Span:
     """Return the range of u_i - 2 m x_i + m^2, `(groups, 3)` each; convex in m, least at m = x_i."""
     x, u = np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.0, 1.0])
 
-    def at(mean: Floats) -> Floats:
+    def square(mean: Floats) -> Floats:
         return np.asarray(u - 2 * mean * x + mean * mean)
 
-    ends = at(m[0][:, None]), at(m[1][:, None])
-    least = at(np.clip(x[None, :], m[0][:, None], m[1][:, None]))
+    ends = square(m[0][:, None]), square(m[1][:, None])
+    least = square(np.clip(x[None, :], m[0][:, None], m[1][:, None]))
     return least, np.maximum(*ends)
 
 
@@ -188,11 +188,11 @@ def _centred_square(raw: Floats, m: Span) -> Span:
     """Return the range of S (u_i - 2 m x_i + m^2) raw_i over m."""
     total, one = raw.sum(axis=1), raw[:, 1] / 2 + raw[:, 2]
 
-    def at(mean: Floats) -> Floats:
+    def square(mean: Floats) -> Floats:
         return np.asarray(raw[:, 2] - 2 * mean * one + mean * mean * total)
 
     vertex = np.clip(np.divide(one, total, out=m[0].copy(), where=total > 0), *m)
-    values = [at(m[0]), at(m[1]), at(vertex)]
+    values = [square(m[0]), square(m[1]), square(vertex)]
     return np.minimum.reduce(values), np.maximum.reduce(values)
 
 

@@ -56,7 +56,7 @@ def interval_scores(rows: Positions, last: int, inside: int) -> tuple[Stretches,
     """
     ((a,), b), n = (rows.targets, rows.b), rows.total
     codes = np.union1d(rows.codes, [0, last])
-    found = rows.at(codes)
+    found = rows.over(codes)
     below = found.below + inside * (codes > 0)
     upto = found.upto + inside + inside * (codes == last)
     edges = np.concatenate([[0], upto])

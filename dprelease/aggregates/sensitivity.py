@@ -333,7 +333,7 @@ class PrimitivePlaces:
         self._codes = {code: i for i, code in enumerate(task.codes)}
         self._places = {p: i for i, p in enumerate(task.primitives)}
 
-    def of(self, measurement: Measurement, max_rows: int) -> tuple[int, ...]:
+    def find(self, measurement: Measurement, max_rows: int) -> tuple[int, ...]:
         """Return the indices of `measurement`'s measures among the task's primitives."""
         known: dict[int, int] = {}
         wanted = (_primitive(m, self._codes, known, max_rows) for m in measurement.measures)
@@ -342,4 +342,4 @@ class PrimitivePlaces:
 
 def cell_rows(measurement: Measurement, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
     """Return the indices of one measurement's measures among the query's primitives."""
-    return PrimitivePlaces(query).of(measurement, max_rows)
+    return PrimitivePlaces(query).find(measurement, max_rows)

@@ -37,7 +37,7 @@ def candidates(
     size: int,
     sensitivities: dict[Measurement, Sensitivity],
     judge: Criterion = "average",
-    like: Candidate | None = None,
+    only_as: Candidate | None = None,
 ) -> list[Candidate]:
     """Return every admissible candidate of `block` at `epsilon`, best first.
 
@@ -45,7 +45,7 @@ def candidates(
         size: public guess of rows per group (pricing only).
         sensitivities: of each measurement in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
-        like: price only the way that this candidate is drawn: its measurement and family.
+        only_as: price only the way that this candidate is drawn: its measurement and family.
 
     Raises:
         PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
@@ -54,11 +54,11 @@ def candidates(
     found: list[Candidate] = []
     refusals: list[ArgumentError] = []
     for measurement in block.options:
-        if like is not None and not like.measures_as(measurement):
+        if only_as is not None and not only_as.measures_as(measurement):
             continue
         try:
             known = sensitivities[measurement]
-            asked = Pricing(block, measurement, epsilon, loss, size, known, judge, like)
+            asked = Pricing(block, measurement, epsilon, loss, size, known, judge, only_as)
             found += family_of(measurement).priced(asked)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)

@@ -88,18 +88,18 @@ class Pricer(Protocol):
     """Prices blocks of one query.
 
     Attributes:
-        raises: whether pure losses may be raised until the largest sum for one type of change is epsilon.
+        uses_types: whether pure losses may grow until the largest sum for one type of change is epsilon.
     """
 
-    raises: bool
+    uses_types: bool
 
-    def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
+    def priced(self, block: BlockLayout, share: Share, only_as: Candidate | None = None) -> Priced:
         """Return every candidate at `share`, best first; PlanError if there is none.
 
-        `like`: only the way that this candidate is drawn (pure shares).
+        `only_as`: price only the way that this candidate is drawn (pure shares).
         """
 
-    def typed(self, priced: Sequence[Priced]) -> list[Proof]:
+    def proofs(self, priced: Sequence[Priced]) -> list[Proof]:
         """Return the proofs of all blocks of a release, with what each type of change costs."""
 
     def comparable(self, priced: Priced) -> tuple[float, ...]:
@@ -138,7 +138,7 @@ def ways(
     size: int,
     sensitivities: dict[Measurement, Sensitivity],
     judge: Criterion = "average",
-    like: Candidate | None = None,
+    only_as: Candidate | None = None,
 ) -> list[Candidate]:
     """Return every candidate of `block` at `share`, best first.
 
@@ -146,13 +146,13 @@ def ways(
         size: public guess of rows per group (pricing only).
         sensitivities: of each measurement in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
-        like: under a pure share, price only the way that this candidate is drawn.
+        only_as: under a pure share, price only the way that this candidate is drawn.
 
     Raises:
         PlanError: none is admissible (DPR212), or as `candidates`.
     """
     if share.rho is None:
-        found = candidates(block, share.epsilon, loss, size, sensitivities, judge, like)
+        found = candidates(block, share.epsilon, loss, size, sensitivities, judge, only_as)
         if share.split:
             found = [c for c in found if not _together(c.draw)]
         if not found:
@@ -165,8 +165,8 @@ def ways(
     if found and share.rho <= _NOISY and all(narrow(c, block) for c in found):
         return sorted(found, key=lambda c: ranking(c.price(judge)))
 
-    def priced(epsilon: Fraction, like: Candidate | None = None) -> list[Candidate]:
-        return candidates(block, epsilon, loss, size, sensitivities, judge, like)
+    def priced(epsilon: Fraction, only_as: Candidate | None = None) -> list[Candidate]:
+        return candidates(block, epsilon, loss, size, sensitivities, judge, only_as)
 
     problem: PlanError | None = None
     changed_groups = max((s.changed_groups for s in sensitivities.values()), default=1)

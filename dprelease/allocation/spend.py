@@ -106,7 +106,7 @@ def spend(
         raise too_little(min(short), epsilon, blocks)
     if found and found[0].method == "basic/1" and delta > 0 and not goals:
         found += _raised(found[0].priced, epsilon, delta, pricer)
-    if found and found[0].method == "basic/1" and pricer.raises:
+    if found and found[0].method == "basic/1" and pricer.uses_types:
         found += _by_type(found[0].priced, epsilon, pricer)
     if not found:
         assert problem is not None
@@ -131,7 +131,7 @@ def spend(
 def _record(
     way: _Way, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
 ) -> Composition:
-    proofs = pricer.typed(way.priced)
+    proofs = pricer.proofs(way.priced)
     return Composition(
         method=way.method,
         evidence=JointEvidence(
@@ -222,7 +222,7 @@ def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: P
 
 def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Way]:
     """Return the pure way with its losses raised until the largest sum for one type of change is epsilon."""
-    proofs = pricer.typed(pure)
+    proofs = pricer.proofs(pure)
     alone = [basic(p.pure) or 1 for p in proofs]
     costs = [
         [float(t / own) for t, own in zip(types, alone, strict=True)] for types in by_type(proofs)
@@ -237,7 +237,7 @@ def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[
         pricer.priced(p.block, Share(s)) if p.share.epsilon else p
         for p, s in zip(pure, shares, strict=True)
     )
-    fits = compose("types/1", pricer.typed(way), Fraction(0)) <= epsilon  # of other laws perhaps
+    fits = compose("types/1", pricer.proofs(way), Fraction(0)) <= epsilon  # of other laws perhaps
     return [_Way("types/1", way, epsilon)] if fits else []
 
 
@@ -308,12 +308,12 @@ def _concentrated(
     A number is the epsilon that the goals would need, where there is less.
     """
 
-    def at(block: BlockLayout, rho: Fraction) -> Priced:
+    def priced_at(block: BlockLayout, rho: Fraction) -> Priced:
         return pricer.priced(block, Share.concentrated(rho))
 
     needed = {
         i: least_budget(
-            blocks[i], lambda b, r: pricer.errors(at(b, r), farthest=True), _LEAST**2 / 2
+            blocks[i], lambda b, r: pricer.errors(priced_at(b, r), farthest=True), _LEAST**2 / 2
         )
         for i in goals
     }
@@ -322,7 +322,7 @@ def _concentrated(
     if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
         return zcdp_epsilon(asked, delta)
     rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
-    priced = tuple(at(b, r) for b, r in zip(blocks, rhos, strict=True))
+    priced = tuple(priced_at(b, r) for b, r in zip(blocks, rhos, strict=True))
     proved = _charged([p.proof for p in priced], delta)
     return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)
 

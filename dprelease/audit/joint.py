@@ -62,7 +62,7 @@ class _Line:
 def joint_worst(draw: JointDraw, here: Positions, there: Positions) -> Fraction:
     """Return the largest ratio of the chances of one outcome under two groups' rows, either way."""
     codes = np.union1d(here.codes, there.codes)
-    one, other = (_Line(draw, rows.at(codes)) for rows in (here, there))
+    one, other = (_Line(draw, rows.over(codes)) for rows in (here, there))
     places = draw.allowed.places(codes + draw.allowed.lower)
     runs = np.diff(np.concatenate([[-1], places, [len(draw.allowed)]])) - 1
     some = np.ones(2 * codes.size + 1, dtype=bool)
@@ -112,7 +112,7 @@ def _logs(law: ScoreLaw, apart: Ints) -> FloatArray:
 
 def _held(rows: Positions) -> Positions:
     """Return the same rows, over the values that have some."""
-    return rows.at(rows.codes[rows.upto > rows.below])
+    return rows.over(rows.codes[rows.upto > rows.below])
 
 
 def joint_fit(draw: JointDraw, count: int, bits: RandomBits | None = None) -> float:

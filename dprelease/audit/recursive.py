@@ -135,7 +135,7 @@ def recursive_worst(
     """
     codes = np.union1d(here.codes, there.codes)
     few = _of_few(draw)
-    laws = [RecursiveLaw(few, rows.at(codes)) for rows in (here, there)]
+    laws = [RecursiveLaw(few, rows.over(codes)) for rows in (here, there)]
     every = sorted({c for run in laws[0].runs for c in run[:2]})
     tried = every[:: max(1, math.ceil(len(every) / _TRIED))]
     nodes = tree(draw.targets, draw.b)

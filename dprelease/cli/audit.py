@@ -95,16 +95,16 @@ def renderable(evidence: Evidence) -> Group:
                 _table(found),
             ]
     count = len(evidence.findings)
-    looked = f"{count} findings in {evidence.seconds:.1f} s"
+    summary = f"{count} findings in {evidence.seconds:.1f} s"
     unknown = sum(f.ok is None for f in evidence.findings)
     if unknown:
-        looked += f", {unknown} not audited"
+        summary += f", {unknown} not audited"
     if evidence.ok:
-        verdict = Text.assemble(("nothing breaks its claim", "bold green"), f"; {looked}")
+        verdict = Text.assemble(("nothing breaks its claim", "bold green"), f"; {summary}")
         verdict.append("\nevidence, not proof: the proof is recomputed by every run", style="dim")
     else:
         broken = sum(f.ok is False for f in evidence.findings)
-        verdict = Text.assemble(("a claim is BROKEN", "bold red"), f"; {broken} of {looked}")
+        verdict = Text.assemble(("a claim is BROKEN", "bold red"), f"; {broken} of {summary}")
         verdict.append(
             "\ndo not release with this plan; please report it, with the plan's hash", style="dim"
         )
@@ -122,7 +122,7 @@ def _table(findings: list[Finding]) -> Any:
     told = any(f.how for f in findings)
     names = ["", "subject", "claimed", "found", *(["told apart by"] if told else [])]
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for name in names if shared or told else [*names, "looked at"]:
+    for name in names if shared or told else [*names, "summary at"]:
         table.add_column(name, overflow="fold")
     for f in findings:
         last = [Text(f.how)] if told else [] if shared else [Text(f.size, "dim")]

@@ -61,7 +61,7 @@ class CrossEstimator:
                 code="DPR280",
             )
         self.structure = structure
-        self.axes = [_Even(axis) for axis in structure.axes]
+        self.axes = [_EvenAxis(axis) for axis in structure.axes]
         self.public = [table for table in structure.tables if table.name in public]
         self.noises = {
             table.name: noise
@@ -244,8 +244,8 @@ class CrossEstimator:
         return law_of(self.terms(table, cell))
 
 
-class _Even:
-    """An axis and the even hierarchy that it is filled up to."""
+class _EvenAxis:
+    """An axis, and the hierarchy that it is filled up to: there all groups of one level hold equally many cells."""
 
     def __init__(self, axis: Dimension) -> None:
         self.axis = axis
@@ -256,7 +256,7 @@ class _Even:
 
     def up(self, fine: int, coarse: int) -> IntArray:
         """Return the map from the cells of one level to those of a coarser one."""
-        return factor(self.axis.of(coarse), self.axis.of(fine))
+        return factor(self.axis.map(coarse), self.axis.map(fine))
 
     def agreements(self, level: int, cell: int, other: int) -> list[int]:
         """Return how many cells of the level `other` agree with `cell` exactly up to each level.

@@ -36,7 +36,7 @@ PARTS = 1024
 """Shares are multiples of 1 / PARTS."""
 _STEPS = (256, 64, 16, 4, 1)
 _SUBSETS, _MANY = 16, 200
-"""Starts; two alone where a trial takes long: all tables, and the finest."""
+"""Starts; two alone where one evaluation takes long: all tables, and the finest."""
 _MISSED = 500.0  # per squared miss of a goal: smooth, so that shares can still move in pairs
 _GAIN = 1e-7
 
@@ -110,8 +110,8 @@ def expected(
     kind: Kind,
 ) -> dict[str, float]:
     """Return the mean variances after fitting at these shares; a table without one is not measured."""
-    trial = _Trial(structure, sensitivities, budget, kind, {}, {})
-    return trial.fitted(trial.own(shares))
+    search = _Search(structure, sensitivities, budget, kind, {}, {})
+    return search.fitted(search.own(shares))
 
 
 def choose(
@@ -135,31 +135,31 @@ def choose(
     Raises:
         PlanError: the fixed shares leave nothing for the finest table (DPR285).
     """
-    trial = _Trial(structure, sensitivities, budget, kind, dict(fixed or {}), dict(weights or {}))
-    trial.goals = dict(goals or {})
+    search = _Search(structure, sensitivities, budget, kind, dict(fixed or {}), dict(weights or {}))
+    search.goals = dict(goals or {})
     finest = structure.finest.name
-    free, left = trial.free, trial.left
-    if left < 0 or (finest in free and left == 0) or (not free and left != 0 and trial.paid):
+    free, left = search.free, search.left
+    if left < 0 or (finest in free and left == 0) or (not free and left != 0 and search.paid):
         raise PlanError(
             "the shares of the tables do not add up to 1",
             why=f"they leave {left} for {len(free)} tables",
             fix="let the given shares be below 1, or name all of them",
             code="DPR285",
         )
-    starts = _SUBSETS if trial.fitted.size < _MANY else 2
-    shares = trial.shares(_searched(free, finest, trial.worth, starts))
-    own = trial.own(shares)
-    after = trial.fitted(own)
-    made = {name: Fraction(shares.get(name, 0)) for name in trial.names}
+    starts = _SUBSETS if search.fitted.size < _MANY else 2
+    shares = search.shares(_searched(free, finest, search.worth, starts))
+    own = search.own(shares)
+    after = search.fitted(own)
+    made = {name: Fraction(shares.get(name, 0)) for name in search.names}
     bound = None
     if kind == "zcdp" and len(set(sensitivities.values())) == 1 and not fixed:
         unit = sensitivities[finest] / (2 * float(budget))
-        bound = _bound(structure, unit, trial.alone, trial.weights)
-    return Choice(made, own, after, trial.alone, trial.judged(after), bound)
+        bound = _bound(structure, unit, search.alone, search.weights)
+    return Choice(made, own, after, search.alone, search.judged(after), bound)
 
 
-class _Trial:
-    """What shares are worth."""
+class _Search:
+    """The search for shares: what is given, and what shares of the budget make of every table's error."""
 
     def __init__(
         self,
@@ -382,7 +382,7 @@ def _bound(
     the cells that the space has and c_s what the tables make of it.
     """
     if not structure.axes or any(
-        len(set(np.bincount(a.of(k)))) > 1 for a in structure.axes for k in range(1, len(a.sizes))
+        len(set(np.bincount(a.map(k)))) > 1 for a in structure.axes for k in range(1, len(a.sizes))
     ):
         return None
     shape = _CrossLevels(structure)

@@ -101,7 +101,7 @@ def sides_of(
 def _common(structure: Structure, one: Table, other: Table) -> IntArray:
     """Return the map to the finest cells that two tables of a cross share."""
     level = [min(a, b) for a, b in zip(one.level, other.level, strict=True)]
-    maps = [axis.of(k) for axis, k in zip(structure.axes, level, strict=True)]
+    maps = [axis.map(k) for axis, k in zip(structure.axes, level, strict=True)]
     key = np.zeros((), dtype=np.int64)
     for one_map in maps:
         key = key[..., None] * (int(one_map.max()) + 1) + one_map

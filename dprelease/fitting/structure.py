@@ -49,7 +49,7 @@ class Dimension:
         """How many cells each level has, level 0 first."""
         return (1, *(int(level.max()) + 1 for level in self.levels))
 
-    def of(self, level: int) -> IntArray:
+    def map(self, level: int) -> IntArray:
         """Return the map from finest cells to the cells of `level`."""
         return self.levels[level - 1] if level else np.zeros(self.size, dtype=np.int64)
 
@@ -141,7 +141,7 @@ def crossed(
             raise _odd(f"the table `{name}` is at a level that its axes do not have")
         of = np.zeros(places.shape[1], dtype=np.int64)
         for axis, k, place in zip(axes, level, places, strict=True):
-            of = of * axis.sizes[k] + axis.of(k)[place]
+            of = of * axis.sizes[k] + axis.map(k)[place]
         cells = math.prod(axis.sizes[k] for axis, k in zip(axes, level, strict=True))
         made.append(Table(name, of, cells, tuple(level)))
     return _ordered(made, zeros, tuple(axes))

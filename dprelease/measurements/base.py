@@ -90,8 +90,8 @@ class MeasurementFamily(ABC):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return the ways to draw it with a pure loss; ArgumentError if its laws cannot be built."""
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
-        """Return what the plan names beside the ways that can be chosen."""
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return options that the plan names for comparison only: none of them can be chosen."""
         del member, best, asked, moved
         return []
 

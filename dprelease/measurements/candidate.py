@@ -89,7 +89,7 @@ class Pricing:
         size: public guess of rows per group (pricing only).
         sensitivity: of the measurement.
         judge: by the error averaged over answers, or at the worst one.
-        like: price only the way that this candidate is drawn: its law's family.
+        only_as: price only the way that this candidate is drawn: its law's family.
     """
 
     block: BlockLayout
@@ -99,7 +99,7 @@ class Pricing:
     size: int
     sensitivity: Sensitivity
     judge: Criterion = "average"
-    like: Candidate | None = None
+    only_as: Candidate | None = None
 
     @property
     def pin(self) -> str | None:

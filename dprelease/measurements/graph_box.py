@@ -181,7 +181,7 @@ class GraphBox(MeasurementFamily):
         average, worst = zip(*box_errors(draw, asked.loss), strict=True)
         return [Candidate(asked.measurement, draw, average, worst)]
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return the best law of `member` by itself, and the best one without point masses, as options.
 
         A pin to one law over a box is the publisher's choice; the plan says beside it what other

@@ -192,7 +192,7 @@ class JointRanks(Ranks):
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return what one of several values would cost by a choice of its own at an equal share."""
         joint, many = best.measurement, len(best.measurement.weights)
         a, b, _ = target(joint, member.view).weights[0]

@@ -191,7 +191,7 @@ class Moments(LinearCells):
         scale = draw.noise.scale
         return self.simulated(member, measurement, scale, size, loss, gaussian=True), None
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return the errors of the unweighted statistic, and of one with a narrower range of weights.
 
         Noise is for the heaviest row there may be, so the error is as many times that of the unweighted mean as

@@ -221,7 +221,7 @@ class RecursiveRanks(Ranks):
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return the other ways to choose the same values, by their errors of rows that all differ."""
         mine, i = best.measurement, member.view or 0
         many, points = len(mine.weights), len(_code(mine).grid)

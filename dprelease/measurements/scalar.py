@@ -273,10 +273,10 @@ class Scalar(MeasurementFamily):
         ways = [(False, asked.epsilon / s.changed_groups)]
         if s.changed_groups > 1 and point_masses:
             ways.append((True, asked.epsilon))
-        like = None if asked.like is None else asked.like.draw
-        if isinstance(like, ScalarDraw):
-            ways = [way for way in ways if way[0] == like.linear]
-            alone = like.mechanism
+        model = None if asked.only_as is None else asked.only_as.draw
+        if isinstance(model, ScalarDraw):
+            ways = [way for way in ways if way[0] == model.linear]
+            alone = model.mechanism
         found = []
         for linear, each in ways:
             moved = steps_moved(s, measurement.step_size, step, linear=linear)

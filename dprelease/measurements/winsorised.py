@@ -256,7 +256,7 @@ class WinsorisedCells(MeasurementFamily):
         limits = _limits(draw, measurement)
         return [limits.width(s, size, power) for s in stretches_of(member)]
 
-    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return what the statistic of the declared range would cost at the same epsilon: no other than this is asked for."""
         draw = best.draw
         assert isinstance(draw, WinsorisedDraw)

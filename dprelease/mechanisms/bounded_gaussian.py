@@ -317,14 +317,14 @@ class BoundedGaussian:
         assert isinstance(box, Box)
         l2, per_coordinate = limits_of(distance)
 
-        def at(steps: tuple[Fraction, ...]) -> BoundedGaussianBoxLaw:
+        def law_on(steps: tuple[Fraction, ...]) -> BoundedGaussianBoxLaw:
             return BoundedGaussianBoxLaw.calibrate(box, steps, l2, per_coordinate, budget, scales)
 
         if step is not None:
             names = per_side(step, "step", len(scales))
-            return at(tuple(positive(g, "step") for g in names))
+            return law_on(tuple(positive(g, "step") for g in names))
         hulls = tuple(side.hull for side in box.sides)
-        return within_a_percent(at, hulls, scales, self.variance)
+        return within_a_percent(law_on, hulls, scales, self.variance)
 
     def _product(self, curve: Any, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         sides = sides_of(self.domain)

@@ -38,7 +38,7 @@ from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.planning.layout import layouts
-from dprelease.planning.maker import Figures, Maker
+from dprelease.planning.prices import Figures, Prices
 from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables
 from dprelease.planning.tables.ratios import Critical
 from dprelease.planning.write import write_plan
@@ -70,16 +70,16 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
         for block in blocks
         for member in block.members
     }
-    pricer = Maker(query)
+    prices = Prices(query)
     priced = [
-        _priced(pricer, block, part, figures)
+        _priced(prices, block, part, figures)
         for block, part in zip(blocks, stated["blocks"], strict=True)
     ]
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, pricer)
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, prices)
     _check_shares(query, priced, method)
-    return write_plan(query, spending, Maker(query, figures))
+    return write_plan(query, spending, Prices(query, figures))
 
 
 def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
@@ -93,12 +93,12 @@ def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
         if not any(b.name == family.layout(family.finest, None).name for b in blocks):
             _other(family.name, f"its finest table {family.finest} is not measured")
     priced = [
-        _priced(frame.maker, block, part, None)
+        _priced(frame.prices, block, part, None)
         for block, part in zip(blocks, stated["blocks"], strict=True)
     ]
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, frame.maker)
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, frame.prices)
     _check_shares(query, priced, method)
     return write_tables(frame, spending, _AsRecorded(stated))
 
@@ -163,7 +163,7 @@ def near(one: object, other: object) -> bool:
 
 
 def _priced(
-    pricer: Maker,
+    prices: Prices,
     block: BlockLayout,
     part: Mapping[str, Any],
     figures: Mapping[str, Figures] | None,
@@ -174,25 +174,25 @@ def _priced(
         figures: recorded figures of its statistics; None where they are compared elsewhere.
     """
     share = Share.from_json(part["share"])
-    fresh = pricer.priced(block, share)
+    fresh = prices.priced(block, share)
     at = next((i for i, c in enumerate(fresh.ranked) if _drawn_as(c, part)), None)
     if at is None:
         _other(block.name, "no law that is priced for the request draws like that")
     ranked = (fresh.ranked[at], *fresh.ranked[:at], *fresh.ranked[at + 1 :])
     best = ranked[0]
-    prices = [c.price(block.judged_by(pricer.query.judge)) for c in ranked]
-    if prices[0] > min(prices) and not _close(prices[0], min(prices)):
+    judged = [c.price(block.judged_by(prices.query.judge)) for c in ranked]
+    if judged[0] > min(judged) and not _close(judged[0], min(judged)):
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:
-        best = _with_law(block, best, part["law"], pricer.query.loss)
-    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.measurement, block))
+        best = _with_law(block, best, part["law"], prices.query.loss)
+    chosen = Priced(block, share, (best, *ranked[1:]), prices.sensitivity(best.measurement, block))
     if figures is None:
         return chosen
     for i, member in enumerate(block.members):
         name = member.statistic.spec.name
-        if not _same_figures(figures[name], pricer.figures(chosen, i)):
+        if not _same_figures(figures[name], prices.figures(chosen, i)):
             _other(name, "its stated errors are not those of its laws")
-    _check_goals(block, pricer.errors(chosen, farthest=True))
+    _check_goals(block, prices.errors(chosen, farthest=True))
     stated = tuple(
         f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members)
     )

@@ -28,7 +28,7 @@ from dprelease.core.numeric import figure
 from dprelease.measurements.base import family_of
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import layout, layouts
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.write import planned_statistics, write_plan
 from dprelease.query.merge import MAX_EPSILON
 from dprelease.query.spec import Query
@@ -59,32 +59,32 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         rows = query.schema.rows
         assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
         return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
-    pricer = Maker(query, brief=brief)
+    prices = Prices(query, brief=brief)
     apart, *together = layouts(query)
-    spending = spend(apart, query.epsilon, query.spec.delta, query.loss, pricer)
+    spending = spend(apart, query.epsilon, query.spec.delta, query.loss, prices)
     for blocks in together:
-        way = spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer)
-        spending = min(way, spending, key=partial(mean_error, maker=pricer))
-    plan = write_plan(query, spending, pricer)
-    return plan if brief else replace(plan, advice=_advice(query, spending, pricer))
+        way = spend(blocks, query.epsilon, query.spec.delta, query.loss, prices)
+        spending = min(way, spending, key=partial(mean_error, prices=prices))
+    plan = write_plan(query, spending, prices)
+    return plan if brief else replace(plan, advice=_advice(query, spending, prices))
 
 
-def mean_error(spending: Spending, maker: Maker) -> float:
+def mean_error(spending: Spending, prices: Prices) -> float:
     """Return the geometric mean of the errors, but for those without any."""
-    errors = [error for p in spending.priced for error in maker.comparable(p) if error]
+    errors = [error for p in spending.priced for error in prices.comparable(p) if error]
     return geometric_mean(errors or [1.0])
 
 
 # --- advice -----------------------------------------------------------------------------------
 
 
-def _advice(query: Query, spending: Spending, maker: Maker) -> tuple[str, ...]:
+def _advice(query: Query, spending: Spending, prices: Prices) -> tuple[str, ...]:
     """Return what a publisher may declare: a size, a larger share that would help, what a larger cap would cost."""
     sized = any(family_of(p.best.measurement).sized for p in spending.priced)
     return (
-        *(_assumed(maker.size, "group") if sized and not maker.guess else ()),
-        *_larger_share(query, spending, maker),
-        *_larger_cap(query, spending, maker),
+        *(_assumed(prices.size, "group") if sized and not prices.guess else ()),
+        *_larger_share(query, spending, prices),
+        *_larger_cap(query, spending, prices),
     )
 
 
@@ -95,7 +95,7 @@ def _assumed(size: int, each: str) -> tuple[str, ...]:
     )
 
 
-def _larger_share(query: Query, spending: Spending, maker: Maker) -> Iterator[str]:
+def _larger_share(query: Query, spending: Spending, prices: Prices) -> Iterator[str]:
     """Yield which statistics err less by more than a third with half of what is not fixed."""
 
     def spent(p: Priced) -> Fraction:
@@ -121,10 +121,10 @@ def _larger_share(query: Query, spending: Spending, maker: Maker) -> Iterator[st
             else Share.concentrated(p.share.rho * factor)
         )
         try:
-            after = maker.comparable(maker.priced(p.block, share, p.best))
+            after = prices.comparable(prices.priced(p.block, share, p.best))
         except PlanError:
             continue
-        for member, old, new in zip(p.block.members, maker.comparable(p), after, strict=True):
+        for member, old, new in zip(p.block.members, prices.comparable(p), after, strict=True):
             if new < old * _HELPS and member.statistic.spec.weight:
                 names.append(member.statistic.spec.name)
                 gains.append(1 - new / old)
@@ -138,7 +138,7 @@ def _larger_share(query: Query, spending: Spending, maker: Maker) -> Iterator[st
         )
 
 
-def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]:
+def _larger_cap(query: Query, spending: Spending, prices: Prices) -> Iterator[str]:
     """Yield by how much a far larger `rows.max` changes the error of a law that needs it.
 
     Noise that is small against its domain meets no end of it, unless a law was asked for by name.
@@ -148,10 +148,10 @@ def _larger_cap(query: Query, spending: Spending, maker: Maker) -> Iterator[str]
         return
     far = replace(rows, maximum=rows.maximum * _FAR)
     other = replace(query, schema=replace(query.schema, rows=far))
-    there, blocks = Maker(other, brief=True), None
+    there, blocks = Prices(other, brief=True), None
     for p in spending.priced:
         names = {m.statistic.spec.name for m in p.block.members}
-        errors = maker.errors(p)
+        errors = prices.errors(p)
         ends = zip(errors, p.block.members, strict=True)
         near = any((e or 0) * _MEETS > float(m.domain.width) for e, m in ends)
         if not (near or p.block.members[0].statistic.spec.mechanism):
@@ -195,13 +195,13 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
         if epsilon > MAX_EPSILON:
             continue
         query = replace(asked, spec=replace(asked.spec, epsilon=epsilon))
-        maker = Maker(query, brief=True)
+        prices = Prices(query, brief=True)
         try:
-            each = (spend(b, epsilon, query.spec.delta, query.loss, maker) for b in ways)
-            spending = min(each, key=partial(mean_error, maker=maker))
+            each = (spend(b, epsilon, query.spec.delta, query.loss, prices) for b in ways)
+            spending = min(each, key=partial(mean_error, prices=prices))
             found = {
                 s.name: expected(s, plan.loss)
-                for s in planned_statistics(query, spending, maker)
+                for s in planned_statistics(query, spending, prices)
                 if expected(s, plan.loss) is not None
             }
         except VerificationError:  # a verifier's time is over: no plan is left out for that

@@ -4,7 +4,7 @@
     blocks       which law draws which integers, what that costs, and the proof of it
     statistics   the error at the guessed size, the step, the laws that were compared, which rows count
 
-Nothing is chosen here: the `Maker` has priced everything. Of several tables the plan is written here, too; its
+Nothing is chosen here: `Prices` has priced everything. Of several tables the plan is written here, too; its
 statistics are written in `planning.tables`. Sentences are made of public numbers, and nothing is computed from
 them again.
 
@@ -30,7 +30,7 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
 from dprelease.measurements.steps import check_step, publish_step
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
@@ -42,17 +42,17 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
 
 
-def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
+def write_plan(query: Query, spending: Spending, prices: Prices) -> ReleasePlan:
     """Return the plan that says what was chosen: the same for equal requests and equal choices."""
-    statistics = planned_statistics(query, spending, maker)
-    return written(query, spending, maker, query.spec.by, statistics)
+    statistics = planned_statistics(query, spending, prices)
+    return written(query, spending, prices, query.spec.by, statistics)
 
 
-def planned_statistics(query: Query, spending: Spending, maker: Maker) -> list[PlannedStatistic]:
+def planned_statistics(query: Query, spending: Spending, prices: Prices) -> list[PlannedStatistic]:
     """Return what is said of every statistic, in the order of the request."""
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     found = (
-        _statistic(maker, p, i, spending.epsilon)
+        _statistic(prices, p, i, spending.epsilon)
         for p in spending.priced
         for i in range(len(p.block.members))
     )
@@ -62,7 +62,7 @@ def planned_statistics(query: Query, spending: Spending, maker: Maker) -> list[P
 def written(
     query: Query,
     spending: Spending,
-    maker: Maker,
+    prices: Prices,
     by: tuple[str, ...],
     statistics: Sequence[PlannedStatistic],
     tables: PlannedTables | None = None,
@@ -88,7 +88,7 @@ def written(
         keys=query.groups.keys,
         where=query.where.canonical if query.where else None,
         statistics=tuple(statistics),
-        blocks=tuple(_block(maker, p, places) for p in priced),
+        blocks=tuple(_block(prices, p, places) for p in priced),
         query=task,
         window=None if window is None else (window.start, window.end),
         allow=query.spec.allow,
@@ -123,10 +123,10 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
 # --- a block ----------------------------------------------------------------------------------
 
 
-def _block(maker: Maker, priced: Priced, places: PrimitivePlaces) -> PlannedMeasurement:
+def _block(prices: Prices, priced: Priced, places: PrimitivePlaces) -> PlannedMeasurement:
     best = priced.best
     s = priced.sensitivity
-    spent = cost(priced, maker.query.spec.delta)
+    spent = cost(priced, prices.query.spec.delta)
     return PlannedMeasurement(
         name=priced.block.name,
         epsilon=spent.epsilon,
@@ -136,7 +136,7 @@ def _block(maker: Maker, priced: Priced, places: PrimitivePlaces) -> PlannedMeas
         measurement=replace(
             best.measurement,
             measures=(),
-            primitives=places.of(best.measurement, maker.rows(priced.block)),
+            primitives=places.find(best.measurement, prices.rows(priced.block)),
             max_rows=priced.block.max_rows,
             data=_data(priced.block.members[0], best.measurement),
             sensitivity={
@@ -174,30 +174,30 @@ def _data(member: Member, of: Measurement) -> dict[str, Any]:
 # --- a statistic ------------------------------------------------------------------------------
 
 
-def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
+def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
     """Return one statistic of a block; `total` is the epsilon of the whole release."""
     member = priced.block.members[index]
     spec, best = member.statistic.spec, priced.best
     figures = (
-        maker.recorded[spec.name] if maker.recorded is not None else maker.figures(priced, index)
+        prices.recorded[spec.name] if prices.recorded is not None else prices.figures(priced, index)
     )
     error = best.errors[index]
     kind = family_of(best.measurement)
     depends = kind.sized
     stated = best.stated[index] if best.stated else (error,)
-    roots = stated if maker.query.loss == "absolute" else tuple(map(math.sqrt, stated))
+    roots = stated if prices.query.loss == "absolute" else tuple(map(math.sqrt, stated))
     root = max(roots)
     step = spec.step or publish_step(best.draw, member, root)
     check_step(member, step, public=kind.free)
     known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
     text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
-        roots, member, maker.size if depends else None, public=kind.free
+        roots, member, prices.size if depends else None, public=kind.free
     )
     worst = best.worst[index]
     if member.domain.exact_gaps and worst:  # there values leave the gap, whatever the law
-        most = worst if maker.query.loss == "absolute" else math.sqrt(worst)
+        most = worst if prices.query.loss == "absolute" else math.sqrt(worst)
         text += f", up to ±{figure(most)} in a forbidden interval"
-    notes = statistic_notes(maker.query, member, best.measurement)
+    notes = statistic_notes(prices.query, member, best.measurement)
     notes += kind.notes(best.draw, best.measurement, member.view)
     return PlannedStatistic(
         name=spec.name,
@@ -210,14 +210,14 @@ def _statistic(maker: Maker, priced: Priced, index: int, total: Fraction) -> Pla
         measure=member.measure,
         mechanism=best.draw.mechanism,
         chosen=figures.options,
-        planned_error=known if maker.guess or not depends else None,
+        planned_error=known if prices.guess or not depends else None,
         error_text=text,
         sensitivity=kind.sensitivity_text(best, priced.sensitivity, member),
         spikes=spec.spikes,
         notes=notes,
         remark=spec.note,
         view=member.view,
-        uninformative=None if maker.brief else maker.uninformative(priced, index, total),
+        uninformative=None if prices.brief else prices.uninformative(priced, index, total),
         group_errors=figures.group_errors if depends else None,
     )
 

@@ -82,7 +82,7 @@ class FitForms:
         totals = self.fit.totals.get(table)
         if totals is not None:
             return totals, None
-        block = self.fit.at(table).block
+        block = self.fit.in_table(table).block
         assert block is not None
         added = self._added[block]
         assert added.noise is not None

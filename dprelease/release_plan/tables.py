@@ -83,7 +83,7 @@ class PlannedFit(Stored):
     low: Digits = 0
     high: Digits = 0
 
-    def at(self, table: str) -> FitTable:
+    def in_table(self, table: str) -> FitTable:
         return next(t for t in self.tables if t.table == table)
 
     @property

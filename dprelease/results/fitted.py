@@ -335,7 +335,7 @@ class OneFit:
         return Sums(values[table], self.estimates.values[table], self.estimates.slack)
 
     def column(self, table: str, values: Mapping[str, Sequence[int]]) -> PublishedColumn:
-        part = self.fit.at(table)
+        part = self.fit.in_table(table)
         statistic = self.statistics[table, part.statistic]
         runs = self.domains[table]
         hull = runs[0][0], runs[-1][1]
@@ -382,7 +382,7 @@ class OneFit:
         whole = (low <= hull[0]) & (high >= hull[1]) & (hull[0] < hull[1])
         status[whole.astype(bool)] = "uninformative"
         public = self.structure.empty(self.structure.table(table))
-        if self.fit.at(table).totals:
+        if self.fit.in_table(table).totals:
             public = np.ones(len(value), dtype=bool)
         status[public] = "ok"
         return status

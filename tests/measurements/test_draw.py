@@ -25,7 +25,7 @@ from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.planning import maker
+from dprelease.planning import prices
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import USER, planned
 
@@ -270,7 +270,7 @@ class TestEverySizeHasALaw:
     ) -> None:
         monkeypatch.setattr(MeanDraw, "check", lambda _: None)
         # what plans say of intervals looks at a size as well
-        monkeypatch.setattr(maker, "says_nothing", lambda *_, **__: False)
+        monkeypatch.setattr(prices, "says_nothing", lambda *_, **__: False)
         law = dp.plan(self.asked(**self.GAUSSIAN)).blocks[0].law
         assert isinstance(law, MeanDraw)
         with pytest.raises(ArgumentError, match="too wide"):
@@ -278,7 +278,7 @@ class TestEverySizeHasALaw:
 
     def test_with_spikes_allowed_the_cells_take_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # the budget at which it would say something is searched for among wide laws: half a minute
-        monkeypatch.setattr(maker, "says_nothing", lambda *_, **__: False)
+        monkeypatch.setattr(prices, "says_nothing", lambda *_, **__: False)
         assert dp.plan(self.asked()).statistics[0].mechanism == "discrete_laplace"
 
 

@@ -17,7 +17,7 @@ from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements import scalar
 from dprelease.measurements.informative import two_digits
-from dprelease.planning import maker
+from dprelease.planning import prices
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
 from tests.planning.requests import USER, planned
@@ -103,16 +103,16 @@ def test_ways_to_measure_are_priced_together_once_or_twice_and_the_advice_is_the
 ) -> None:
     """The control prices all of them at every budget tried: a mean has two, a deviation three."""
     whole: list[object] = []
-    honest = maker.Maker._candidates
+    honest = prices.Prices._candidates
 
-    def counted(self: Any, block: Any, share: Any, size: int, like: Any = None) -> Any:
-        whole.extend([share] * (like is None and len(block.options) > 1))
-        return honest(self, block, share, size, like)
+    def counted(self: Any, block: Any, share: Any, size: int, only_as: Any = None) -> Any:
+        whole.extend([share] * (only_as is None and len(block.options) > 1))
+        return honest(self, block, share, size, only_as)
 
-    monkeypatch.setattr(maker.Maker, "_candidates", counted)
+    monkeypatch.setattr(prices.Prices, "_candidates", counted)
     name, found = statistic.replace("(", "_").rstrip(")"), []
-    for searched in (maker._WAYS_SEARCHED, 0):
-        monkeypatch.setattr(maker, "_WAYS_SEARCHED", searched)
+    for searched in (prices._WAYS_SEARCHED, 0):
+        monkeypatch.setattr(prices, "_WAYS_SEARCHED", searched)
         for size in (2, 4):
             marked = mark(plan_of([statistic], size, "0.5"), name)
             assert marked is not None

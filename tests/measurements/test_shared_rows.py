@@ -14,7 +14,7 @@ from dprelease.allocation.spend import spend
 from dprelease.planning.again import plan_again
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import make_plan
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.write import write_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -54,10 +54,10 @@ def planned(statistics: list[Any], **more: Any) -> ReleasePlan:
 def together(statistics: list[Any], **more: Any) -> ReleasePlan:
     """Return the plan whose statistics share one block, the better one or not."""
     query = asked(statistics, **more)
-    maker = Maker(query, brief=True)
+    prices = Prices(query, brief=True)
     blocks = layouts(query)[-1]
-    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, maker)
-    return write_plan(query, spending, maker)
+    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, prices)
+    return write_plan(query, spending, prices)
 
 
 def exact_cells(plan: ReleasePlan, codes: dict[str, npt.NDArray[np.int64]]) -> list[int]:

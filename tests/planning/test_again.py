@@ -14,7 +14,7 @@ from dprelease.core.errors import VerificationError
 from dprelease.core.strict_json import canonical_json
 from dprelease.planning.again import near, plan_again
 from dprelease.planning.layout import layouts
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.write import write_plan
 from dprelease.query.request import request_from_json, request_to_json
 from tests.folders import CASES
@@ -77,13 +77,15 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
     """All is priced and added up by our own code, at a tenth of what the goals need."""
     plan = CASES["goals"]()
     query = read_back(plan)
-    pricer = Maker(query)
+    prices = Prices(query)
     priced = tuple(
-        pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) / 10))
+        prices.priced(block, Share(Fraction(part["share"]["epsilon"]) / 10))
         for block, part in zip(layouts(query)[0], plan.to_json()["blocks"], strict=True)
     )
     cheaper = write_plan(
-        query, added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer), Maker(query)
+        query,
+        added_up("basic/1", priced, query.epsilon, query.spec.delta, prices),
+        Prices(query),
     )
     assert cheaper.epsilon == plan.epsilon / 10
     with pytest.raises(VerificationError, match="was not made from its request") as caught:
@@ -99,14 +101,14 @@ def test_figures_are_near_to_a_millionth():
 
 
 def written(query, name, change):
-    """Return the JSON of a plan of the case whose blocks are priced as `change(pricer, block, part)` says."""
-    stated, pricer = CASES[name]().to_json(), Maker(query)
+    """Return the JSON of a plan of the case whose blocks are priced as `change(prices, block, part)` says."""
+    stated, prices = CASES[name]().to_json(), Prices(query)
     priced = tuple(
-        change(pricer, block, part)
+        change(prices, block, part)
         for block, part in zip(layouts(query)[0], stated["blocks"], strict=True)
     )
-    spending = added_up("basic/1", priced, query.epsilon, query.spec.delta, pricer)
-    return json.loads(canonical_json(write_plan(query, spending, Maker(query)).to_json()))
+    spending = added_up("basic/1", priced, query.epsilon, query.spec.delta, prices)
+    return json.loads(canonical_json(write_plan(query, spending, Prices(query)).to_json()))
 
 
 def refused(query, stated):
@@ -120,8 +122,8 @@ def test_a_plan_written_by_these_tools_is_admitted():
     """The control of the three below."""
     query = read_back(CASES["shares, weights, notes"]())
 
-    def honest(pricer, block, part):
-        return pricer.priced(block, Share.from_json(part["share"]))
+    def honest(prices, block, part):
+        return prices.priced(block, Share.from_json(part["share"]))
 
     assert plan_again(query, written(query, "shares, weights, notes", honest)).epsilon == 2
 
@@ -129,8 +131,8 @@ def test_a_plan_written_by_these_tools_is_admitted():
 def test_a_declared_share_is_kept():
     query = read_back(CASES["shares, weights, notes"]())
 
-    def less(pricer, block, part):
-        return pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) * Fraction(9, 10)))
+    def less(prices, block, part):
+        return prices.priced(block, Share(Fraction(part["share"]["epsilon"]) * Fraction(9, 10)))
 
     said = refused(query, written(query, "shares, weights, notes", less))
     assert "its declared share of epsilon is another one" in said
@@ -139,13 +141,13 @@ def test_a_declared_share_is_kept():
 def test_the_law_that_is_drawn_is_the_best_of_its_rivals():
     query = read_back(CASES["groups of users"]())
 
-    def second(pricer, block, part):
-        priced = pricer.priced(block, Share.from_json(part["share"]))
+    def second(prices, block, part):
+        priced = prices.priced(block, Share.from_json(part["share"]))
         first = next(
             c for c in priced.ranked if c.price(query.judge) > priced.best.price(query.judge) * 1.01
         )
         others = tuple(c for c in priced.ranked if c is not first)
-        moved = pricer.sensitivity(first.measurement, block)
+        moved = prices.sensitivity(first.measurement, block)
         return replace(priced, ranked=(first, *others), sensitivity=moved)
 
     assert "is not the best of its laws" in refused(

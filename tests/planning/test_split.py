@@ -13,7 +13,7 @@ from dprelease.allocation.spend import spend
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import make_plan
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.query.arguments import syntaxes
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -103,12 +103,12 @@ def query_of(schema: dict[str, Any]) -> Query:
 
 def errors(query: Query) -> dict[str, float]:
     """Return the expected error of each statistic at its part of ε: of one by rank too, in its own unit."""
-    maker = Maker(query, brief=True)
-    way = spend(layouts(query)[0], query.epsilon, query.spec.delta, query.loss, maker)
+    prices = Prices(query, brief=True)
+    way = spend(layouts(query)[0], query.epsilon, query.spec.delta, query.loss, prices)
     return {
         member.statistic.spec.name: error
         for priced in way.priced
-        for member, error in zip(priced.block.members, maker.comparable(priced), strict=True)
+        for member, error in zip(priced.block.members, prices.comparable(priced), strict=True)
         if not family_of(priced.best.measurement).free
     }
 

@@ -311,13 +311,13 @@ def ball_delta(
     low = math.acos(min(1.0, first / radius))
     high = math.asin(min(1.0, second / radius))
 
-    def at(angle: float, detail: tuple[int, int]) -> float:
+    def delta_at(angle: float, detail: tuple[int, int]) -> float:
         distances = (min(first, radius * math.cos(angle)), min(second, radius * math.sin(angle)))
         tiny = 1e-12 * radius  # cos(pi / 2) is not quite 0
         kept = tuple(c if c > tiny else 0.0 for c in distances)
         return box_delta(sides, kept, scales, epsilon, detail)
 
     nodes = np.linspace(low, high, _DIRECTIONS)
-    rough = np.array([at(angle, _COARSE) for angle in nodes.tolist()])
-    values = np.array([at(angle, _FINE) for angle in _around(nodes, int(rough.argmax())).tolist()])
+    rough = np.array([delta_at(angle, _COARSE) for angle in nodes.tolist()])
+    values = np.array([delta_at(a, _FINE) for a in _around(nodes, int(rough.argmax())).tolist()])
     return min(1.0, float(values.max()) + _bend(values))

@@ -92,21 +92,21 @@ class BoundedGaussianBoxLaw(BoxLaw):
         moved = _moved(allowed, steps, l2, per_coordinate)
         _check(allowed, moved if l2 is not None else (0,) * len(moved))
 
-        def at(factor: float) -> BoundedGaussianBoxLaw:
+        def law_at(factor: float) -> BoundedGaussianBoxLaw:
             parts = zip(scales, steps, strict=True)
             decays = tuple(decay_of(s * factor / float(g)) for s, g in parts)
             return cls._of(allowed, decays, steps, l2, per_coordinate, moved, epsilon)
 
         bad, good = 0.0, 1.0
-        law = at(good)
+        law = law_at(good)
         while (proved := law.certificate.epsilon_upper) > epsilon:
             if good > _WIDEST:
                 raise InternalError("a flat box law did not certify")
             # The loss falls about as scale^-2.
             bad, good = good, good * math.sqrt(proved / epsilon) * (1 + 2.0**-20)
-            law = at(good)
+            law = law_at(good)
         while bad > 0 and good - bad > 2.0**-16 * good:
-            closer = at((bad + good) / 2)
+            closer = law_at((bad + good) / 2)
             if closer.certificate.epsilon_upper > epsilon:
                 bad = (bad + good) / 2
             else:

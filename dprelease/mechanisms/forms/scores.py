@@ -229,12 +229,12 @@ class ScoreLaw(Stored):
         """
         table = self._table
         end = min(self.last, table.last)
-        best = table.at(min(near, end))
+        best = table.weight(min(near, end))
         room = Fraction(1 - level).limit_denominator(10**12) * (1 - Fraction(1, 10**9))
         against = self.candidates - 1 if others is None else others
 
         def enough(k: int) -> bool:
-            return against * table.at(min(k + 1, end)) <= room * self.lead * best
+            return against * table.weight(min(k + 1, end)) <= room * self.lead * best
 
         if self.candidates == 1:
             return 0
@@ -253,7 +253,7 @@ class ScoreLaw(Stored):
         low = 0
         while high - low > 1:
             k = (low + high) // 2
-            near = table.at(k) * _power_upper(rise, k) <= (1 + slack) * table.at(0)
+            near = table.weight(k) * _power_upper(rise, k) <= (1 + slack) * table.weight(0)
             low, high = (k, high) if near else (low, k)
         return low
 
@@ -296,7 +296,7 @@ class _Weights:
     outer: npt.NDArray[np.object_]
     last: int
 
-    def at(self, k: int) -> int:
+    def weight(self, k: int) -> int:
         product: int = self.outer[k // self.block] * self.inner[k % self.block]
         return product
 

@@ -28,7 +28,7 @@ from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import check_names
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.tables.detail import Detail, detail_of, in_detail
 from dprelease.planning.tables.families import (
     Family,
@@ -74,7 +74,7 @@ class Frame:
     """What a request of several tables decides by itself."""
 
     query: Query
-    maker: Maker
+    prices: Prices
     families: tuple[Family, ...]
     quotients: tuple[TableQuotient, ...]
     tables: PlannedTables
@@ -87,7 +87,7 @@ class Frame:
         return [] if layout is None else [layout]
 
     @property
-    def beside(self) -> dict[str, int]:
+    def fitted(self) -> dict[str, int]:
         """How many numbers are fitted in each table."""
         return Counter(table for family in self.families for table in family.members)
 
@@ -106,7 +106,7 @@ def plan_tables(query: Query) -> ReleasePlan:
     structures = {family.name: frame.structure(family) for family in frame.families}
     moved = {
         family.name: {
-            name: frame.maker.sensitivity(member.options[0], family.layout(name, None))
+            name: frame.prices.sensitivity(member.options[0], family.layout(name, None))
             for name, member in family.members.items()
         }
         for family in frame.families
@@ -115,13 +115,13 @@ def plan_tables(query: Query) -> ReleasePlan:
     def made(kind: Kind) -> ReleasePlan:
         def split(family: Family, part: Fraction) -> dict[str, Fraction]:
             return shares_of(
-                query, family, part, structures[family.name], moved[family.name], kind, frame.beside
+                query, family, part, structures[family.name], moved[family.name], kind, frame.fitted
             )
 
         whole = Fraction(1) - (Fraction(0) if frame.detail is None else frame.detail.share)
         parts = zip(frame.families, family_parts(frame.families, query, split, whole), strict=True)
         blocks = [b for f, part in parts for b in measured(f, split(f, part))] + frame.sizing
-        spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.maker)
+        spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.prices)
         return write_tables(frame, spending)
 
     tried: list[ReleasePlan] = []
@@ -155,7 +155,7 @@ def frame_of(query: Query) -> Frame:
         columns = [c for m in members for c in m.aggregate.columns(m.statistic)]
         names = [m.statistic.spec.name for m in members]
         check_names(table.spec.by, names, columns, table.spec.origin)
-    return Frame(query, Maker(query), found, quotients, _tables(query), detail_of(query, found))
+    return Frame(query, Prices(query), found, quotients, _tables(query), detail_of(query, found))
 
 
 def _tables(query: Query) -> PlannedTables:
@@ -202,7 +202,7 @@ class Recorded(Protocol):
 
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:
     """Return the plan of what was chosen: the same for equal requests, choices and figures."""
-    query, maker = frame.query, frame.maker
+    query, prices = frame.query, frame.prices
     by_name = {p.block.name: p for p in spending.priced}
     found = [
         fitting_of(query, frame.tables, family, by_name, recorded, spending.raised)
@@ -231,7 +231,7 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
     by = tuple(column.name for column in query.groups.columns)
     tables, said = in_detail(frame.detail, tables, found, statistics, by_name, query.loss)
     notes = [*_notes(query, found), *said]
-    return written(query, spending, maker, by, statistics, tables, notes)
+    return written(query, spending, prices, by, statistics, tables, notes)
 
 
 def _statistics(

@@ -114,18 +114,18 @@ def shares_of(
     structure: Structure,
     sensitivities: Mapping[str, Sensitivity],
     kind: Kind,
-    beside: Mapping[str, int],
+    fitted: Mapping[str, int],
 ) -> dict[str, Fraction]:
     """Return the part of the release's budget for each table of the family that is measured.
 
     Args:
-        beside: how many families have a number in each table.
+        fitted: how many families have a number in each table.
 
     Raises:
         PlanError: the declared shares leave nothing for the finest table (DPR220), or a `max_error` is
             missed (DPR240).
     """
-    fixed = _declared(query, family, part, beside)
+    fixed = _declared(query, family, part, fitted)
     if len(fixed) == len(family.members):
         return fixed
     known = _stated(query, family)
@@ -159,7 +159,7 @@ def shares_of(
 
 
 def _declared(
-    query: Query, family: Family, part: Fraction, beside: Mapping[str, int]
+    query: Query, family: Family, part: Fraction, fitted: Mapping[str, int]
 ) -> dict[str, Fraction]:
     """Return the shares that tables declare; PlanError where they leave nothing (DPR220)."""
     assert query.tables is not None
@@ -167,7 +167,7 @@ def _declared(
     for name in family.members:
         spec = query.tables.named(name).spec
         if spec.share is not None:  # what is measured of it divides it
-            fixed[name] = _thousandths(spec.share / beside[name])
+            fixed[name] = _thousandths(spec.share / fitted[name])
     if sum(fixed.values(), Fraction(0)) > part or (
         family.finest not in fixed and sum(fixed.values(), Fraction(0)) >= part
     ):

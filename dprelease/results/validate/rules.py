@@ -87,9 +87,9 @@ def _several(noised: Noised) -> Verdict:
             results.append(RuleResult("shape", table.name, 1, 1))
             continue
         results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in check(part).rules]
-    looked = sum(part.table.num_rows for part in noised.parts.values())
+    values = sum(part.table.num_rows for part in noised.parts.values())
     for name, problems in broken(noised.plan, noised.fits).items():
-        results.append(RuleResult("adds_up", name, looked, len(problems)))
+        results.append(RuleResult("adds_up", name, values, len(problems)))
     return Verdict.of(tuple(results), ENGINE)
 
 

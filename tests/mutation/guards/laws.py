@@ -105,7 +105,7 @@ GUARDS = (
     ),
     Guard(
         "permute-and-flip is taken where losses add up by rho",
-        "planning/maker.py",
+        "planning/prices.py",
         'if self.query.spec.composition == "zcdp":',
         'if self.query.spec.composition == "rho":',
         ("tests/measurements/test_rho.py",),
@@ -140,7 +140,7 @@ GUARDS = (
     ),
     Guard(
         "a goal is met by the mean over a step",
-        "planning/maker.py",
+        "planning/prices.py",
         "best.placed if farthest and best.placed else best.errors",
         "best.errors",
         ("tests/measurements/test_steps.py",),

@@ -389,19 +389,19 @@ GUARDS = (
     ),
     _types(
         "losses are raised where a ledger adds up rho",
-        file="planning/maker.py",
+        file="planning/prices.py",
         old='    return spec.composition != "zcdp" and not edges',
         new="    return not edges",
     ),
     _types(
         "parts of tables that are declared are raised",
-        file="planning/maker.py",
+        file="planning/prices.py",
         old="    declared = [t.share or t.detail for t in spec.tables]\n",
         new="    declared = []\n",
     ),
     _types(
         "parts and errors of statistics that are declared are raised",
-        file="planning/maker.py",
+        file="planning/prices.py",
         old="    declared += [s.share or s.max_error for s in spec.statistics]\n",
         new="",
     ),

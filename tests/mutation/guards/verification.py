@@ -174,7 +174,7 @@ GUARDS = (
     ),
     _again(
         "a law need not be the best of its rivals",
-        old="    if prices[0] > min(prices) and not _close(prices[0], min(prices)):\n",
+        old="    if judged[0] > min(judged) and not _close(judged[0], min(judged)):\n",
         new="    if False:\n",
     ),
     _again(
@@ -184,7 +184,7 @@ GUARDS = (
     ),
     _again(
         "stated errors are not those of the laws",
-        old="        if not _same_figures(figures[name], pricer.figures(chosen, i)):\n",
+        old="        if not _same_figures(figures[name], prices.figures(chosen, i)):\n",
         new="        if False:\n",
     ),
     _again(

@@ -57,15 +57,15 @@ class Figures:
 
 
 _Found = tuple[BlockLayout, Candidate | None, list[Candidate]]
-"""What was found of which block and like which candidate: held, so that no other has their place."""
+"""A block, the candidate that its pricing was limited to, and the result. Holding the first two keeps their `id` theirs."""
 
 
-class Maker:
-    """Prices blocks for one query.
+class Prices:
+    """The prices of one query's blocks; `allocation.share.Pricer` says which of them the allocation asks for.
 
-    `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then,
-    and compared elsewhere (`planning.again`), as floating point differs between machines. With `brief`,
-    what is chosen is said alone (`planning.make.make_plan`).
+    `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then, not priced
+    (floating point differs between machines), and `planning.again` compares them. With `brief`, figures name the
+    chosen law alone, without rivals.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Maker:
         rows = query.schema.rows
         self.guess = query.expected
         self.size = self.guess or rows.exact or REFERENCE_SIZE
-        self.raises = query.schema.adjacency is Adjacency.substitution and _raises(query)
+        self.uses_types = query.schema.adjacency is Adjacency.substitution and _uses_types(query)
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
 
     def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
@@ -85,16 +85,16 @@ class Maker:
         adjacency = self.query.schema.adjacency
         return family_of(measurement).sensitivity(measurement, bounds, adjacency, groups)
 
-    def typed(self, priced: Sequence[Priced]) -> list[Proof]:
+    def proofs(self, priced: Sequence[Priced]) -> list[Proof]:
         """Return the proofs of all blocks of a release, with what each type of change costs."""
-        if not self.raises:
+        if not self.uses_types:
             return [p.proof for p in priced]
         task = bound(self.query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
         places, out = PrimitivePlaces(task), []
         for p in priced:
             m, rows = p.best.measurement, self.rows(p.block)
             row = m.l1_added_row, m.l1_replaced_row
-            types = types_of_change(task, m, places.of(m, rows), row, *self._bounds(p.block))
+            types = types_of_change(task, m, places.find(m, rows), row, *self._bounds(p.block))
             out.append(p.best.draw.proved(replace(p.sensitivity, types=types)))
         return out
 
@@ -114,14 +114,14 @@ class Maker:
         return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
 
     def _candidates(
-        self, block: BlockLayout, share: Share, size: int, like: Candidate | None = None
+        self, block: BlockLayout, share: Share, size: int, only_as: Candidate | None = None
     ) -> list[Candidate]:
-        """Return what `ways` does; it is kept, for the members of a block ask for the same."""
-        key = id(block), share, size, id(like)
+        """Return what `ways` does, best first. It is cached: each member of a block asks for the same."""
+        key = id(block), share, size, id(only_as)
         if key not in self._known:
             moved = {o: self.sensitivity(o, block) for o in block.options}
             judge = block.judged_by(self.query.judge)
-            found = ways(block, share, self.query.loss, size, moved, judge, like)
+            found = ways(block, share, self.query.loss, size, moved, judge, only_as)
             if self.query.spec.composition == "zcdp":  # of two that err alike, what costs less rho
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
@@ -130,7 +130,7 @@ class Maker:
                     ).concentrated
 
                 found.sort(key=costs)
-            self._known[key] = block, like, found
+            self._known[key] = block, only_as, found
         return self._known[key][2]
 
     def comparable(self, priced: Priced) -> tuple[float, ...]:
@@ -153,9 +153,9 @@ class Maker:
         errors = best.placed if farthest and best.placed else best.errors
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
-    def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
+    def priced(self, block: BlockLayout, share: Share, only_as: Candidate | None = None) -> Priced:
         tick()
-        ranked = self._candidates(block, share, self.size, like)
+        ranked = self._candidates(block, share, self.size, only_as)
         return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].measurement, block))
 
     def figures(self, priced: Priced, index: int) -> Figures:
@@ -179,20 +179,20 @@ class Maker:
             block.judged_by(self.query.judge),
         )
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)
-        return options + family_of(best.measurement).beside(member, best, asked, moved)
+        return options + family_of(best.measurement).rivals(member, best, asked, moved)
 
     def uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""
         member, best = priced.block.members[index], priced.best
         sizes = self._sizes
-        mute = [n for n in set(sizes) if says_nothing(best, member, n)]
-        if not mute:
+        silent = [n for n in set(sizes) if says_nothing(best, member, n)]
+        if not silent:
             return None
-        size = max(mute)
+        size = max(silent)
 
         factor = self._factor_that_says(priced, member, size, total)
         return Uninformative(
-            groups=sum(n in mute for n in sizes),
+            groups=sum(n in silent for n in sizes),
             of=len(sizes),
             size=size,
             narrow=not says_nothing(best, member, size, narrow=False),
@@ -205,33 +205,33 @@ class Maker:
     ) -> Fraction | None:
         """Return about the least factor of the budget `total` at which `member` says something.
 
-        Rivals are priced seldom: where they differ by their law alone, at the largest factor; where
-        they measure in different ways, at the factor found, which counts where the way that was
-        searched is the best one there.
+        The search tries many budgets, so at each it prices one candidate, not all. Where all candidates measure
+        alike, that is the best law of the budget tried first. Otherwise all are priced at the factor found, and
+        it is returned if the candidate searched with measures as the best one there does.
         """
         alone = len(priced.block.options) == 1
 
-        def ranked(factor: Fraction, like: Candidate | None) -> Candidate:
-            return self._candidates(priced.block, priced.share.times(factor), size, like)[0]
+        def ranked(factor: Fraction, only_as: Candidate | None) -> Candidate:
+            return self._candidates(priced.block, priced.share.times(factor), size, only_as)[0]
 
-        def least(like: Candidate | None) -> Fraction | None:
+        def least(only_as: Candidate | None) -> Fraction | None:
             def says(factor: Fraction) -> bool:
-                nonlocal like
-                best = ranked(factor, like)
-                like = best if alone else like
+                nonlocal only_as
+                best = ranked(factor, only_as)
+                only_as = best if alone else only_as
                 return not says_nothing(best, member, size)
 
             return least_factor(says, total)
 
-        like = priced.best
+        only_as = priced.best
         for _ in range(0 if alone else _WAYS_SEARCHED):
-            factor = least(like)
+            factor = least(only_as)
             if factor is None:
                 break
             best = ranked(factor, None)
-            if like.measures_as(best.measurement):
+            if only_as.measures_as(best.measurement):
                 return factor
-            like = best
+            only_as = best
         return least(None)
 
     @cached_property
@@ -256,8 +256,8 @@ class Maker:
         return tuple(out)
 
 
-def _raises(query: Query) -> bool:
-    """Return whether losses may be raised by types of change: not by rho, not where parts or errors are declared."""
+def _uses_types(query: Query) -> bool:
+    """Return whether losses are summed per type of change: not under zCDP, nor where shares or errors are declared."""
     spec = query.spec
     declared = [t.share or t.detail for t in spec.tables]
     declared += [s.share or s.max_error for s in spec.statistics]
