@@ -23,7 +23,7 @@ from dprelease.budget.concentrated import zcdp_rho
 from dprelease.measurements.base import seen_by
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import make_plan
-from dprelease.planning.maker import Maker
+from dprelease.planning.prices import Prices
 from dprelease.planning.write import write_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
@@ -166,9 +166,9 @@ def split_of(
 
 def line(name: str, asked: Sequence[Asked], columns: int, epsilon: int, delta: Fraction) -> str:
     s, query = rows_of(columns, columns), request(asked, columns, epsilon, delta)
-    plan, maker = make_plan(query, brief=True), Maker(query, brief=True)
-    ways: list[Spending] = [spend(layouts(query)[0], query.epsilon, delta, query.loss, maker)]
-    apart = write_plan(query, ways[0], maker)
+    plan, prices = make_plan(query, brief=True), Prices(query, brief=True)
+    ways: list[Spending] = [spend(layouts(query)[0], query.epsilon, delta, query.loss, prices)]
+    apart = write_plan(query, ways[0], prices)
     normal = None
     if plan.blocks[0].law.gaussian:
         normal = 1 / float(np.sqrt(2 * float(zcdp_rho(Fraction(epsilon), delta))))

@@ -1,7 +1,7 @@
 """Weighted count, sum, mean and proportion: every row counts as much as its column of weights says.
 
-Written `{statistic: "mean(age)", weighted_by: w}`, or `weighted_mean(age, w)`. With S over the rows where
-value and weight are both known:
+Written `{statistic: "mean(age)", weighted_by: w}`, or `weighted_mean(age, w)`. S is the sum over the rows
+where value and weight are both known:
 
     weighted_count(w)           S(w)
     weighted_sum(x, w)          S(w x)
@@ -57,7 +57,7 @@ class WeightedMean(Mean):
         return two_sums(context), centred_sums(context)
 
     def quotient(self, context: Context) -> None:
-        """Return None: no table is fitted by weights."""
+        """Return None: tables that add up are not fitted to weighted means."""
         del context
 
     def title(self, arguments: tuple[str, ...]) -> str:
@@ -99,7 +99,7 @@ class WeightedSum(Sum):
         return "·".join(c.measure for c in columns if c is not None and c.measure)
 
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> None:
-        """Return None: a domain of products says nothing of the rows."""
+        """Return None: no cap of rows follows from a domain of products."""
         del low, high, column
 
     def domain(self, context: Context) -> Domain:
@@ -133,10 +133,10 @@ class WeightedCount(Sum):
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         column = asked.statistic.column
         assert column is not None
-        gone = (
+        known = (
             () if column.null_default is not None else (f"over rows whose {column.name} is known",)
         )
-        return (*super().notes(asked, measurement), *gone)
+        return (*super().notes(asked, measurement), *known)
 
     def instead_in_tables(self, statistic: Statistic) -> str:
         return f"ask for sum({', '.join(statistic.spec.arguments)}), which is the same number"
@@ -167,7 +167,7 @@ def _title(heading: str, arguments: tuple[str, ...]) -> str:
 
 
 def _weight_notes(statistic: Statistic) -> tuple[str, ...]:
-    """Return how weights are taken, and which rows are."""
+    """Return the notes of a weighted statistic: to which range weights are clamped, and which rows enter."""
     weight, column = statistic.weight, statistic.column
     assert weight is not None
     name = weight.column.name

@@ -1,8 +1,8 @@
-"""Tallies: rows per code around a rank, in SQL over one stage and from its rows.
+"""Tallies, from which values by rank are chosen: how many rows have each code near a rank, by one SQL statement.
 
-The codes of a column, rows counted, come from grouping sets of the one statement that also sums, so
-that the rows are read once. A running sum over the codes of a group gives the rows at or below each,
-and what no rank asked for comes near is left out by the engine, where it can spill: what is fetched is
+A code is a cleaned value as a whole number from 0 on, mostly of grid steps. Rows per code come from grouping sets
+of the one statement that also sums, so that the rows are read once. A running sum over the codes of a group gives the
+rows at or below each, and what no rank asked for comes near is left out by the engine, where it can spill: what is fetched is
 bounded by public numbers (`query.bounded.Near.most` codes of a group), however many values there are.
 
     tallied   t0, t1, ...   the codes to count, each once however many ranks are asked of it
@@ -81,7 +81,7 @@ class Tallies:
         places = range(len(self.sets))
         for j in places:
             null = exp.And(
-                this=self._of(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null())
+                this=self._counts(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null())
             )
             select = select.where(exp.Not(this=exp.Paren(this=null)), copy=False)
 
@@ -115,14 +115,14 @@ class Tallies:
                 if _counted(self.query, i) == counted
             ]
             if None in near:
-                wanted.append(self._of(j))
+                wanted.append(self._counts(j))
             else:
-                wanted += [_and(self._of(j), _near_sql(n)) for n in near if n is not None]
+                wanted += [_and(self._counts(j), _near_sql(n)) for n in near if n is not None]
         apart: list[exp.Expression] = [exp.Paren(this=w) for w in wanted]
         return select.where(reduce(_or, apart), copy=False)
 
     @staticmethod
-    def _of(j: int) -> exp.Expression:
+    def _counts(j: int) -> exp.Expression:
         return exp.EQ(this=column(f"h{j}"), expression=number(0))
 
 
@@ -163,7 +163,7 @@ def _or(one: exp.Expression, other: exp.Expression) -> exp.Expression:
 
 
 class Counted:
-    """The statement's rows, taken apart: sums are handed on, codes are kept as integers."""
+    """Takes the statement's rows apart: sums of groups are handed on, counts of codes are kept until all are read."""
 
     def __init__(self, tallies: Tallies) -> None:
         self._tallies = tallies

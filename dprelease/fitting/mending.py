@@ -1,14 +1,15 @@
-"""Children whose sets have gaps: settle what a multiplier alone leaves over.
+"""Make children add up to their parent where the sets of their allowed values have gaps.
 
-At the multiplier every child sits at its best value, and each move d away from it costs its reduced
-cost, at least 0. The moves that add up to what is left at the least cost are to be found. The sum of
+The children's values near their targets, in weighted squares, must have a given sum. A Lagrange multiplier of that
+condition gives each child its best value, but with gaps these may miss the sum. Each move d away from the best value
+costs its reduced cost, at least 0; the cheapest moves that make up what is missing are to be found. The sum of
 reduced costs is the distance from the Lagrangian bound, so an answer that costs 0 is optimal, and
 any answer carries its own certificate. Moves are sought by dynamic programming over the children
 that can make some move cheaply; if these cannot add up, by going through the children once, each
 staying where the sums of the rest allow the remainder: that always ends, because the total is a sum
 of the children's sets.
 
-Units    targets in 1/R step, values in steps.
+Units    targets and multipliers in 1/R step (R is `_FINE`), values in steps.
 Sources  `docs/theory/publications-that-add-up.md#parents-first`.
 """
 
@@ -27,7 +28,7 @@ _KEPT = 2
 
 
 class Child(NamedTuple):
-    """One child: its set, its target in 1/R step, its weight, its best value at the multiplier."""
+    """One child: its allowed values, its target in 1/R step, its weight, its best value at the multiplier."""
 
     allowed: Runs
     target: int
@@ -43,7 +44,7 @@ class Child(NamedTuple):
 
 
 def mended(children: Sequence[Child], total: int) -> list[int]:
-    """Return values of the children's sets that add up to `total`; `total` is such a sum."""
+    """Return allowed values of the children that add up to `total`, which some do."""
     left = total - sum(child.value for child in children)
     window = abs(left) + max((_gap(child) for child in children), default=0)
     for tried in (window, 2 * window):
@@ -55,15 +56,15 @@ def mended(children: Sequence[Child], total: int) -> list[int]:
 
 
 def _gap(child: Child) -> int:
-    """Return the distance to the nearest value across the gaps beside a child's run, or 1."""
+    """Return how wide a gap next to a child's best value is, the wider of two; 1 where there is none."""
     place = bisect_right(child.allowed, child.value, key=lambda run: run[0]) - 1
     first, last = child.allowed[max(place, 0)]
-    ways = [1]
+    widths = [1]
     if place > 0 and child.value == first:
-        ways.append(first - child.allowed[place - 1][1])
+        widths.append(first - child.allowed[place - 1][1])
     if place + 1 < len(child.allowed) and child.value == last:
-        ways.append(child.allowed[place + 1][0] - last)
-    return max(ways)
+        widths.append(child.allowed[place + 1][0] - last)
+    return max(widths)
 
 
 def _cheapest(children: Sequence[Child], left: int, window: int) -> list[int] | None:
@@ -96,15 +97,15 @@ def _cheapest(children: Sequence[Child], left: int, window: int) -> list[int] | 
 
 
 def _in_turn(children: Sequence[Child], total: int) -> list[int]:
-    """Return values by going through the children once, each near its best value."""
+    """Return such values by going through the children once: each near its best, the rest within reach of the later ones."""
     rest: list[Runs] = [((0, 0),)]
     for child in reversed(children):
         rest.append(added(child.allowed, rest[-1]))
     rest.pop()
     values = []
     for child, after in zip(children, reversed(rest), strict=True):
-        open_ = tuple((total - high, total - low) for low, high in reversed(after))
-        value = nearest_in(met(child.allowed, open_), child.value)
+        possible = tuple((total - high, total - low) for low, high in reversed(after))
+        value = nearest_in(met(child.allowed, possible), child.value)
         values.append(value)
         total -= value
     return values

@@ -1,6 +1,6 @@
 """The law of a weighted sum of a few independent noises, convolved on a lattice and rounded outwards.
 
-    S = w_1 N_1 + w_2 N_2 + ...,   N_j the sum of m_j independent draws of one noise law
+    T = w_1 N_1 + w_2 N_2 + ...,   N_j the sum of m_j independent draws of one noise law
 
 Each w_j N_j is moved to the nearest point of a lattice of width h, by at most h/2, and the lattice
 laws are convolved by one Fourier transform. Where all weights are multiples of h nothing is moved
@@ -12,11 +12,11 @@ by. A discrete Gaussian of more than 2^13 steps is read as the normal law that l
 of it (`intervals.noise`).
 
 Of noise that is wider than a step there are closed forms, for many sums at once. With independent continuous Laplace noise of scale b and weights w_i,
-P(|S(w_i X_i)| > z) = S(c_i e^(-z / (b w_i))), c_i = prod_{j != i} w_i^2 / (w_i^2 - w_j^2). It rises
+P(|sum(w_i X_i)| > z) = sum(c_i e^(-z / (b w_i))), c_i = prod_{j != i} w_i^2 / (w_i^2 - w_j^2). It rises
 with every |w_i| (sums of symmetric unimodal variables, Birnbaum's peakedness), so equal weights may be
 pulled apart upwards. Discrete Laplace noise of scale b differs from a continuous one by at most 1
 step under the monotone coupling (P(|D| >= k) = 2r^k/(1+r) lies between r^k and r^(k-1)), which
-adds S(w_i).
+adds sum(w_i).
 
 Units: weights and quantiles in any common unit per grid step. Shapes: weights `(rows, weights)`, quantiles `(rows,)`.
 Sources: `docs/theory/intervals.md#derived-values`, `#ratios`.
@@ -48,18 +48,18 @@ _FAR = 1 - 1e-13
 
 
 SumLaw = tuple[Fraction, Floats, float]
-"""The law of |S|, h K but for `slack`: h, bounds of P(K >= 0), P(K >= 1), ... from above, and the slack."""
+"""The law of |T|: h, upper bounds of P(K >= 0), P(K >= 1), ..., and the slack: |T| is within it of h K, K whole."""
 
 
 def few_chance(terms: Sequence[Term], size: float, *, points: int = _SIZE) -> float:
-    """Return an upper bound of P(|S| >= size): a p-value for 0."""
+    """Return an upper bound of P(|T| >= size): a p-value for 0."""
     width, tail, slack = sum_law(terms, points=points)
     k = max(0, math.ceil((size - slack) / float(width) - 1e-9))
     return float(min(1.0, tail[k])) if k < tail.size else ROOM
 
 
 def few_quantile(terms: Sequence[Term], level: float, *, points: int = _SIZE) -> float:
-    """Return q with P(|S| <= q) >= level, the least on the lattice, slack added."""
+    """Return q with P(|T| <= q) >= level, the least on the lattice, slack added."""
     width, tail, slack = sum_law(terms, points=points)
     return _steps(tail, level) * float(width) + slack
 
@@ -166,9 +166,9 @@ def _sum_of_equal(noise: IntegerNoise, count: int) -> tuple[Survival, float]:
 
 
 def normal_quantiles(weights: Floats, scale: float, level: float) -> Floats:
-    """Return q with P(|S(w_i D_i)| <= q) >= level for discrete Gaussian D_i of this scale, per row; w_i >= 0.
+    """Return q with P(|sum(w_i D_i)| <= q) >= level for discrete Gaussian D_i of this scale, per row; w_i >= 0.
 
-    S(w_i N_i) is normal with variance scale^2 S(w_i^2), which rises with every |w_i|. Under the
+    sum(w_i N_i) is normal with variance scale^2 sum(w_i^2), which rises with every |w_i|. Under the
     monotone coupling a discrete Gaussian lies within 2 steps of a normal of its scale:
     P(|D| >= k) <= P(|N| >= k - 1), and P(|D| >= k) >= P(|N| >= k + 1), because with
     Z <= sqrt(2 pi) scale + 1 the first is at least P(|N| >= k) / (1 + 0.4 / scale), and a step
@@ -182,7 +182,7 @@ def normal_quantiles(weights: Floats, scale: float, level: float) -> Floats:
 
 @lru_cache(maxsize=2**15)
 def sum_quantile(weights: tuple[float, ...], level: float) -> float:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, equal w_i too.
+    """Return z with P(|sum(w_i X_i)| <= z) >= level for independent unit Laplace X_i, equal w_i too.
 
     The closed form of `quantiles` cancels where many weights are equal. Here w_i X_i is
     coupled with a discrete Laplace D_i on the lattice of width h (within one h of it, by the same
@@ -216,7 +216,7 @@ def _cosine(size: int) -> Floats:
 
 
 def quantiles(weights: Floats, level: float) -> Floats:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
+    """Return z with P(|sum(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
 
     `weights` are of shape `(rows, weights)`. Equal ones are pulled apart upwards and zeros raised,
     which only lengthens.

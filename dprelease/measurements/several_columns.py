@@ -1,6 +1,6 @@
 """Cells of several columns, from which covariances, correlations and eigenvalues are computed.
 
-soft_table        S(ab) of two columns and its mirror images: one row adds exactly Ka Kb.
+soft_table        S(ab) of two columns and its mirror images: one row adds exactly Ka Kb, Ka the greatest code of a.
 tensor            products of two columns' Bernstein cells: one row adds exactly (Ka Kb)^2; both columns' moments
 follow too.
 pairs             one set of Bernstein cells per column and four cells per pair of columns.
@@ -86,7 +86,7 @@ class Columns(LinearCells):
         self.nowhere_negative = form == Columns.forms[0]
 
     def exact(self, measurement: Measurement, shares: Floats, size: int) -> Floats:
-        """Return the exact cells of `size` rows like these, whose columns are shares of their ranges."""
+        """Return the exact cells of `size` rows distributed as those of `shares`, in shares of the columns' ranges."""
         codes = dict.fromkeys(
             c for m in measurement.measures for c in (m.code, m.other) if c is not None
         )
@@ -159,7 +159,7 @@ class Tensor(Columns):
     shared = True
 
     def together(self, members: list[Member], query: Query) -> list[Member]:
-        """Let moments of one column look at a tensor that a correlation makes anyway.
+        """Let moments of one column be computed from the noisy cells of a tensor that a correlation draws anyway.
 
         With covariances drawn as soft tables or cross products a tensor costs them nothing extra
         either: it serves as soon as a moment of one of the two columns, over the same rows, is asked for.

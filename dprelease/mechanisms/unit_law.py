@@ -1,10 +1,10 @@
-"""A grid law in the domain's own unit: what `mechanism.on_grid(step)` returns.
+"""A law of integers, used in the unit of measurement (years, kg): what `mechanism.on_grid(step)` returns.
 
 Answers are rounded to the grid before the draw, R(q) = floor(q / step + 1/2), in exact rationals
 (a float through its shortest decimal form): R is monotone, so it moves by at most
 ceil(sensitivity / step) steps. A float division here could move one step more.
 
-Units    the domain's unit outside, grid steps inside.
+Units    "unit" is a unit of measurement here, never the privacy unit: the domain's outside, grid steps inside.
 Sources  `docs/theory/domains-and-grids.md#rounding-to-a-grid`.
 Limits   scalars only: rounding every cell of a vector can move more steps than its L1 bound.
 """
@@ -78,7 +78,7 @@ def on_grid(
     *,
     loss: Loss = "absolute",
 ) -> UnitLaw:
-    """Return the best law of `build` for `domain` on multiples of `step`.
+    """Return the first, which is the best, of the laws that `build` makes for `domain` on multiples of `step`.
 
     Raises:
         ArgumentError: no sensitivity or epsilon is known (DPR627), the domain is infinite

@@ -14,7 +14,7 @@ from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.draw import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
-from dprelease.reading.per_row import PerRow, of_cells
+from dprelease.reading.per_row import PerRow, added_per_row
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.noised import Noised
@@ -59,7 +59,7 @@ class ReleasedMeasurement:
         if forms is None or forms[column].bottom is not None:
             return None
         rows = (self.release, frozenset(groups))
-        return of_cells(self._query, self._measurement, forms[column].top, rows)
+        return added_per_row(self._query, self._measurement, forms[column].top, rows)
 
     def _cut(self, statistic: PlannedStatistic) -> bool:
         """Return whether the domain may leave out what is drawn, so that published values are moved into it."""

@@ -1,4 +1,4 @@
-"""What one row adds to a published sum, at least and at most: public, from the measurement and its codes.
+"""What one row adds to a published sum, at least and at most: public, from the declared ranges alone.
 
 A quotient of two sums over the same rows lies between the least and the greatest quotient of what one row adds,
 wherever each row adds something to the denominator: the mean of clamped values in the range of the values. Of
@@ -24,9 +24,9 @@ Ends = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True, slots=True)
 class PerRow:
-    """One row (or, `most` None, one unit) of the same `rows` adds between `low` and `high`.
+    """What one row adds to a sum: between `low` and `high`. With `most` None it is what one privacy unit adds.
 
-    `most`: how many rows of one unit are summed.
+    `rows`: a name of the rows that are summed, equal for the same ones; `most`: the cap of rows per unit.
     """
 
     rows: Hashable
@@ -35,7 +35,7 @@ class PerRow:
     high: Fraction
 
     def plus(self, other: PerRow | None, times: Fraction = Fraction(1)) -> PerRow | None:
-        """Return that of self + times * other; None where they are not over the same rows."""
+        """Return what a row adds to self + times * other; None where they are not over the same rows."""
         if other is None or (self.rows, self.most) != (other.rows, other.most):
             return None
         more = other.times(times)
@@ -46,7 +46,7 @@ class PerRow:
         return replace(self, low=ends[0], high=ends[1])
 
     def per_unit(self) -> PerRow:
-        """Return what a unit adds by one row or by all of them."""
+        """Return what a privacy unit adds, by one row or by as many as its cap."""
         if self.most is None:
             return self
         low, high = min(self.low, self.low * self.most), max(self.high, self.high * self.most)
@@ -65,7 +65,7 @@ def quotient_range(top: PerRow | None, bottom: PerRow | None) -> tuple[float, fl
     return float(min(found)), float(max(found))
 
 
-def of_cells(
+def added_per_row(
     query: BoundedQuery,
     measurement: Measurement,
     weights: Sequence[Fraction],

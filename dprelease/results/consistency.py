@@ -1,4 +1,4 @@
-"""Free consistency: released values made to fit each other, without looking at the data again.
+"""Released values made to fit each other: post-processing, which costs no privacy.
 
 Every rule is a function of the published values of one group (and of public plan facts), so it
 costs nothing
@@ -51,7 +51,7 @@ from dprelease.schema.domain import Domain
 
 @dataclass(frozen=True, slots=True)
 class StatisticValues:
-    """One statistic with its values so far, `(groups, columns)`."""
+    """One statistic with its values after the rules that ran so far, `(groups, columns)`."""
 
     statistic: PlannedStatistic
     block: PlannedMeasurement
@@ -67,7 +67,7 @@ class StatisticValues:
 
     @property
     def rows(self) -> object:
-        """Which rows enter: statistics of one column with equal `rows` see the same ones."""
+        """The cap of rows per unit: statistics of one column with equal caps see the same rows."""
         return self.block.measurement.max_rows
 
     @property
@@ -81,7 +81,7 @@ class StatisticValues:
 
     @property
     def noise(self) -> float | None:
-        """The variance of the noise on one cell, near enough for a weight; None if unknown."""
+        """The variance of the noise on one cell, not a draw of it; near enough for a weight, None if unknown."""
         variance, of = self.block.law.variance, self.measurement
         part = family_of(of).part(of, self.statistic.view)
         square = 1 if part is None else sum(w * w for w in part.mix[0])

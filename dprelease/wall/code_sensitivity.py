@@ -1,13 +1,16 @@
-"""The sensitivity of sums of polynomials of one code, of two, and of forms of several, as the wall computes it.
+"""The sensitivity of sums over rows of polynomials in one code or several, as the wall computes it.
 
-One code. A component is c0 + c1 k + c2 k^2 summed over rows, with a whole code k in a public range. The L1 norm of several
-components is the largest of the sums S s_i component_i over all choices of signs s, and each of those is such a
+A code is a cleaned value as a whole number from 0 on: of grid steps, the place of a label, or the 0 or 1 of a
+condition. S is a sum over the indices that follow it.
+
+One code. A component is c0 + c1 k + c2 k^2 summed over rows, k the row's code, in a public range. The L1 norm of
+several components is the largest of the sums S s_i component_i over all choices of signs s, and each of those is such a
 polynomial p_s again. So
 
     a row adds at most                       max over s of max |p_s|  = max over s of max p_s
     a replaced row changes them by at most   max over s of (max p_s - min p_s),
 
-both attained. A polynomial of degree 2 has its extremes over whole k at the ends and beside its vertex.
+both attained. A polynomial of degree 2 has its extremes over whole k at the ends and next to its vertex.
 
 Two codes. A cell is S_pq w_pq a^p b^q summed over rows, with p, q <= 2 and codes a in [0, A], b in [0, B]. In
 the tensor Bernstein basis of the box, with s = a / A and t = b / B,
