@@ -25,7 +25,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.intervals.few import quantiles
+from dprelease.intervals.few import quantiles, sum_quantile
 from dprelease.intervals.law import quantile
 from dprelease.intervals.noise import IntegerNoise, Laplace, Term, noise_of_scale
 
@@ -44,6 +44,8 @@ WIDE = 10
 """Laplace noise of so many steps is told by a closed form, a step wider per draw."""
 _CLOSED = 3
 """Most draws of a closed form: it cancels where more weights are alike."""
+FAR = 2**10
+"""Of more draws, each so wide, the quantile is that of continuous noise, a step wider per draw: the same for all scales, so found once."""
 _ROUNDS = 24
 _POINTS = 2**13
 ROOM = 1e-9
@@ -81,7 +83,9 @@ class _Pivot:
         for noise, n, t, b in parts:
             self._parts.append((noise, n, t - centre * b, unit * b))
         self.centre, self.unit, self._level = float(centre), float(unit), level
-        self._scales = np.array(scales) if len(scales) == draws <= _CLOSED else None
+        wide = len(scales) == draws
+        self._scales = np.array(scales) if wide and draws <= _CLOSED else None
+        self._far = scales[0] if wide and FAR <= scales[0] == max(scales) == min(scales) else None
         self._grid = _GRID // 4 if self._scales is None else _GRID
         self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _BESIDE)
         self.known: tuple[dict[int, float], dict[int, float]] = ({}, {})
@@ -105,8 +109,12 @@ class _Pivot:
             counted: Counter[tuple[IntegerNoise, Fraction]] = Counter()
             for noise, n, t, b in self._parts:
                 counted[noise, abs(one * t + other * b)] += n
-            terms = (Term(noise, n, weight) for (noise, weight), n in counted.items() if weight)
-            out[k] = quantile(tuple(terms), level, points=_POINTS)
+            if self._far is None:
+                terms = (Term(noise, n, weight) for (noise, weight), n in counted.items() if weight)
+                out[k] = quantile(tuple(terms), level, points=_POINTS)
+            else:
+                weights = sorted(float(w) for (_, w), n in counted.items() for _ in range(n))
+                out[k] = self._far * sum_quantile(tuple(weights), level) + sum(weights)
         return out * (1 + ROOM)
 
     def lowest(self, sign: int, top: Floats, bottom: Floats, within: Ends, slack: float) -> Floats:

@@ -104,3 +104,17 @@ def test_laws_are_made_once_for_all_rows_of_one_shape():
     ends(made, 0.9, np.round(0.3 * bottom), bottom, (0.0, 0.0), (0.0, 1.0))
     known = quotient._pivot(made, 0.9, (0.0, 1.0)).known
     assert sum(map(len, known)) < 12
+
+
+@pytest.mark.parametrize(("draws", "scale"), [(4, 2**10), (9, 2**10), (9, 2**14)])
+def test_wide_noise_is_read_as_continuous_and_is_hardly_wider(draws, scale):
+    """Draws of one width, so wide, have the quantile of continuous ones: never less than their own, nor 1 % more."""
+    noise = Laplace(Fraction(1, scale))
+    parts = tuple((noise, draws // 2 + i, Fraction(i, 2), Fraction(1)) for i in (0, 1))
+    far = quotient._Pivot(parts, 0.95, (0.0, 1.0))
+    near = quotient._Pivot(parts, 0.95, (0.0, 1.0))
+    assert far._far == scale
+    near._far = None
+    for m in (-0.5, 0.0, 0.25, 1.0):
+        one, two = (p._quantiles(np.ones(1), np.array([m]), 0.9)[0] for p in (far, near))
+        assert two <= one <= 1.01 * two
