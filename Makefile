@@ -38,18 +38,18 @@ YEAR     := pipelines/flights_year.yaml
 SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 
 # No Spark, browser, server or whole job: see tests/README.md.
-FAST := tests/meta tests/schema tests/query tests/aggregates tests/benchmarks/test_best_forms.py tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/results/formats \
+FAST := tests/meta tests/schema tests/query tests/statistics tests/benchmarks/test_best_forms.py tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/results/formats \
 	tests/results/series $(wildcard tests/test_*.py)
 
 # These take half of the time of those folders: they use a server, a browser, copies of the tree, many whole plans, quadrature.
 SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests/meta/test_add_a_kind.py \
 	tests/query/test_wide_view.py tests/planning/test_table_goals.py tests/planning/test_natural.py \
 	tests/mechanisms/calibration tests/mechanisms/certifiers tests/mechanisms/test_law.py tests/mechanisms/test_bounded_laplace.py \
-	tests/mechanisms/test_bounded_gaussian.py tests/query/test_expression.py tests/aggregates/test_tree_fit.py tests/aggregates/test_pair_pivot.py \
+	tests/mechanisms/test_bounded_gaussian.py tests/query/test_expression.py tests/statistics/test_tree_fit.py tests/statistics/test_pair_pivot.py \
 	tests/results/test_fitted.py tests/results/test_fitted_detail.py tests/results/test_fitted_ratios.py tests/budget/test_loss_lattice.py tests/inspection/test_rows.py \
 	tests/schema/importers tests/planning/test_linear_work.py tests/query/test_cleaning.py tests/test_during.py tests/budget/test_timed_ledger.py \
 	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/measurements/test_informative.py \
-	tests/aggregates/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py \
+	tests/statistics/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py \
 	tests/meta/test_distribution.py tests/planning/test_recursive_quantiles.py tests/measurements/test_winsorised.py \
 	tests/results/formats/test_html_browser.py tests/results/formats/test_keyboard.py tests/meta/test_types.py tests/schema/test_domain.py \
 	tests/measurements/test_ranks.py tests/measurements/test_of_scalar.py tests/measurements/test_centred_squares.py \

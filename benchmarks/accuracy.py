@@ -31,7 +31,7 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.wall import execute
 
 STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]

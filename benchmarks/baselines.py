@@ -173,7 +173,6 @@ def dprelease(x: list[int], draws: int) -> Values:
     import numpy as np
     import pyarrow as pa
 
-    from dprelease.aggregates.base import aggregate_named
     from dprelease.audit.answers import answer_of, cells_of
     from dprelease.core.entropy import SystemBits
     from dprelease.engines.reference import ReferenceEngine
@@ -182,6 +181,7 @@ def dprelease(x: list[int], draws: int) -> Values:
     from dprelease.query.merge import merge_release
     from dprelease.query.spec import resolve
     from dprelease.results.consistency import to_domain
+    from dprelease.statistics.base import kind_named
 
     texts = {
         "count": "count", "sum": "sum(x)", "mean": "mean(x)", "variance": "variance(x)",
@@ -210,7 +210,7 @@ def dprelease(x: list[int], draws: int) -> Values:
             (cells,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
             raw = draw.cells(draw.draw(np.repeat(cells, draws, axis=0), bits))
             measurement = block.measurement
-            values = aggregate_named(statistic.function).finish(measurement, raw)
+            values = kind_named(statistic.function).finish(measurement, raw)
             values = to_domain(values, statistic.domain, statistic.step)
             one = values.shape[1] == 1
             out[f"{world}, {name}"] = [float(v[0]) if one else v.tolist() for v in values]

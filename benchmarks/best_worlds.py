@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.core.entropy import SystemBits
 from dprelease.engines.reference import ReferenceEngine
@@ -21,6 +20,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.consistency import to_domain
+from dprelease.statistics.base import kind_named
 
 __all__ = [
     "STATISTICS",
@@ -211,7 +211,7 @@ def drawn(
     (block,) = plan.blocks
     (statistic,) = {s.text: s for s in plan.statistics}.values()
     draw, measurement = block.law, block.measurement
-    aggregate = aggregate_named(statistic.function)
+    statistic_kind = kind_named(statistic.function)
     bits, out = SystemBits(), []
     for state in states:
         rows = _rows(text, state)
@@ -219,7 +219,7 @@ def drawn(
         table = pa.table({"who": who, "x": rows[:, 0], "y": rows[:, -1] % 2})
         (exact,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
         raw = draw.draw(np.repeat(exact, draws, axis=0), bits)
-        values = aggregate.finish(measurement, draw.cells(raw))
+        values = statistic_kind.finish(measurement, draw.cells(raw))
         values = to_domain(values, statistic.domain, statistic.step)
         out.append(float(np.abs(values - truth(text, state)).sum(axis=1).mean()))
     return np.array(out)

@@ -30,7 +30,7 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.schema.domain import GridSet
 
 Floats = npt.NDArray[np.float64]

@@ -33,7 +33,7 @@ from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import ReleasedValues
-from dprelease.results.noised import Noised, assemble
+from dprelease.results.draw import Draw, assemble
 
 GROUPS = {"a": 2, "b": 20, "c": 400}
 PUBLIC = {"a": 5, "b": 31, "c": 700}
@@ -102,7 +102,7 @@ def drawn(plan: dp.ReleasePlan, period: int) -> ReleasedValues:
         raw = law.draw(truth, ReplayBits(f"{block.name} {period} {plan.epsilon}"))
         cells[block.name] = tuple(map(tuple, raw.tolist()))
     made = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    return ReleasedValues(Noised(plan, made, cells))
+    return ReleasedValues(Draw(plan, made, cells))
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import numpy as np
 import yaml
 
 import dprelease as dp
-from dprelease.aggregates.exact import exact_cells
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import file_source
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.fitted import noised_of
 from dprelease.results.receipt import Receipt
+from dprelease.statistics.exact import exact_cells
 from dprelease.wall import execute
 
 ROOT = Path(__file__).parents[1]

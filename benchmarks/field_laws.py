@@ -27,8 +27,8 @@ from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.base import seen_by
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
-from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.ranks import ExponentialLaw, PermuteAndFlipLaw
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.measurements.steps import publish_step
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
@@ -203,10 +203,10 @@ def _law(
 ) -> tuple[list[Array], Array | None]:
     """Return the published values of each member, `(outcomes, columns)`, and the chances; None for equal ones."""
     draw = candidate.draw
-    if isinstance(draw, ExponentialDraw) and draw.many == 1 and cells.shape[1] == 1 and hasattr(cells[0, 0], "between"):  # fmt: skip
+    if isinstance(draw, ExponentialLaw) and draw.many == 1 and cells.shape[1] == 1 and hasattr(cells[0, 0], "between"):  # fmt: skip
         values, chance = _by_rank(draw, cells[0, 0])
         return [values[:, None]] * len(members), chance
-    summed = _outputs(draw, cells) if isinstance(draw, ScalarDraw) else None
+    summed = _outputs(draw, cells) if isinstance(draw, ScalarCellLaw) else None
     if summed is None:
         raw, chance = draw.draw(np.repeat(cells, many, axis=0), bits), None
     else:
@@ -215,16 +215,16 @@ def _law(
     out = []
     for member, step in zip(members, steps, strict=True):
         measurement, seen, _ = seen_by(member.view, candidate.measurement, read, reading)
-        out.append(to_domain(member.aggregate.finish(measurement, seen), member.domain, step))
+        out.append(to_domain(member.kind.finish(measurement, seen), member.domain, step))
     return out, chance
 
 
-def _by_rank(draw: ExponentialDraw, scores: Any) -> tuple[Array, Array]:
+def _by_rank(draw: ExponentialLaw, scores: Any) -> tuple[Array, Array]:
     """Return the values and chances of the runs of candidates, by the middle of each run."""
     first, counts, apart = draw.runs(scores)
     kept = counts > 0
     first, counts, apart = first[kept], counts[kept], apart[kept]
-    if isinstance(draw, FlipDraw):
+    if isinstance(draw, PermuteAndFlipLaw):
         chance = counts * flip_chances(draw.law, counts, apart)
     else:
         weights = counts.astype(object) * draw.law.weights(apart - apart.min())
@@ -234,7 +234,7 @@ def _by_rank(draw: ExponentialDraw, scores: Any) -> tuple[Array, Array]:
     return (low + high) / 2 * float(draw.step), chance / chance.sum()
 
 
-def _outputs(draw: ScalarDraw, cells: Array) -> tuple[Array, Array] | None:
+def _outputs(draw: ScalarCellLaw, cells: Array) -> tuple[Array, Array] | None:
     """Return the raw outputs and chances of one integer; None where there are too many."""
     law: Any = draw.law
     noise = law.noise if isinstance(law, AdditiveLaw) else None

@@ -14,7 +14,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import Query
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.wall import execute
 
 __all__ = ["chosen", "compared"]

@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.tree_shape import tree_of
 from dprelease.budget.exact_rho import rho_of_laplace, rho_of_pure
 from dprelease.core.entropy import SystemBits
 from dprelease.core.errors import DpreleaseError
@@ -35,8 +33,10 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.schema.domain import Box, Domain
+from dprelease.statistics.exact import exact_cells
+from dprelease.statistics.tree_shape import tree_of
 
 __all__ = ["Goal", "lines", "measured"]
 

@@ -44,8 +44,8 @@ def random_edges(nodes: int, edges: int) -> npt.NDArray[np.int64]:
 
 
 def one(kind: str, nodes: int, edges: int) -> str:
-    from dprelease.aggregates.certified_eigen import backward_error, symmetric_eigenvalues
-    from dprelease.aggregates.graph_cells import laplacian, sparse_connectivity
+    from dprelease.statistics.certified_eigen import backward_error, symmetric_eigenvalues
+    from dprelease.statistics.graph_cells import laplacian, sparse_connectivity
 
     found = random_edges(nodes, edges)
     start = time.perf_counter()
@@ -66,11 +66,11 @@ def _whole(found: npt.NDArray[np.int64], nodes: int) -> float:
     """Rows to the exact cell, as a release does it: DuckDB, simple graph, eigenvalue."""
     import pyarrow as pa
 
-    from dprelease.aggregates.graph_cells import sparse_connectivity
     from dprelease.engines.duckdb import DuckDBEngine
     from dprelease.engines.source import as_source
     from dprelease.query.bounded import BoundedQuery, GroupKeys, Label, Primitive
     from dprelease.schema.column import Column, Kind
+    from dprelease.statistics.graph_cells import sparse_connectivity
 
     names = tuple(str(i) for i in range(nodes))
     query = BoundedQuery(

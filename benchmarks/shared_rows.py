@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Reading, aggregate_named
 from dprelease.allocation.spend import Spending, spend
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.measurements.base import seen_by
@@ -29,6 +28,7 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import Reading, kind_named
 
 Floats = npt.NDArray[np.float64]
 PAGE = Path(__file__).parent / "results" / "shared_rows.md"
@@ -108,7 +108,7 @@ def planned(plan: ReleasePlan, s: Floats, asked: Sequence[Asked]) -> Floats:
         raw = drawn[block.name]
         reading = Reading(raw, raw, raw.astype(float), 1.0, 0.95)
         seen, cells, _ = seen_by(statistic.view, block.measurement, block.law.cells(raw), reading)
-        found = aggregate_named(statistic.function).finish(seen, cells)[:, 0]
+        found = kind_named(statistic.function).finish(seen, cells)[:, 0]
         found = np.rint(found) if statistic.function == "count" else np.clip(found, -1, 1)
         out.append(float(np.abs(found - value).mean()))
     return np.array(out)

@@ -29,8 +29,6 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from dprelease.aggregates import ratio_sums
-from dprelease.aggregates.base import Reading, aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.core.entropy import SystemBits
 from dprelease.engines.reference import ReferenceEngine
@@ -39,6 +37,8 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics import ratio_sums
+from dprelease.statistics.base import Reading, kind_named
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -127,13 +127,13 @@ def measured(name: str, adjacency: str, draws: int) -> Found:
     draw, measurement = block.law, block.measurement
     (exact,) = cells_of(plan, answer_of(plan, rows, ReferenceEngine()))
     raw = draw.draw(np.repeat(exact, draws, axis=0), SystemBits())
-    aggregate, cells = aggregate_named(statistic.function), draw.cells(raw)
-    (true,) = aggregate.finish(measurement, exact.astype(float))[0]
+    statistic_kind, cells = kind_named(statistic.function), draw.cells(raw)
+    (true,) = statistic_kind.finish(measurement, exact.astype(float))[0]
     noisy = raw.astype(float)
-    low, high = aggregate.interval(
+    low, high = statistic_kind.interval(
         measurement, Reading(cells, cells, noisy, draw.noise_scale, 0.95)
     )
-    values = aggregate.finish(measurement, cells)[:, 0]
+    values = statistic_kind.finish(measurement, cells)[:, 0]
     inside = (low[:, 0] <= true + 1e-12) & (true <= high[:, 0] + 1e-12)
     sums, centred = (
         _sums(name, rows, statistic.domain.hull, draws, adjacency, middle=m) for m in (False, True)

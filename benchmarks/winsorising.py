@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.joint_ranks import positions
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.core.entropy import ReplayBits
 from dprelease.engines.reference import ReferenceEngine
@@ -24,6 +22,8 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.joint_ranks import positions
 
 __all__ = ["ROWS", "TOP", "amounts", "compared", "drawn"]
 
@@ -65,7 +65,7 @@ def drawn(text: str, x: Floats, draws: int, *, plain: bool = False) -> Floats:
         tally = np.stack([0 * codes, codes, upto - held, upto, 0 * codes + x.size], axis=1)
         exact = positions(tally, 1, measured.weights)
     raw = draw.draw(np.repeat(exact, draws, axis=0), ReplayBits("winsorised"))
-    values = aggregate_named(plan.statistics[0].function).finish(measured, draw.cells(raw))
+    values = kind_named(plan.statistics[0].function).finish(measured, draw.cells(raw))
     return np.asarray(values[:, 0])
 
 

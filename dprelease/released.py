@@ -13,7 +13,7 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
 from dprelease.reading.released import DrawnTables
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.validate.verdict import Verdict
 
 __all__ = ["Release"]
@@ -27,7 +27,7 @@ class Release(DrawnTables):
         plan: the plan that was followed; receipt: what it cost.
     """
 
-    def __init__(self, noised: Noised, flow: Flow) -> None:
+    def __init__(self, noised: Draw, flow: Flow) -> None:
         super().__init__(noised)
         self._flow = flow
 

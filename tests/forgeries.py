@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.law import draw_from_json
 from dprelease.planning.again import plan_again
 from dprelease.results.formats.json_ import FILE, manifest_bytes
 from dprelease.results.formats.parquet import ROWS_PER_GROUP

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 import dprelease as dp
-from dprelease.aggregates.exact import exact_cells
 from dprelease.core.entropy import ReplayBits
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
+from dprelease.statistics.exact import exact_cells
 from tests.several_tables import schema
 
 __all__ = ["FAMILIES", "NOT_OF", "answered", "loose"]

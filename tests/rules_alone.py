@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from dprelease.pipeline import preflight, stages
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.validate import gx_beside
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -19,7 +19,7 @@ from dprelease.results.validate.verdict import Verdict
 __all__ = ["built_in_rules_only", "leave_out_great_expectations", "rules_alone"]
 
 
-def _validated(noised: Noised, *, great_expectations: bool) -> Verdict:
+def _validated(noised: Draw, *, great_expectations: bool) -> Verdict:
     return check(noised)
 
 

@@ -257,7 +257,7 @@ def test_intervals_cover_the_exact_statistic(frame, monkeypatch):
     from dprelease.core.entropy import ReplayBits
     from dprelease.engines.source import as_source
     from dprelease.pipeline import preflight
-    from dprelease.results.noised import assemble
+    from dprelease.results.draw import assemble
     from dprelease.wall import execute
 
     plan = dp.plan(SCHEMA)

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.errors import ArgumentError, PlanError
 from dprelease.core.numeric import ranking
 from dprelease.measurements.base import family_of
@@ -20,6 +18,8 @@ from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.scalar_grid import in_steps, rounded_error
 from dprelease.mechanisms.law import Criterion
 from dprelease.schema.table import StatisticSpec
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 def option(candidate: Candidate, member: int) -> Option:
@@ -86,7 +86,7 @@ def as_published(found: Candidate, members: Sequence[Member], loss: Loss) -> Can
     for i, member in enumerate(members):
         errors, most = found.stated[i] if found.stated else (found.errors[i],), found.worst[i]
         step, drawn = member.statistic.spec.step, found.draw.published_step(member)
-        drawn = Fraction(1) if drawn is None and member.aggregate.whole else drawn
+        drawn = Fraction(1) if drawn is None and member.kind.whole else drawn
         if (
             step is None
             or not kind.judged

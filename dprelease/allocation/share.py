@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Protocol
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.allocation.choose import as_published, candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
@@ -27,10 +25,12 @@ from dprelease.core.codec_notes import AtLeast
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import NANO, nano_up, ranking
 from dprelease.measurements.candidate import Candidate
-from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import gaussian_candidates, narrow
+from dprelease.measurements.law import Law
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 _NOISY = Fraction(1, 2)
 """Up to this rho Laplace noise is no better than `narrow` assumes; above, wide changes cost it less."""
@@ -219,7 +219,7 @@ def _drawn_alike(one: Candidate, other: Candidate) -> bool:
     return (a.tag, a.mechanism, a.apart) == (b.tag, b.mechanism, b.apart)
 
 
-def _together(draw: Draw) -> bool:
+def _together(draw: Law) -> bool:
     """Return whether a law that could be charged group by group covers several by one loss."""
     return draw.covered > 1 and not draw.apart
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.exact import exact_cells
 from dprelease.engines.source import as_source
 from dprelease.query.answer import Answer, Objects
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.exact import exact_cells
 
 SALT = b"made-up rows need no secret salt"
 

@@ -17,12 +17,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.joint_ranks import Positions
 from dprelease.audit.sampler import fit
 from dprelease.core.entropy import RandomBits, SystemBits
-from dprelease.measurements.joint_ranks import JointDraw
+from dprelease.measurements.joint_ranks import JointLaw
 from dprelease.mechanisms.forms.joint_scores import JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.statistics.joint_ranks import Positions
 
 Ints = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ _ROWS = 3
 class _Line:
     """The candidates of one table, in order, and what a sequence of them weighs."""
 
-    def __init__(self, draw: JointDraw, rows: Positions) -> None:
+    def __init__(self, draw: JointLaw, rows: Positions) -> None:
         self.law = draw.law
         self.targets = [*rows.aims, rows.b * rows.total]
         ends = rows.ranks()
@@ -59,7 +59,7 @@ class _Line:
         return math.prod(int(w) for w in self.law.weights(gaps))
 
 
-def joint_worst(draw: JointDraw, here: Positions, there: Positions) -> Fraction:
+def joint_worst(draw: JointLaw, here: Positions, there: Positions) -> Fraction:
     """Return the largest ratio of the chances of one outcome under two groups' rows, either way."""
     codes = np.union1d(here.codes, there.codes)
     one, other = (_Line(draw, rows.over(codes)) for rows in (here, there))
@@ -115,7 +115,7 @@ def _held(rows: Positions) -> Positions:
     return rows.over(rows.codes[rows.upto > rows.below])
 
 
-def joint_fit(draw: JointDraw, count: int, bits: RandomBits | None = None) -> float:
+def joint_fit(draw: JointLaw, count: int, bits: RandomBits | None = None) -> float:
     """Return the p-value of the last target's place over `count` draws of a made-up group."""
     points, m = len(draw.allowed), draw.many
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))

@@ -31,30 +31,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.clipped import clipped, limit_scores
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.flips import flip_chances, flip_worst
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
 from dprelease.audit.recursive import recursive_worst
-from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.draw import Objects
-from dprelease.measurements.gaussian import GaussianDraw
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointDraw
-from dprelease.measurements.rank_interval import IntervalDraw
-from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
-from dprelease.measurements.recursive_ranks import RecursiveDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.balanced import BalancedLaw
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.constant import ConstantLaw
+from dprelease.measurements.gaussian import GaussianLaw
+from dprelease.measurements.graph_box import GraphBoxLaw
+from dprelease.measurements.joint_ranks import JointLaw
+from dprelease.measurements.law import Objects
+from dprelease.measurements.rank_interval import IntervalLaw
+from dprelease.measurements.ranks import ExponentialLaw, PermuteAndFlipLaw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
+from dprelease.measurements.scalar import ScalarCellLaw
+from dprelease.measurements.truncated_mean import MeanLaw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.clipped import clipped, limit_scores
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.ranks import Stretches
 
 FloatArray = npt.NDArray[np.float64]
 _LIMITS = 64
@@ -137,12 +137,12 @@ _Made = list[tuple[Worst | None, Any]]
 def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Made:
     """Return the parts of one group of one block."""
     match draw:
-        case ConstantDraw():
+        case ConstantLaw():
             return []  # one number for all tables
-        case ScalarDraw():
+        case ScalarCellLaw():
             return _law(draw.law, _answer(draw, here[0]), _answer(draw, there[0]), curves=curves)
-        case CellDraw():
-            if isinstance(draw, BalancedDraw) and draw.rows is None:  # what the hidden cell takes
+        case CellLaw():
+            if isinstance(draw, BalancedLaw) and draw.rows is None:  # what the hidden cell takes
                 here, there = [*here, -sum(here)], [*there, -sum(there)]
             rate = draw.noise.noise.rate
             moved = [b - a for a, b in zip(here, there, strict=True) if a != b]
@@ -150,37 +150,37 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
                 (Worst(None, rate * abs(k), 1), _laplace(float(rate), k) if curves else None)
                 for k in moved
             ]
-        case GaussianDraw():
+        case GaussianLaw():
             square = draw.noise.square
             return [
                 (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
             ]
-        case IntervalDraw():
+        case IntervalLaw():
             return [
                 part
                 for one, other in zip(draw.scores(here[0]), draw.scores(there[0]), strict=True)
                 for part in _choice(draw, one, other, curves=curves)
             ]
-        case JointDraw():
+        case JointLaw():
             worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
-        case RecursiveDraw():
+        case RecursiveRanksLaw():
             return [recursive_worst(draw, here[0], there[0], curves=curves)]
-        case ExponentialDraw():
+        case ExponentialLaw():
             return _choice(draw, here[0], there[0], curves=curves)
-        case WinsorisedDraw():
+        case WinsorisedLaw():
             return _winsorised(draw, here[0], there[0], curves=curves)
-        case BoxDraw():
+        case GraphBoxLaw():
             made: _Made = []
             for law, a, b in zip(draw.law.laws, here, there, strict=True):
                 made += _law(law, a, b, curves=curves)
             return made
-        case MeanDraw():
+        case MeanLaw():
             return _mean(draw, here, there, curves=curves)
     raise AssertionError(f"no audit for {type(draw).__name__}")
 
 
-def _answer(draw: ScalarDraw, cell: int) -> int:
+def _answer(draw: ScalarCellLaw, cell: int) -> int:
     """Return the grid answer of a cell: R((offset + step_size cell - origin) / step)."""
     return _rounded((draw.offset + draw.step_size * cell - draw.origin) / draw.step)
 
@@ -205,7 +205,7 @@ def _law(law: GridLaw, a: int, b: int, *, curves: bool) -> _Made:
     return [(worst_between(rows, 0, 1), _both(p, r) if curves else None)]
 
 
-def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) -> _Made:
+def _mean(draw: MeanLaw, here: list[int], there: list[int], *, curves: bool) -> _Made:
     made = _block(draw.size, here[:1], there[:1], curves=curves)
     top = max(1, draw.size.law.allowed.upper)
     sizes = sorted({min(top, math.ceil(1.3**i)) for i in range(200)} | {top})
@@ -226,15 +226,15 @@ def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) ->
     return made
 
 
-def _choice(draw: ExponentialDraw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
-    if isinstance(draw, FlipDraw):
+def _choice(draw: ExponentialLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    if isinstance(draw, PermuteAndFlipLaw):
         return _flips(draw, here, there, curves=curves)
     counts, p, r = _choices(draw, here, there)
     ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
     return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
 
 
-def _flips(draw: FlipDraw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+def _flips(draw: PermuteAndFlipLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
     runs = [draw.runs(scores) for scores in (here, there)]
     starts, places = _starts(runs)
     tables = [(counts, scores) for _, counts, scores in runs]
@@ -247,7 +247,7 @@ def _flips(draw: FlipDraw, here: Stretches, there: Stretches, *, curves: bool) -
     return [(worst, _both(p, r, sizes))]
 
 
-def _winsorised(draw: WinsorisedDraw, here: Positions, there: Positions, *, curves: bool) -> _Made:
+def _winsorised(draw: WinsorisedLaw, here: Positions, there: Positions, *, curves: bool) -> _Made:
     """Return both limits' worst ratios, and the loss of the cells at the limits where they move by most."""
     made: _Made = []
     for scores in zip(*(limit_scores(rows, draw.codes) for rows in (here, there)), strict=True):
@@ -264,7 +264,7 @@ def _winsorised(draw: WinsorisedDraw, here: Positions, there: Positions, *, curv
     return made
 
 
-def _limits_tried(draw: WinsorisedDraw, here: Positions, there: Positions) -> list[int]:
+def _limits_tried(draw: WinsorisedLaw, here: Positions, there: Positions) -> list[int]:
     """Return the codes that are tried as limits: all of a small grid, else the rows' own and the ends."""
     if draw.codes.size <= _LIMITS:
         return [int(code) for code in draw.codes]
@@ -282,7 +282,7 @@ def _both(p: FloatArray, r: FloatArray, counts: FloatArray | float = 1.0) -> Any
 
 
 def _choices(
-    draw: ExponentialDraw, here: Stretches, there: Stretches
+    draw: ExponentialLaw, here: Stretches, there: Stretches
 ) -> tuple[FloatArray, list[Fraction], list[Fraction]]:
     """Return the candidates of each stretch that both tables score alike, and the chance of one of them."""
     runs = [draw.runs(scores) for scores in (here, there)]

@@ -37,16 +37,16 @@ from dprelease.audit.sampler import balanced_fits, draws_fit, exponential_fit, n
 from dprelease.core.errors import InternalError
 from dprelease.core.numeric import shown
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.gaussian import GaussianDraw
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointDraw
-from dprelease.measurements.ranks import ExponentialDraw
-from dprelease.measurements.recursive_ranks import RecursiveDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.balanced import BalancedLaw
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.gaussian import GaussianLaw
+from dprelease.measurements.graph_box import GraphBoxLaw
+from dprelease.measurements.joint_ranks import JointLaw
+from dprelease.measurements.ranks import ExponentialLaw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
+from dprelease.measurements.scalar import ScalarCellLaw
+from dprelease.measurements.truncated_mean import MeanLaw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw
 from dprelease.query.answer import Answer
@@ -152,14 +152,14 @@ def _parts(plan: ReleasePlan) -> Iterator[_Law]:
     for block in plan.blocks:
         draw = block.law
         match draw:
-            case ScalarDraw():
+            case ScalarCellLaw():
                 yield block.name, draw.law, draw.law.epsilon
-            case MeanDraw():
+            case MeanLaw():
                 yield f"{block.name}, size", draw.size.law, draw.size.law.epsilon
                 top = draw.size.law.allowed.upper
                 for size in sorted({1, max(1, math.isqrt(max(1, top))), max(1, top)}):
                     yield f"{block.name}, mean at size {size:,}", draw.law(size), draw.epsilon
-            case BoxDraw():  # the sides share the box's epsilon; the pairs see their sum
+            case GraphBoxLaw():  # the sides share the box's epsilon; the pairs see their sum
                 for i, (law, moved) in enumerate(zip(draw.law.laws, draw.law.moved, strict=True)):
                     if moved:
                         yield (
@@ -193,22 +193,22 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         tests.append((name, law.family, [draws_fit(law, a, count) for a in answers]))
     for block in plan.blocks:
         draw = block.law
-        if isinstance(draw, BalancedDraw):
+        if isinstance(draw, BalancedLaw):
             tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
-        elif isinstance(draw, CellDraw | GaussianDraw):
+        elif isinstance(draw, CellLaw | GaussianLaw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
-        elif isinstance(draw, JointDraw):
+        elif isinstance(draw, JointLaw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
-        elif isinstance(draw, RecursiveDraw):
+        elif isinstance(draw, RecursiveRanksLaw):
             tests.append((block.name, draw.mechanism, recursive_fit(draw, min(count, 2**13))))
-        elif isinstance(draw, WinsorisedDraw):
+        elif isinstance(draw, WinsorisedLaw):
             widest = draw.noise_at(0, draw.allowed.hull_steps)
             wide = replace(draw.noise, noise=widest)
             tests.append(
                 (block.name, draw.mechanism, [noise_fit(n, count) for n in (draw.noise, wide)])
             )
             tests.append((f"{block.name}, limits", "exponential", _choice_fits(draw.choice, count)))
-        elif isinstance(draw, ExponentialDraw):
+        elif isinstance(draw, ExponentialLaw):
             tests.append((block.name, draw.mechanism, _choice_fits(draw.law, count)))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:

@@ -22,12 +22,12 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.recursive_ranks import UNITS
 from dprelease.audit.laws import Worst, log_of
 from dprelease.audit.sampler import fit
 from dprelease.core.entropy import RandomBits, SystemBits
-from dprelease.measurements.recursive_ranks import RecursiveDraw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.recursive_ranks import UNITS
 
 _TRIED = 32
 """Copies that are tried, where there are more."""
@@ -46,7 +46,7 @@ Curve = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 class RecursiveLaw:
     """The law of one group."""
 
-    def __init__(self, draw: RecursiveDraw, rows: Positions) -> None:
+    def __init__(self, draw: RecursiveRanksLaw, rows: Positions) -> None:
         self._law, self._targets, self._b = draw.law, draw.targets, draw.b
         self._total, many = int(rows.total), draw.copies
         self._many = many
@@ -125,7 +125,7 @@ def tree(targets: tuple[int, ...], b: int) -> tuple[Spot, ...]:
 
 
 def recursive_worst(
-    draw: RecursiveDraw, here: Positions, there: Positions, *, curves: bool
+    draw: RecursiveRanksLaw, here: Positions, there: Positions, *, curves: bool
 ) -> tuple[Worst, Curve | None]:
     """Return the largest ratio of the chances of one outcome, either way, and the losses of the first choice.
 
@@ -206,14 +206,16 @@ def _quotient(
     return one.chance(node, lo, hi, copy) / other.chance(node, lo, hi, copy)
 
 
-def _of_few(draw: RecursiveDraw) -> RecursiveDraw:
+def _of_few(draw: RecursiveRanksLaw) -> RecursiveRanksLaw:
     """Return the draw with at most `_COPIES` copies of each point."""
     few = min(draw.copies, _COPIES)
     law = replace(draw.law, candidates=few * len(draw.allowed))
     return replace(draw, copies=few, law=law)
 
 
-def recursive_fit(draw: RecursiveDraw, count: int, bits: RandomBits | None = None) -> list[float]:
+def recursive_fit(
+    draw: RecursiveRanksLaw, count: int, bits: RandomBits | None = None
+) -> list[float]:
     """Return the p-values of the first choice's point, and of its last level's, over draws of a made-up group."""
     points = len(draw.allowed)
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))

@@ -22,7 +22,7 @@ from dprelease.core.entropy import SystemBits
 from dprelease.core.secret import Secret
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Cells, Noised, assemble
+from dprelease.results.draw import Cells, Draw, assemble
 from dprelease.wall import execute
 
 RELEASE = "#release"
@@ -34,14 +34,14 @@ _GROUPS = 2
 
 def releases(
     plan: ReleasePlan, answer: Answer, draws: int, groups: Sequence[int] | None = None
-) -> Noised:
+) -> Draw:
     """Return `draws` releases of `answer` as one, release by release in its rows.
 
     Args:
         groups: which groups to draw (default: all); one group's law does not depend on the others.
     """
     wide, cells = _drawn(plan, answer, draws, groups)
-    return Noised(wide, assemble(wide.by, wide.keys, wide.statistics, wide.blocks, cells), cells)
+    return Draw(wide, assemble(wide.by, wide.keys, wide.statistics, wide.blocks, cells), cells)
 
 
 def _drawn(

@@ -1,7 +1,7 @@
 """Which of several targets is chosen first, and between which others each is chosen: a tree of least depth.
 
 Used where values are chosen one inside the other: `mechanisms.forms.recursive_scores` draws them,
-`aggregates.recursive_ranks` counts how far a row moves their scores.
+`statistics.recursive_ranks` counts how far a row moves their scores.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from dprelease.fitting.estimate import (
     whole_numbers,
 )
 from dprelease.fitting.structure import Dimension, IntArray, Structure, Table, factor
-from dprelease.intervals.law import Law, law_of
+from dprelease.intervals.law import SumLaw, law_of
 from dprelease.intervals.noise import Noise, Term
 
 _Levels = tuple[int, ...]
@@ -240,7 +240,7 @@ class CrossEstimator:
             for (name, weight), count in sorted(found.items())
         )
 
-    def law(self, table: str, cell: int) -> Law:
+    def law(self, table: str, cell: int) -> SumLaw:
         return law_of(self.terms(table, cell))
 
 

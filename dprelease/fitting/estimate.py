@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting.structure import IntArray, Structure
-from dprelease.intervals.law import Law
+from dprelease.intervals.law import SumLaw
 from dprelease.intervals.noise import Noise, Term
 
 BITS = 32
@@ -82,7 +82,7 @@ class Estimator(Protocol):
     def terms(self, table: str, cell: int) -> tuple[Term, ...]:
         """Return the error of a cell, exact: a sum over independent draws."""
 
-    def law(self, table: str, cell: int) -> Law:
+    def law(self, table: str, cell: int) -> SumLaw:
         """Return the same for computing quantiles: many small terms in one bulk."""
 
     def behind(self, wanted: Wanted) -> Behind:

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import ONE, Estimator
 from dprelease.fitting.structure import IntArray
-from dprelease.intervals.law import Law, quantile_of
+from dprelease.intervals.law import SumLaw, quantile_of
 from dprelease.intervals.quotient import middle
 
 Floats = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ def _edges(low: int, high: int, pieces: int, bend: int) -> list[Fraction]:
 
 
 def _together(
-    top: Law, bottom: Law, edges: Sequence[Fraction], level: float
+    top: SumLaw, bottom: SumLaw, edges: Sequence[Fraction], level: float
 ) -> tuple[Fraction, ...]:
     risk = _BESIDE * (1 - level)
     most = quantile_of(bottom, 1 - risk)
@@ -120,7 +120,7 @@ def _together(
     for a, b in pairwise(edges):
         middle = abs(a + b) / 2  # the law is symmetric in the sign of t
         if middle not in known:
-            law = Law.of([(top, 1.0, 1), (bottom, float(middle), 1)])
+            law = SumLaw.of([(top, 1.0, 1), (bottom, float(middle), 1)])
             known[middle] = quantile_of(law, level + risk)
         out.append(known[middle] + most * (b - a) / 2)
     return tuple(out)

@@ -34,7 +34,7 @@ from dprelease.fitting.estimate import (
     whole_numbers,
 )
 from dprelease.fitting.structure import IntArray, Structure
-from dprelease.intervals.law import Law
+from dprelease.intervals.law import SumLaw
 from dprelease.intervals.noise import Noise, Term
 
 _WEIGHT = 48
@@ -226,31 +226,31 @@ class TreeEstimator:
         _add(found, self._around(level - 1, one.parent), h)
         return found
 
-    def law(self, table: str, cell: int) -> Law:
+    def law(self, table: str, cell: int) -> SumLaw:
         level = self._level(table)
         places, at = self.places
         one = places[level][int(at[level][cell])]
         own = self._law(level, one.kind)
-        return Law.of(
+        return SumLaw.of(
             [(own, float(one.own), 1), (self._beside(level, int(at[level][cell])), 1.0, 1)]
         )
 
-    def _own_law(self, level: int, kind: int) -> Law:
+    def _own_law(self, level: int, kind: int) -> SumLaw:
         """Return the law of z of a class."""
         one = self.kinds[level][kind]
         if one.variance == 0:
-            return Law({})
+            return SumLaw({})
         g = one.gain / 2.0**_WEIGHT
         parts = [(self._law(level + 1, k), g, n) for k, n in one.children]
         noise = self.noises[level]
         if noise is not None:
-            parts.append((Law({(noise, 1.0): 1}), 1 - g, 1))
-        return Law.of(parts)
+            parts.append((SumLaw({(noise, 1.0): 1}), 1 - g, 1))
+        return SumLaw.of(parts)
 
-    def _outer_law(self, level: int, place: int) -> Law:
+    def _outer_law(self, level: int, place: int) -> SumLaw:
         """Return the law of what comes from outside a place's subtree."""
         if level == 0:
-            return Law({})
+            return SumLaw({})
         one = self.places[0][level][place]
         above = self.places[0][level - 1][one.parent]
         up = self.kinds[level - 1][above.kind]
@@ -259,9 +259,9 @@ class TreeEstimator:
         parts = [(self._beside(level - 1, one.parent), h, 1)]
         noise = self.noises[level - 1]
         if noise is not None and not self.public[level - 1]:
-            parts.append((Law({(noise, 1.0): 1}), h * float(above.own) * (1 - g), 1))
+            parts.append((SumLaw({(noise, 1.0): 1}), h * float(above.own) * (1 - g), 1))
         parts += [(self._law(level, k), weight, n - (k == one.kind)) for k, n in up.children]
-        return Law.of(parts)
+        return SumLaw.of(parts)
 
     def estimates(
         self, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]

@@ -120,14 +120,14 @@ class Bulk:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class SumLaw:
     """`draws[noise, weight]`: how many, all independent; and the bulk."""
 
     draws: Mapping[Draws, int]
     bulk: Bulk = Bulk()
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Law, float, int]], *, kept: int = KEPT) -> Law:
+    def of(cls, parts: Iterable[tuple[SumLaw, float, int]], *, kept: int = KEPT) -> SumLaw:
         """Return the law of a sum: per part its law, a weight, and how many independent copies.
 
         Args:
@@ -156,16 +156,16 @@ class Law:
         return cls({key: found[key] for key in ranked[:kept]}, bulk)
 
 
-def law_of(terms: Sequence[Term], *, kept: int = KEPT) -> Law:
+def law_of(terms: Sequence[Term], *, kept: int = KEPT) -> SumLaw:
     """Return the law of a sum of Laplace and Gaussian terms, `kept` of them draw by draw."""
     parts = []
     for noise, draws, weight in terms:
         assert isinstance(noise, Laplace | Gaussian)
-        parts.append((Law({(noise, 1.0): draws}), float(weight), 1))
-    return Law.of(parts, kept=kept)
+        parts.append((SumLaw({(noise, 1.0): draws}), float(weight), 1))
+    return SumLaw.of(parts, kept=kept)
 
 
-def quantile_of(law: Law, level: float, *, points: int = COARSE) -> Fraction:
+def quantile_of(law: SumLaw, level: float, *, points: int = COARSE) -> Fraction:
     """Return q with P(|X| <= q) >= level for a law itself, by a series of so many `points`."""
     return _up(_smoothed(law, level, points))
 
@@ -177,7 +177,7 @@ def _up(q: float) -> Fraction:
     return math.ceil(Fraction(q) / unit) * unit
 
 
-def _smoothed(law: Law, level: float, points: int) -> float:
+def _smoothed(law: SumLaw, level: float, points: int) -> float:
     """Return q from the Fourier series of X + K; 0 where nothing is drawn.
 
     It is kept: a plan that is made again, as a verifier does, asks for the same.
@@ -189,7 +189,7 @@ def _smoothed(law: Law, level: float, points: int) -> float:
 def _by_series(
     draws: tuple[tuple[Draws, int], ...], bulk: Bulk, level: float, points: int
 ) -> float:
-    law = Law(dict(draws), bulk)
+    law = SumLaw(dict(draws), bulk)
     half = _beyond(law, 1e-12) * 1.05
     if half == 0:
         return 0.0
@@ -221,7 +221,7 @@ def _by_series(
     return high + delta
 
 
-def _waves(law: Law, t: Floats, smooth: Floats) -> tuple[Floats, Floats]:
+def _waves(law: SumLaw, t: Floats, smooth: Floats) -> tuple[Floats, Floats]:
     """Return the frequencies that matter and their coefficients; what is left out is in `_ROOM`."""
     ranked = sorted(law.draws.items(), key=lambda item: (-item[1] * item[0][1], item[0][1]))
     for (noise, weight), count in ranked:
@@ -233,11 +233,11 @@ def _waves(law: Law, t: Floats, smooth: Floats) -> tuple[Floats, Floats]:
     return t, smooth
 
 
-def _room(law: Law) -> float:
+def _room(law: SumLaw) -> float:
     return _ROOM + 1e-15 * sum(law.draws.values())
 
 
-def _wave(law: Law, t: Floats) -> Floats:
+def _wave(law: SumLaw, t: Floats) -> Floats:
     """Return the characteristic function of the draws that are kept one by one."""
     out = np.ones(t.size)
     for (noise, weight), count in law.draws.items():
@@ -246,7 +246,7 @@ def _wave(law: Law, t: Floats) -> Floats:
     return out
 
 
-def _bulk(law: Law, t: Floats) -> tuple[Floats, Floats]:
+def _bulk(law: SumLaw, t: Floats) -> tuple[Floats, Floats]:
     """Return the bulk's characteristic function, and how far it may be from that."""
     bulk = law.bulk
     middle: Floats = np.exp(-bulk.variance * t * t / 2)
@@ -255,7 +255,7 @@ def _bulk(law: Law, t: Floats) -> tuple[Floats, Floats]:
     return middle, np.where(sure, middle * np.expm1(spread), 1 + middle) * (bulk.variance > 0)
 
 
-def _beyond(law: Law, chance: float) -> float:
+def _beyond(law: SumLaw, chance: float) -> float:
     """Return an x with P(|X| > x) <= chance: 2 e^(-s x) E e^(s X), over a ladder of s."""
     parts = [(noise, weight, count) for (noise, weight), count in law.draws.items()]
     variance = _variance(law)
@@ -281,6 +281,6 @@ def _beyond(law: Law, chance: float) -> float:
     return min(best, sum(n * w * noise.tail(share) for noise, w, n in parts))
 
 
-def _variance(law: Law) -> float:
+def _variance(law: SumLaw) -> float:
     own = sum(n * w * w * float(noise.variance()) for (noise, w), n in law.draws.items())
     return own + law.bulk.variance

@@ -22,23 +22,23 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_zero_sum
 from dprelease.core.codec_notes import Always, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.law import RAW_LIMIT, AddedNoise, Law, Objects, underclaimed
 from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 _ONE_MOVE = 2
 """The L1 norm of a row that leaves one cell for another."""
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedDraw(CellDraw):
+class BalancedLaw(CellLaw):
     """Bins with discrete Laplace noise given that it adds up to zero.
 
     Attributes:
@@ -70,11 +70,11 @@ class BalancedDraw(CellDraw):
         proved = sensitivity.one_sided_half if self.rows is None else sensitivity.sum_is_fixed
         if not proved or self.noise.cells != self.count + (self.rows is None):
             raise underclaimed("change of the sum of its cells")
-        return CellDraw.certify(self, sensitivity)
+        return CellLaw.certify(self, sensitivity)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and where one row moves the rho of that: of more rows it is not proved."""
-        plain = Draw.proof(self, sensitivity)
+        plain = Law.proof(self, sensitivity)
         if sensitivity.l1_over_groups > _ONE_MOVE:
             return plain
         return replace(plain, tight=rho_of_zero_sum(self.noise.noise.rate, self.noise.cells))
@@ -85,7 +85,7 @@ class BalancedDraw(CellDraw):
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         if self.rows is None:
-            return CellDraw.drawable(self, raw)
+            return CellLaw.drawable(self, raw)
         return np.asarray(raw.sum(axis=1) == self.rows, dtype=bool)
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:

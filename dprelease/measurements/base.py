@@ -5,7 +5,7 @@ them, what they cost and how wrong they are, how a typical group looks, what its
 and in which words. One family is one file plus one line in `dprelease.core.registry`; nothing else
 knows a family by name, but for `recompute` and `audit.laws`, which check it and must not ask it.
 
-The exact integers of a family follow from a measurement by the public maps of `aggregates.exact`.
+The exact integers of a family follow from a measurement by the public maps of `statistics.exact`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Literal, cast
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading, SeenCells
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity, sensitivity
 from dprelease.core import registry
 from dprelease.intervals.few import normal_quantiles, sum_quantile
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Draw, Ends
+from dprelease.measurements.law import Ends, Law
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats, Reading, SeenCells
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Bounds, Sensitivity, sensitivity
 
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""
@@ -45,7 +45,7 @@ class MeasurementFamily(ABC):
 
     Attributes:
         family: as measurements and plans name it.
-        draws: names of the laws that may draw it (`Draw.tag`); forms: how its cells may be made.
+        draws: names of the laws that may draw it (`Law.tag`); forms: how its cells may be made.
         mechanisms: those that can draw it.
         free: a public number: nothing is drawn or charged.
         point_masses: it is post-processed from noisy cells, which puts mass on the ends of its domain.
@@ -101,7 +101,7 @@ class MeasurementFamily(ABC):
         return members
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """Return why the wall must not draw `measurement` by `law`; empty where nothing speaks against it.
 
@@ -142,12 +142,12 @@ class MeasurementFamily(ABC):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return how far one unit moves what the noise is added to, in the statistic's words."""
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str | None:
+    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str | None:
         """Return the error of a drawn value in words, where it is not a number in the statistic's unit."""
         del draw, measurement, view
         return None
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         """Return the report's sentences on how the statistic at `view` is drawn."""
         del draw, measurement, view
         return ()
@@ -159,7 +159,7 @@ class MeasurementFamily(ABC):
         """Return the noisy integers of a group of `size` rows as they would be without noise."""
 
     def mute(
-        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether a value says nothing in a group of `size` rows; None: its interval tells."""
         del draw, measurement, size, view
@@ -193,13 +193,13 @@ class MeasurementFamily(ABC):
         each = float(sum(weights[0] for weights in measurement.weights[cells]))
         return reading.low[:, cells].sum(axis=1) / each, reading.high[:, cells].sum(axis=1) / each
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> Draw | None:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> Law | None:
         """Return its draw with normal noise; None where it has none."""
         del measurement, noise
         return None
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return (average per spread, worst) expected errors under normal noise, where it has a draw."""
         del member, measurement, draw, size, loss

@@ -1,7 +1,7 @@
 """Counts of runs of bins beside those of the bins, for sums of many of them.
 
 The law is that of any integer cells, with independent noise; what is new is which counts are measured
-(`aggregates.tree_shape`), and that they are read together, signs and all, by least squares. Where units are
+(`statistics.tree_shape`), and that they are read together, signs and all, by least squares. Where units are
 replaced, the bins alone may have noise that adds up to zero: few bins are better so than any tree over them.
 
 Units: rows; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
@@ -20,19 +20,19 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity, of_levels
-from dprelease.aggregates.tree_shape import published, tree_of
-from dprelease.measurements.balanced import BalancedDraw, balanced_noise
+from dprelease.measurements.balanced import BalancedLaw, balanced_noise
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Ends, Objects, floats
-from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.gaussian import NAME, GaussianLaw, gaussian_text
+from dprelease.measurements.law import RAW_LIMIT, Ends, Law, Objects, floats
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Bounds, Sensitivity, of_levels
+from dprelease.statistics.tree_shape import published, tree_of
 
 _NORMAL = math.sqrt(2 / math.pi)
 """E|X| of a normal X, in standard deviations: sums of several draws are near it."""
@@ -41,7 +41,7 @@ _CLEAR = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class TreeDraw(CellDraw):
+class TreeLaw(CellLaw):
     """Integer cells with independent discrete Laplace noise, read with their signs."""
 
     tag: ClassVar[str] = "tree_cells"
@@ -50,11 +50,11 @@ class TreeDraw(CellDraw):
         return floats(values)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return Draw.empty(self, raw)
+        return Law.empty(self, raw)
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedTreeDraw(BalancedDraw):
+class BalancedTreeLaw(BalancedLaw):
     """Bins alone whose noise adds up to zero, read with their signs."""
 
     tag: ClassVar[str] = "balanced_tree"
@@ -63,10 +63,10 @@ class BalancedTreeDraw(BalancedDraw):
         return floats(values)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return Draw.empty(self, raw)
+        return Law.empty(self, raw)
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
-        return Draw.companions(self, raw)
+        return Law.companions(self, raw)
 
 
 class _Tree(LinearCells):
@@ -87,11 +87,11 @@ class _Tree(LinearCells):
         count = len(measurement.cells)
         noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         note = f"{levels} levels" if levels > 1 else "the bins alone"
-        found = [self._candidate(asked, TreeDraw(noise, count, None), note)]
+        found = [self._candidate(asked, TreeLaw(noise, count, None), note)]
         balanced = balanced_noise(measurement, asked.sensitivity, asked.epsilon)
         if levels == 1 and balanced is not None and self.takes_balanced(asked.sensitivity):
             rows = measurement.public_rows if balanced.cells == count else None
-            draw = BalancedTreeDraw(balanced, count, None, rows=rows)
+            draw = BalancedTreeLaw(balanced, count, None, rows=rows)
             note = f"{note}: their noise adds up to zero"
             found.append(self._candidate(asked, draw, note))
         return found
@@ -101,16 +101,16 @@ class _Tree(LinearCells):
         del moved
         return True
 
-    def _candidate(self, asked: Pricing, draw: CellDraw, note: str) -> Candidate:
+    def _candidate(self, asked: Pricing, draw: CellLaw, note: str) -> Candidate:
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
         return Candidate(asked.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         return self.tree_errors(asked.measurement, draw, asked.size, asked.loss)
 
     def tree_errors(
-        self, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[float, ...]:
         """Return one: the expected error with that noise."""
         found = self.noisy(measurement, draw, size)
@@ -119,7 +119,7 @@ class _Tree(LinearCells):
             return (float(np.mean(found)),)
         return (float(np.mean(np.sqrt(found))) * _NORMAL,)
 
-    def noisy(self, measurement: Measurement, draw: Draw, size: int) -> Floats:
+    def noisy(self, measurement: Measurement, draw: Law, size: int) -> Floats:
         """Return the variances that its error is an average of."""
         if draw.balanced is None:
             assert draw.variance is not None
@@ -145,12 +145,12 @@ class _Tree(LinearCells):
         moved = of_levels(measurement, bounds, adjacency, groups, levels)
         return replace(moved, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(noise, len(measurement.cells), -RAW_LIMIT, None, one, zero, joint=False)
+        return GaussianLaw(noise, len(measurement.cells), -RAW_LIMIT, None, one, zero, joint=False)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return the same errors as of other noise; the worst is unknown."""
         return self.tree_errors(measurement, draw, size, loss), None
@@ -163,8 +163,8 @@ class _Tree(LinearCells):
             f" and their {levels - 1} coarser levels" if levels > 1 else ""
         )
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        return (draw.described,) if isinstance(draw, BalancedDraw) else ()
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        return (draw.described,) if isinstance(draw, BalancedLaw) else ()
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         tree = tree_of(best.measurement)
@@ -182,7 +182,7 @@ class TreeOfBins(_Tree):
         return tree_of(measurement).variances()[0]
 
     def mute(
-        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether no interval of a bin leaves anything out, near enough."""
         del size, view
@@ -216,7 +216,7 @@ class TreeOfShares(_Tree):
         return np.asarray(variances[: published(measurement)] / size**2)
 
     def mute(
-        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether no interval of a share leaves anything out, near enough."""
         del view

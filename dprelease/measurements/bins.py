@@ -7,20 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.bin_sensitivity import hold_every_code
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity
-from dprelease.measurements.balanced import BalancedDraw, balanced_noise
+from dprelease.measurements.balanced import BalancedLaw, balanced_noise
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import Draw
-from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, rectified_errors
+from dprelease.measurements.law import Law
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats
+from dprelease.statistics.bin_sensitivity import hold_every_code
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Bounds, Sensitivity
 
 
 class Topped(LinearCells):
@@ -29,7 +29,7 @@ class Topped(LinearCells):
     def upper(self, measurement: Measurement) -> int | None:
         return measurement.upper
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         step_size = asked.measurement.step_size
         if asked.loss == "absolute":
             return (draw.noise.mean_abs() * float(step_size),)
@@ -56,7 +56,7 @@ class Bins(Topped):
         if not found or fitted or noise is None:
             return found
         plain = found[0].draw
-        draw = BalancedDraw(noise, count, measurement.upper, plain.mechanism, rows)
+        draw = BalancedLaw(noise, count, measurement.upper, plain.mechanism, rows)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
@@ -75,19 +75,19 @@ class Bins(Topped):
             found, sum_is_fixed=measurement.public_rows is not None and _every_row(measurement)
         )
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(
+        return GaussianLaw(
             noise, len(measurement.cells), 0, measurement.upper, one, zero, joint=False
         )
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, measurement, draw, loss)
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        return (draw.described,) if isinstance(draw, BalancedDraw) else ()
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        return (draw.described,) if isinstance(draw, BalancedLaw) else ()
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         if best.draw.gaussian:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.codec_notes import Always
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Candidate:
     """
 
     measurement: Measurement
-    draw: Draw
+    draw: Law
     errors: tuple[float, ...]
     worst: tuple[float | None, ...]
     stated: tuple[tuple[float, ...], ...] = ()

@@ -14,16 +14,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.draw import (
+from dprelease.measurements.law import (
     RAW_LIMIT,
     AddedNoise,
-    Draw,
+    Law,
     Objects,
     floats,
     underclaimed,
@@ -31,10 +29,12 @@ from dprelease.measurements.draw import (
 from dprelease.measurements.members import Loss
 from dprelease.mechanisms.companion import unclipped
 from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.statistics.base import Floats
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class CellDraw(Draw):
+class CellLaw(Law):
     """Non-negative integer cells with independent discrete Laplace noise, raised to 0 after."""
 
     tag: ClassVar[str] = "cells"
@@ -65,7 +65,7 @@ class CellDraw(Draw):
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of moves that no unit can make all on one cell."""
-        plain = Draw.proof(self, sensitivity)
+        plain = Law.proof(self, sensitivity)
         # No cell moves by more than its group.
         square = sensitivity.l1_over_groups * sensitivity.l1_per_group
         if sensitivity.l2_squared is not None:
@@ -110,7 +110,7 @@ class CellDraw(Draw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return, of counts with a public top, the raw one clipped and with its tails averaged."""
         if self.upper is None:
-            return Draw.companions(self, raw)
+            return Law.companions(self, raw)
         rate = self.noise.noise.rate
         return self.cells(raw), unclipped(raw.astype(np.float64), 0, self.upper, rate)
 
@@ -119,7 +119,7 @@ class CellDraw(Draw):
 
 
 @dataclass(frozen=True, slots=True)
-class CentredDraw(CellDraw):
+class CentredLaw(CellLaw):
     """Integer cells of either sign with independent discrete Laplace noise, the first one a size."""
 
     tag: ClassVar[str] = "centred_cells"
@@ -132,7 +132,7 @@ class CentredDraw(CellDraw):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicDraw(CentredDraw):
+class PublicLaw(CentredLaw):
     """Integer cells of either sign beside a public number of rows: none of them is a size."""
 
     tag: ClassVar[str] = "centred_cells_of_n"
@@ -142,7 +142,7 @@ class PublicDraw(CentredDraw):
 
 
 @dataclass(frozen=True, slots=True)
-class EndsDraw(CentredDraw):
+class EndsLaw(CentredLaw):
     """Two integer cells of either sign with independent discrete Laplace noise, together a size."""
 
     tag: ClassVar[str] = "ratio_ends"

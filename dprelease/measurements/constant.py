@@ -10,19 +10,19 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.codec_notes import Unstored
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, underclaimed
+from dprelease.measurements.law import AddedNoise, Law, Objects, floats, underclaimed
 from dprelease.measurements.members import Member
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantDraw(Draw):
+class ConstantLaw(Law):
     """A public number; nothing is drawn."""
 
     tag: ClassVar[str] = "constant"
@@ -79,7 +79,7 @@ class Constant(MeasurementFamily):
     def priced(self, asked: Pricing) -> list[Candidate]:
         exact = (0.0,) * len(asked.block.members)
         return [
-            Candidate(asked.measurement, ConstantDraw(int(asked.measurement.value)), exact, exact)
+            Candidate(asked.measurement, ConstantLaw(int(asked.measurement.value)), exact, exact)
         ]
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
@@ -92,7 +92,7 @@ class Constant(MeasurementFamily):
         del member, size, narrow
         return (float(best.measurement.value),)
 
-    def mute(self, draw: Draw, measurement: Measurement, size: int, *, view: int | None) -> bool:
+    def mute(self, draw: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
         del draw, measurement, size
         return False
 

@@ -20,19 +20,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
-from dprelease.measurements.draw import (
+from dprelease.measurements.law import (
     RAW_LIMIT,
     AddedNoise,
-    Draw,
+    Law,
     Objects,
     floats,
     placed,
@@ -42,16 +39,19 @@ from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
 from dprelease.measurements.price import rectified_error
 from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 NAME = "rectified_gaussian"
 _SMOOTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianDraw(Draw):
+class GaussianLaw(Law):
     """Integer cells with discrete Gaussian noise, raised into [lower, upper] after.
 
-    A cell c stands for `offset + step_size * c` (0 and 1 where aggregates read the cells themselves).
+    A cell c stands for `offset + step_size * c` (0 and 1 where statistics read the cells themselves).
     `joint`: the cells are read together (two sums, Bernstein), so their box is simultaneous.
     """
 
@@ -125,7 +125,7 @@ class GaussianDraw(Draw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return, of cells that are read one by one, the raw value clipped, and as it is."""
         if self.joint:
-            return Draw.companions(self, raw)
+            return Law.companions(self, raw)
         return self.cells(raw), placed(raw.astype(np.float64), self.step_size, self.offset)
 
     def evidence(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
     map to the best guess; cells are far apart from their ends at the public guess of the size.
     """
     draw = candidate.draw
-    assert isinstance(draw, GaussianDraw)
+    assert isinstance(draw, GaussianLaw)
     if draw.noise.square < _SMOOTH:  # at a step or two of scale, lattices matter
         return False
     if draw.joint:
@@ -191,21 +191,21 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
 
 
 def rectified_errors(
-    member: Member, measurement: Measurement, draw: Draw, loss: Loss
+    member: Member, measurement: Measurement, draw: Law, loss: Loss
 ) -> tuple[tuple[float, ...], float | None]:
     """Return the (average per spread, worst) errors of a cell that is mapped into its domain."""
-    assert isinstance(draw, GaussianDraw)
+    assert isinstance(draw, GaussianLaw)
     scale = draw.noise.scale * float(measurement.step_size)
-    function = scalar_of(member.aggregate, member.options) is not None
+    function = scalar_of(member.kind, member.options) is not None
     domain = cell_hull(measurement) if function else member.domain
     average, worst = rectified_error(scale, domain, loss)
     stated = finished_errors(member, average, loss, gaussian=True)
     return stated, finished_worst(member, worst, loss)
 
 
-def gaussian_text(draw: Draw, s: Sensitivity, member: Member) -> str:
+def gaussian_text(draw: Law, s: Sensitivity, member: Member) -> str:
     """Return the L2 sensitivity of cells that are read one by one, in the statistic's unit."""
-    assert isinstance(draw, GaussianDraw)
+    assert isinstance(draw, GaussianLaw)
     unit = f" {member.measure}" if member.measure else ""
     moved = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
     return f"{moved:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")

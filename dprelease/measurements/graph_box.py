@@ -22,27 +22,27 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.graph import Connectivity, Degree, graph_box, one_cell
-from dprelease.aggregates.graph_sensitivity import OBSERVED
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.codec_notes import Unstored
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import ranking, shown
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.query.spec import Query
 from dprelease.schema.domain import Box, Domain
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.graph import Connectivity, Degree, graph_box, one_cell
+from dprelease.statistics.graph_sensitivity import OBSERVED
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class BoxDraw(Draw):
+class GraphBoxLaw(Law):
     """One point of a box per group; `law.steps[i]` is the step size of cell i."""
 
     tag: ClassVar[str] = "box"
@@ -57,7 +57,7 @@ class BoxDraw(Draw):
         step_sizes: Sequence[Fraction],
         linf: Sequence[int],
         epsilon: Fraction,
-    ) -> BoxDraw:
+    ) -> GraphBoxLaw:
         """Return the draw of (nearly) smallest common scale whose certificate is within `epsilon`.
 
         Args:
@@ -83,8 +83,8 @@ class BoxDraw(Draw):
         if not isinstance(law, Mapping) or law.get("draw") != cls.tag:
             return law
         sides = [{k: v for k, v in dict(s).items() if k != "epsilon"} for s in law["law"]["laws"]]
-        box = Draw.decided(law["law"]) | {"laws": [Draw.decided(side) for side in sides]}
-        return Draw.decided(law) | {"law": box}
+        box = Law.decided(law["law"]) | {"laws": [Law.decided(side) for side in sides]}
+        return Law.decided(law) | {"law": box}
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         law, linf = self.law, sensitivity.linf_per_component
@@ -153,7 +153,7 @@ def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fracti
     return math.sqrt(max(total, 2.0**-40) / float(epsilon))
 
 
-def box_errors(draw: BoxDraw, loss: str) -> tuple[tuple[float, float], ...]:
+def box_errors(draw: GraphBoxLaw, loss: str) -> tuple[tuple[float, float], ...]:
     """Return the (average, worst) expected error per cell, in its unit (or its square)."""
     out = []
     for law, step in zip(draw.law.laws, draw.law.steps, strict=True):
@@ -177,7 +177,7 @@ class GraphBox(MeasurementFamily):
         members = asked.block.members
         step_sizes = (asked.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
         each = asked.sensitivity.linf_per_component
-        draw = BoxDraw.calibrate([m.domain for m in members], step_sizes, each, asked.epsilon)
+        draw = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, asked.epsilon)
         average, worst = zip(*box_errors(draw, asked.loss), strict=True)
         return [Candidate(asked.measurement, draw, average, worst)]
 
@@ -221,12 +221,12 @@ class GraphBox(MeasurementFamily):
             for m in members
             if m.statistic.graph is not None
             and m.statistic.spec.mechanism in self.mechanisms
-            and isinstance(m.aggregate, Connectivity | Degree)
+            and isinstance(m.kind, Connectivity | Degree)
             and m.options[0].form not in OBSERVED
             and m.max_rows is None
         ]
-        first = [m for m in pinned if isinstance(m.aggregate, Connectivity)]
-        rest = [m for m in pinned if isinstance(m.aggregate, Degree)]
+        first = [m for m in pinned if isinstance(m.kind, Connectivity)]
+        rest = [m for m in pinned if isinstance(m.kind, Degree)]
         if len(first) != 1 or not rest:
             return members
         box = graph_box([m.options[0] for m in (*first, *rest)])
@@ -249,7 +249,7 @@ class GraphBox(MeasurementFamily):
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw
-        assert isinstance(draw, BoxDraw)
+        assert isinstance(draw, GraphBoxLaw)
         hulls = [law.allowed for law in draw.law.laws]
         return np.array([(h.lower + h.upper) / 2 for h in hulls])
 

@@ -49,7 +49,7 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     raw = np.array([[math.floor(c + 0.5) for c in typical]], dtype=object)
     reading = draw.reading(raw, LEVEL)
     seen, _, own = seen_by(member.view, measurement, draw.cells(raw), reading)
-    lower, upper = member.aggregate.interval(seen, own)
+    lower, upper = member.kind.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
 
 

@@ -26,20 +26,14 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import Positions, joint_ranks
-from dprelease.aggregates.measurement import BY_RANK, Measurement
-from dprelease.aggregates.ranks import spreads, target
-from dprelease.aggregates.sensitivity import Sensitivity, sensitivity, unit_bounds
 from dprelease.core.codec_notes import Always, AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import (
-    ExponentialDraw,
+    ExponentialLaw,
     Ranks,
     exponential_notes,
     moved_text,
@@ -59,6 +53,12 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.graph import one_cell
+from dprelease.statistics.joint_ranks import Positions, joint_ranks
+from dprelease.statistics.measurement import BY_RANK, Measurement
+from dprelease.statistics.ranks import spreads, target
+from dprelease.statistics.sensitivity import Sensitivity, sensitivity, unit_bounds
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
@@ -78,7 +78,7 @@ def outcomes(points: int, many: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedDraw(ExponentialDraw):
+class OrderedLaw(ExponentialLaw):
     """`many` of the points of `allowed` (in steps) per group, in order."""
 
     many: Annotated[int, AtLeast(1), Always()] = 1
@@ -100,7 +100,7 @@ class OrderedDraw(ExponentialDraw):
 
 
 @dataclass(frozen=True, slots=True)
-class JointDraw(OrderedDraw):
+class JointLaw(OrderedLaw):
     """Points in order by one law over their scores.
 
     The law's candidates are the outcomes: all sequences.
@@ -158,7 +158,7 @@ class JointDraw(OrderedDraw):
     @classmethod
     def calibrate(
         cls, allowed: GridSet, step: Fraction, many: int, *, spread: int, epsilon: Fraction
-    ) -> JointDraw:
+    ) -> JointLaw:
         """Return the choice of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
         law = SequenceLaw.calibrate(
             outcomes(len(allowed), many), spread=spread, epsilon=epsilon, joint=True
@@ -181,7 +181,7 @@ class JointRanks(Ranks):
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
         many, spread = len(measurement.weights), asked.sensitivity.l1_over_groups
-        draw = JointDraw.calibrate(code.grid, code.step, many, spread=spread, epsilon=asked.epsilon)
+        draw = JointLaw.calibrate(code.grid, code.step, many, spread=spread, epsilon=asked.epsilon)
         rate = 2 * draw.law.rate
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
@@ -210,7 +210,7 @@ class JointRanks(Ranks):
         assert isinstance(code, Fixed)
         spread = moved(one).l1_over_groups
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
-        said = rank_error_text(ExponentialDraw(law, code.grid, code.step), one)
+        said = rank_error_text(ExponentialLaw(law, code.grid, code.step), one)
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
 
     def together(self, members: list[Member], query: Query) -> list[Member]:
@@ -239,16 +239,16 @@ class JointRanks(Ranks):
             for m in members
         ]
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, JointDraw)
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, JointLaw)
         return joint_notes(draw, target(measurement, view), view or 0)
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """Its law draws as many values as the measurement has targets."""
         why = Ranks.refusal(self, measurement, law, task, at)
-        if not why and isinstance(law, JointDraw) and law.many != len(measurement.weights):
+        if not why and isinstance(law, JointLaw) and law.many != len(measurement.weights):
             return "its law is of other targets"
         return why
 
@@ -261,7 +261,7 @@ class JointRanks(Ranks):
         return one_cell(measurement, cells, reading, view)
 
 
-def joint_notes(draw: JointDraw, aimed: Measurement, view: int) -> tuple[str, ...]:
+def joint_notes(draw: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others."""
     choice, *rest = exponential_notes(draw, aimed, view)
     choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Aggregate, Floats, Reading
-from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.measurements.base import family_of
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
+from dprelease.statistics.base import Floats, Reading, StatisticKind
+from dprelease.statistics.measurement import BY_RANK, Measurement
 
 Read = tuple[Floats, Floats, npt.NDArray[np.object_]]
 """Lower and upper ends, and statuses, `(groups, columns)`."""
@@ -37,9 +37,9 @@ class Known:
     high: Floats
 
 
-def chosen_by_rank(measurement: Measurement, aggregate: Aggregate) -> bool:
+def chosen_by_rank(measurement: Measurement, statistic_kind: StatisticKind) -> bool:
     """Return whether what is drawn for it is a value chosen by rank, and what it makes of no values is not 0."""
-    return measurement.form in _BY_RANK and not aggregate.linear
+    return measurement.form in _BY_RANK and not statistic_kind.linear
 
 
 def known_values(measurement: Measurement, reading: Reading) -> Known | None:
@@ -63,7 +63,7 @@ def all_of(found: Sequence[Known], rows: Known | None, *, complete: bool) -> Kno
 
 def by_rank(
     measurement: Measurement,
-    draw: Draw,
+    draw: Law,
     view: int | None,
     known: Known | None,
     read: Read,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.numeric import shown
 from dprelease.measurements.bins import Topped
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
+from dprelease.statistics.base import Floats
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 class Laplacian(Topped):

@@ -20,7 +20,7 @@ Of one column
 Of two columns whose sums are divided
     ratio_sums, ratio_ends  a denominator and a numerator about a guess; their sum and their difference. The first is
                             better where a row that is heavy in one is heavy in both, the second where the columns
-                            move by themselves (`aggregates.ratio_sums`).
+                            move by themselves (`statistics.ratio_sums`).
 
 Units: grid steps; epsilon in nats; errors in the statistic's unit, squared under squared loss.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`, `#weighted-sums`,
@@ -38,21 +38,21 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.moments import cells_of, squares_of
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import Hull, MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.cells import CellDraw, CentredDraw, EndsDraw, PublicDraw
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Ends
-from dprelease.measurements.gaussian import NAME, GaussianDraw
+from dprelease.measurements.cells import CellLaw, CentredLaw, EndsLaw, PublicLaw
+from dprelease.measurements.gaussian import NAME, GaussianLaw
+from dprelease.measurements.law import RAW_LIMIT, Ends, Law
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import cell_error, mixed_noise
 from dprelease.measurements.spread import spreads
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.query.bounded import Fixed
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.moments import cells_of, squares_of
+from dprelease.statistics.sensitivity import Sensitivity
 
 _LESS = Fraction(3, 4)
 """Of the heaviest weight: the narrower range whose error a plan names."""
@@ -69,9 +69,9 @@ class LinearCells(MeasurementFamily):
     mechanisms: tuple[str, ...] = ("discrete_laplace", "rectified_gaussian", "rectified_laplace")
     point_masses = True
     way = ""
-    laws: tuple[type[CellDraw], ...] = (CellDraw,)
+    laws: tuple[type[CellLaw], ...] = (CellLaw,)
 
-    def __init__(self, family: str, way: str = "", *laws: type[CellDraw]) -> None:
+    def __init__(self, family: str, way: str = "", *laws: type[CellLaw]) -> None:
         self.family, self.way = family, way
         if laws:  # cells of either sign: nothing raises them to 0
             self.laws, self.draws = laws, tuple(law.tag for law in laws)
@@ -100,7 +100,7 @@ class LinearCells(MeasurementFamily):
         return None
 
     @abstractmethod
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         """Return the expected errors of a statistic, one per spread of its rows that matters."""
 
 
@@ -110,13 +110,13 @@ class Moments(LinearCells):
     sized = True
     normal = False
 
-    def __init__(self, family: str, way: str = "", *laws: type[CellDraw]) -> None:
+    def __init__(self, family: str, way: str = "", *laws: type[CellLaw]) -> None:
         super().__init__(family, way, *laws)
         self.nowhere_negative = not laws
         self.counting = "first" if laws else "all"
         self.shared = squares_of(family) is not None
         if not laws or self.normal:
-            self.draws = (*self.draws, GaussianDraw.tag)
+            self.draws = (*self.draws, GaussianLaw.tag)
 
     def serves(self, asked: Pricing) -> bool:
         """Return whether cells about the middle may be best: where a unit may change inside a group.
@@ -127,7 +127,7 @@ class Moments(LinearCells):
         if self.nowhere_negative or self.normal:
             return True
         s, public = asked.sensitivity, asked.measurement.public_rows is not None
-        asks = not self.shared or any(m.aggregate.moment == 2 for m in asked.block.members)
+        asks = not self.shared or any(m.kind.moment == 2 for m in asked.block.members)
         late = public and asked.judge == "worst"
         return (public or s.chain_length > s.changed_groups) and asks and not late
 
@@ -147,7 +147,7 @@ class Moments(LinearCells):
         weights, rows = np.array(measurement.weights, float), measurement.public_rows or size
         return np.asarray(rows * (weights @ np.stack(sums)).T)
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         scale = draw.simulated_scale(asked.loss)
         return self.simulated(member, asked.measurement, scale, asked.size, asked.loss)
 
@@ -165,29 +165,29 @@ class Moments(LinearCells):
 
         One where the statistic is a mean of these cells: its noise is the same for all rows of one mean.
         """
-        part = self.part(measurement, member.view) if member.aggregate.of_rows else None
+        part = self.part(measurement, member.view) if member.kind.of_rows else None
         if part is not None:  # a sum of drawn cells, which is whole
             off = np.rint(scale * mixed_noise(part.mix, gaussian=gaussian))
             return (float(np.mean(off**2 if loss == "squared" else np.abs(off))),)
         exact = partial(self.exact, measurement, size)
         return tuple(
             cell_error(
-                member.aggregate, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
+                member.kind, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
             )
             for (spread,) in spreads(member)[: None if self.shared else 1]
         )
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw | None:
-        if GaussianDraw.tag not in self.draws:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw | None:
+        if GaussianLaw.tag not in self.draws:
             return None
         one, zero, least = Fraction(1), Fraction(0), 0 if self.nowhere_negative else -RAW_LIMIT
-        return GaussianDraw(noise, len(measurement.cells), least, None, one, zero, joint=True)
+        return GaussianLaw(noise, len(measurement.cells), least, None, one, zero, joint=True)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return them; the worst is unknown for ratios of cells."""
-        assert isinstance(draw, GaussianDraw)
+        assert isinstance(draw, GaussianLaw)
         scale = draw.noise.scale
         return self.simulated(member, measurement, scale, size, loss, gaussian=True), None
 
@@ -229,7 +229,7 @@ class Moments(LinearCells):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity in words: rows of the column's range."""
         rows = s.l1_over_groups // best.measurement.l1_added_row
-        if member.aggregate.of_rows:
+        if member.kind.of_rows:
             return counted(rows, "row")
         column, weight = member.statistic.column, member.statistic.weight
         unit = f" {column.measure}" if column and column.measure else ""
@@ -258,7 +258,7 @@ class RatioSums(LinearCells):
         del measurement
         return -math.inf, math.inf
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         """Return one, averaged over numerators anywhere in their range."""
         measurement, size = asked.measurement, asked.size
 
@@ -267,7 +267,7 @@ class RatioSums(LinearCells):
             return self.exact(measurement, member, size, share)
 
         scale = draw.simulated_scale(asked.loss)
-        return (cell_error(member.aggregate, measurement, exact, scale, asked.loss, far=True),)
+        return (cell_error(member.kind, measurement, exact, scale, asked.loss, far=True),)
 
     def exact(self, measurement: Measurement, member: Member, size: int, share: Floats) -> Floats:
         """Return the cells of rows whose numerator is this share of its range, their denominator its middle."""
@@ -301,14 +301,12 @@ class RatioSums(LinearCells):
 two_sums = Moments("two_sums")
 bernstein2 = Moments("bernstein2")
 centred_sums = Moments(
-    "centred_sums", "rows, and their sum about the middle of the range", CentredDraw
+    "centred_sums", "rows, and their sum about the middle of the range", CentredLaw
 )
 centred_squares = Moments(
-    "centred_squares", "sums and squares about the middle of the range", CentredDraw, PublicDraw
+    "centred_squares", "sums and squares about the middle of the range", CentredLaw, PublicLaw
 )
-ratio_sums = RatioSums(
-    "ratio_sums", "the denominator, and the numerator about a guess", CentredDraw
-)
+ratio_sums = RatioSums("ratio_sums", "the denominator, and the numerator about a guess", CentredLaw)
 ratio_ends = RatioSums(
-    "ratio_ends", "two multiples of the denominator, less and more the numerator", EndsDraw
+    "ratio_ends", "two multiples of the denominator, less and more the numerator", EndsLaw
 )

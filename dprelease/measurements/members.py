@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dprelease.aggregates.base import Aggregate
-from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.mechanisms.law import Criterion
 from dprelease.schema.domain import Domain
+from dprelease.statistics.base import StatisticKind
+from dprelease.statistics.measurement import Context, Measurement
 
 Loss = Literal["absolute", "squared"]
 """How errors are judged: by |error|, or by its square."""
@@ -19,7 +19,7 @@ class Member:
     """One statistic with its final domain and admissible measurements, preferred first."""
 
     statistic: Context
-    aggregate: Aggregate
+    kind: StatisticKind
     domain: Domain
     options: tuple[Measurement, ...]
     induced: Domain
@@ -38,7 +38,7 @@ class Member:
     @property
     def measure(self) -> str:
         """The unit of the published value, for labels."""
-        return self.aggregate.unit(self.statistic)
+        return self.kind.unit(self.statistic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,35 +20,37 @@ from functools import lru_cache
 
 import numpy as np
 
-from dprelease.aggregates.base import Aggregate, Floats
-from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.spread import spreads
+from dprelease.statistics.base import Floats, StatisticKind
+from dprelease.statistics.measurement import Measurement
 
 _PLACES = 257
 _DRAWS = 256
 _RATIOS = 2.0 ** (np.arange(-8, 25) / 2)
 
 
-def scalar_of(aggregate: Aggregate, options: tuple[Measurement, ...]) -> Measurement | None:
+def scalar_of(
+    statistic_kind: StatisticKind, options: tuple[Measurement, ...]
+) -> Measurement | None:
     """Return the scalar of which the statistic is a function; None where it is the scalar itself."""
-    if type(aggregate).finish is Aggregate.finish:
+    if type(statistic_kind).finish is StatisticKind.finish:
         return None
-    return next((m for m in options if _is_function(aggregate, m)), None)
+    return next((m for m in options if _is_function(statistic_kind, m)), None)
 
 
 @lru_cache(maxsize=1024)
-def _is_function(aggregate: Aggregate, measurement: Measurement) -> bool:
+def _is_function(statistic_kind: StatisticKind, measurement: Measurement) -> bool:
     if len(measurement.cells) != 1 or measurement.upper is None:
         return False
     cells = _even(measurement)
-    return not np.array_equal(_finished(aggregate, measurement, cells), cells)
+    return not np.array_equal(_finished(statistic_kind, measurement, cells), cells)
 
 
-def rises_or_falls(aggregate: Aggregate, measurement: Measurement) -> bool:
+def rises_or_falls(statistic_kind: StatisticKind, measurement: Measurement) -> bool:
     """Return whether different cells have different values: a law without point masses then stays one."""
-    values = _finished(aggregate, measurement, _even(measurement))
+    values = _finished(statistic_kind, measurement, _even(measurement))
     steps = np.diff(values)
     return bool(np.all(np.isfinite(values)) and (np.all(steps > 0) or np.all(steps < 0)))
 
@@ -61,7 +63,7 @@ def finished_errors(
     `error` itself where the statistic is the cell; else one per spread of a variance, one for all
     places of another cell, under Laplace (or normal) noise of that error.
     """
-    measurement = scalar_of(member.aggregate, member.options)
+    measurement = scalar_of(member.kind, member.options)
     if measurement is None:
         return (error,)
     low, high = cell_hull(measurement).hull
@@ -80,7 +82,7 @@ def finished_worst(member: Member, error: float, loss: Loss) -> float:
 
     For a standard deviation |sqrt(a) - sqrt(b)| <= sqrt(|a - b|): the root of the error, both ways.
     """
-    measurement = scalar_of(member.aggregate, member.options)
+    measurement = scalar_of(member.kind, member.options)
     if measurement is None or error <= 0:
         return error
     low, high = cell_hull(measurement).hull
@@ -96,7 +98,7 @@ def finished_worst(member: Member, error: float, loss: Loss) -> float:
 def typical_cell(member: Member, measurement: Measurement) -> float:
     """Return the middle of the cells whose values lie in the statistic's domain."""
     cells = _even(measurement)
-    values = _finished(member.aggregate, measurement, cells)
+    values = _finished(member.kind, measurement, cells)
     low, high = member.domain.hull
     inside = cells[np.abs(values - np.clip(values, low, high)) <= 1e-9 * (high - low)]
     if not inside.size:
@@ -104,9 +106,9 @@ def typical_cell(member: Member, measurement: Measurement) -> float:
     return float((inside[0] + inside[-1]) / 2)
 
 
-def _finished(aggregate: Aggregate, measurement: Measurement, cells: Floats) -> Floats:
+def _finished(statistic_kind: StatisticKind, measurement: Measurement, cells: Floats) -> Floats:
     with np.errstate(all="ignore"):
-        return aggregate.finish(measurement, cells[:, None])[:, 0]
+        return statistic_kind.finish(measurement, cells[:, None])[:, 0]
 
 
 def _even(measurement: Measurement) -> Floats:
@@ -116,7 +118,7 @@ def _even(measurement: Measurement) -> Floats:
 
 def _places(member: Member, measurement: Measurement) -> list[Floats]:
     """Return where the cell may lie: one array per error that is stated."""
-    if member.aggregate.moment == 2:
+    if member.kind.moment == 2:
         width = float(member.statistic.hull.width)
         return [np.array([(spread * width) ** 2]) for (spread,) in spreads(member)]
     cells = _even(measurement)
@@ -125,7 +127,7 @@ def _places(member: Member, measurement: Measurement) -> list[Floats]:
 
 def _values(member: Member, measurement: Measurement, cells: Floats) -> Floats:
     """Return published values but for gaps and steps, `(cells,)`."""
-    return np.clip(_finished(member.aggregate, measurement, cells), *member.domain.hull)
+    return np.clip(_finished(member.kind, measurement, cells), *member.domain.hull)
 
 
 def _noise(error: float, loss: Loss, *, gaussian: bool) -> Floats:

@@ -17,11 +17,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.pair_cells import one_column
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import uniform_points
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.pair_cells import one_column
 
 _ROWS = 512
 _DRAWS = 256
@@ -48,7 +48,7 @@ def pair_error(
         noises: of the cells, at scale 1, where it is not independent.
     """
     total, wide = 0.0, len(measurement.axes) > _WIDE
-    correlations = member.aggregate.correlations(member.statistic)[-1 if wide else 0 :]
+    correlations = member.kind.correlations(member.statistic)[-1 if wide else 0 :]
     scenarios = [(m, c) for m in _MEANS for c in correlations]
     for mean, correlation in scenarios:
         cells = exact(simulated_columns(spread, mean, correlation))
@@ -63,10 +63,10 @@ def pair_error(
 
 def _finish(member: Member, measurement: Measurement, cells: Floats) -> Floats:
     if member.view is None:
-        return member.aggregate.finish(measurement, cells)
+        return member.kind.finish(measurement, cells)
     reading = Reading(cells, cells, cells, 1.0, 0.95)
     seen, margins, _ = one_column(measurement, cells, reading, member.view)
-    return member.aggregate.finish(seen, margins)
+    return member.kind.finish(seen, margins)
 
 
 @lru_cache(maxsize=64)

@@ -21,9 +21,9 @@ from typing import Literal
 
 import numpy as np
 
-from dprelease.aggregates.base import Aggregate, Floats
-from dprelease.aggregates.measurement import Measurement
 from dprelease.schema.domain import Domain
+from dprelease.statistics.base import Floats, StatisticKind
+from dprelease.statistics.measurement import Measurement
 
 REFERENCE_SIZE = 1_000
 """The group size at which errors are stated when the schema gives no public guess."""
@@ -57,7 +57,7 @@ def uniform_points(count: int, dimensions: int) -> Floats:
 
 
 def cell_error(
-    aggregate: Aggregate,
+    statistic_kind: StatisticKind,
     measurement: Measurement,
     exact: Callable[[Floats, Floats], Floats],
     scale: float,
@@ -68,7 +68,7 @@ def cell_error(
     far: bool = False,
     noises: Floats | None = None,
 ) -> float:
-    """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps.
+    """Return the expected error of `statistic` from cells with Laplace noise of `scale` steps.
 
     Args:
         exact: the cells of rows whose mean and mean square, as shares of the range, are these.
@@ -90,8 +90,8 @@ def cell_error(
         if noises is None:
             noises = _noise(uniform_points(draws, cells.shape[1]), gaussian=gaussian)
         noise = np.tile(noises, (_MEANS, 1))
-    noisy = aggregate.finish(measurement, cells + scale * noise)
-    error = (noisy - aggregate.finish(measurement, cells))[:, 0]
+    noisy = statistic_kind.finish(measurement, cells + scale * noise)
+    error = (noisy - statistic_kind.finish(measurement, cells))[:, 0]
     if loss == "squared":
         return float(np.average(error**2, weights=weights))
     result = float(np.average(np.abs(error), weights=weights))

@@ -17,22 +17,15 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.rank_interval import CHOICES, interval_scores
-from dprelease.aggregates.ranks import Stretches
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import (
-    ExponentialDraw,
+    ExponentialLaw,
     Ranks,
     aim,
     exponential_notes,
@@ -42,13 +35,20 @@ from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.graph import one_cell
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.rank_interval import CHOICES, interval_scores
+from dprelease.statistics.ranks import Stretches
+from dprelease.statistics.sensitivity import Sensitivity
 
 LEVEL = 0.95
 """Of the interval; a union bound over its two ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalDraw(ExponentialDraw):
+class IntervalLaw(ExponentialLaw):
     """Three of the points of `allowed` per group; the law's spread is that of all three draws.
 
     Attributes:
@@ -62,11 +62,11 @@ class IntervalDraw(ExponentialDraw):
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.inside < 1:
             raise underclaimed("distance of its ends")
-        return ExponentialDraw.certify(self, sensitivity)
+        return ExponentialLaw.certify(self, sensitivity)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of three choices, each with a third of the range."""
-        plain = ExponentialDraw.proof(self, sensitivity)
+        plain = ExponentialLaw.proof(self, sensitivity)
         assert plain.tight is not None
         return replace(plain, tight=plain.tight / CHOICES)
 
@@ -102,7 +102,7 @@ class IntervalDraw(ExponentialDraw):
         return np.asarray(inside, dtype=bool)
 
     @classmethod
-    def calibrate(cls, code: Fixed, b: int, *, spread: int, epsilon: Fraction) -> IntervalDraw:
+    def calibrate(cls, code: Fixed, b: int, *, spread: int, epsilon: Fraction) -> IntervalLaw:
         """Return the draw of largest rate whose loss is at most `epsilon`.
 
         Raises:
@@ -136,7 +136,7 @@ class RankInterval(Ranks):
         assert isinstance(code, Fixed)
         (target,) = measurement.weights
         spread = asked.sensitivity.l1_over_groups
-        draw = IntervalDraw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
+        draw = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
         error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
@@ -154,15 +154,15 @@ class RankInterval(Ranks):
     ) -> tuple[Measurement, Floats, Reading]:
         return one_cell(measurement, cells, reading, view)
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
+    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
         del view
-        assert isinstance(draw, IntervalDraw)
+        assert isinstance(draw, IntervalLaw)
         within = f"95 % interval within {2 * draw.inside:,} rows in rank on either side"
         return f"{rank_error_text(draw, measurement)}; {within}"
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         del view
-        assert isinstance(draw, IntervalDraw)
+        assert isinstance(draw, IntervalLaw)
         said = [n for n in exponential_notes(draw, measurement) if not n.startswith("no interval")]
         return (
             *said,
@@ -175,7 +175,7 @@ class RankInterval(Ranks):
     ) -> tuple[float, ...]:
         del member, size, narrow
         draw = best.draw
-        assert isinstance(draw, IntervalDraw)
+        assert isinstance(draw, IntervalLaw)
         return (float(len(draw.allowed) // 2),) * CHOICES
 
 

@@ -10,7 +10,7 @@ changes, so one certificate at the total spread covers every way to distribute i
 Laplace noise; permute-and-flip has the same bound. The law is drawn for every group, empty ones too: their
 candidates are all alike.
 
-A value chosen by rank has no interval in its own unit (see `aggregates.quantile`): `box` is not-a-number. What
+A value chosen by rank has no interval in its own unit (see `statistics.quantile`): `box` is not-a-number. What
 holds for all data is `rank_error`.
 
 Units: candidates in steps of `step`; scores in rows times the target's denominator.
@@ -31,10 +31,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.ranks import Stretches, aimed, near, target
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.core.codec_notes import Unstored
@@ -42,7 +38,7 @@ from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.flips import FlipLaw
@@ -50,6 +46,10 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.ranks import Stretches, aimed, near, target
+from dprelease.statistics.sensitivity import Sensitivity
 
 _LEVEL = 0.95
 _FLIPS = "by permute-and-flip: under zCDP it costs what any law of its epsilon may, up to four times an exponential mechanism's rho"
@@ -58,7 +58,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialDraw(Draw):
+class ExponentialLaw(Law):
     """One of the points of `allowed` (in steps) per group, by a law over their scores."""
 
     tag: ClassVar[str] = "exponential"
@@ -90,7 +90,7 @@ class ExponentialDraw(Draw):
 
     def _by_group(self, s: Sensitivity, *, bounded_range: bool) -> Proof:
         """Return one loss, and the rho of one choice per group, of which each has the part that its scores move."""
-        plain = Draw.proof(self, s)
+        plain = Law.proof(self, s)
         whole, rest = divmod(s.l1_over_groups, max(1, s.l1_per_group))
         part = Fraction(whole * s.l1_per_group**2 + rest**2, self.law.spread**2)
         loss = sum(plain.pure, Fraction(0))
@@ -154,7 +154,7 @@ class ExponentialDraw(Draw):
 
 
 @dataclass(frozen=True, slots=True)
-class FlipDraw(ExponentialDraw):
+class PermuteAndFlipLaw(ExponentialLaw):
     """The draw of the same value by permute-and-flip."""
 
     tag: ClassVar[str] = "permute_and_flip"
@@ -162,7 +162,7 @@ class FlipDraw(ExponentialDraw):
     law: FlipLaw
 
     @classmethod
-    def of(cls, draw: ExponentialDraw) -> FlipDraw:
+    def of(cls, draw: ExponentialLaw) -> PermuteAndFlipLaw:
         """Return permute-and-flip with the weights of `draw`."""
         return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
 
@@ -198,19 +198,19 @@ class Ranks(MeasurementFamily):
         measurement = near(measurement, law.last)
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
-        plain = ExponentialDraw(law, code.grid, code.step)
+        plain = ExponentialLaw(law, code.grid, code.step)
         return [
             Candidate(measurement, draw, (error,), (None,), note=aim(measurement))
-            for draw in (FlipDraw.of(plain), plain)
+            for draw in (PermuteAndFlipLaw.of(plain), plain)
             if asked.pin in (None, draw.mechanism)
         ]
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """Scores belong to a draw among exactly the codes whose rows it counts, as far as it can see."""
         why = MeasurementFamily.refusal(self, measurement, law, task, at)
-        if why or not isinstance(law, ExponentialDraw):
+        if why or not isinstance(law, ExponentialLaw):
             return why
         used = [task.primitives[i] for i in at]
         codes = [task.codes[p.code] for p in used if p.code is not None]
@@ -223,28 +223,28 @@ class Ranks(MeasurementFamily):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
-        assert isinstance(draw, ExponentialDraw)
+    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
+        assert isinstance(draw, ExponentialLaw)
         return rank_error_text(draw, target(measurement, view), view or 0)
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, ExponentialDraw)
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, ExponentialLaw)
         said = exponential_notes(draw, target(measurement, view), view or 0)
-        return (*said, _FLIPS) if isinstance(draw, FlipDraw) else said
+        return (*said, _FLIPS) if isinstance(draw, PermuteAndFlipLaw) else said
 
     def typical(
         self, best: Candidate, member: Member, size: int, *, narrow: bool
     ) -> Sequence[float]:
         draw = best.draw
-        assert isinstance(draw, ExponentialDraw)
+        assert isinstance(draw, ExponentialLaw)
         return (float(len(draw.allowed) // 2),) * draw.many
 
-    def mute(self, draw: Draw, measurement: Measurement, size: int, *, view: int | None) -> bool:
-        assert isinstance(draw, ExponentialDraw)
+    def mute(self, draw: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
+        assert isinstance(draw, ExponentialLaw)
         return any_rank(draw, target(measurement, view), size, view or 0)
 
 
-def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int, view: int) -> bool:
+def any_rank(draw: ExponentialLaw, measurement: Measurement, size: int, view: int) -> bool:
     """Return whether the 95 % range of ranks of a drawn value is all of `size` rows, if they differ."""
     a, b, offset = measurement.weights[0]
     error = typical_error(draw, b, view)
@@ -276,7 +276,7 @@ def moved_text(moved: Fraction) -> str:
     return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
 
 
-def typical_error(draw: ExponentialDraw, denominator: int, view: int) -> int | None:
+def typical_error(draw: ExponentialLaw, denominator: int, view: int) -> int | None:
     """Return the rank error at 95 % of rows that differ and lie evenly over the domain; None as `rank_error`.
 
     Source: `docs/theory/quantiles.md#rank-errors`.
@@ -287,7 +287,7 @@ def typical_error(draw: ExponentialDraw, denominator: int, view: int) -> int | N
     return min(error, math.ceil(-math.log1p(-_LEVEL) * draw.typical_scale(denominator, view)))
 
 
-def evenly(draw: ExponentialDraw, denominator: int, view: int) -> str:
+def evenly(draw: ExponentialLaw, denominator: int, view: int) -> str:
     """Return what a report says of rows that differ, behind the bound for all data."""
     typical = typical_error(draw, denominator, view)
     if typical is None:
@@ -295,7 +295,7 @@ def evenly(draw: ExponentialDraw, denominator: int, view: int) -> str:
     return f"; {counted(typical, 'row')} if the rows differ and lie evenly over the domain"
 
 
-def rank_error_text(draw: ExponentialDraw, measurement: Measurement, view: int = 0) -> str:
+def rank_error_text(draw: ExponentialLaw, measurement: Measurement, view: int = 0) -> str:
     """Return the rank errors for a plan's table: "±3 rows in rank where rows differ, ±23 at most (95 %)"."""
     a, b, offset = measurement.weights[0]
     error, typical = draw.rank_error(b, _LEVEL), typical_error(draw, b, view)
@@ -312,7 +312,7 @@ def rank_error_text(draw: ExponentialDraw, measurement: Measurement, view: int =
 
 
 def exponential_notes(
-    draw: ExponentialDraw, measurement: Measurement, view: int = 0
+    draw: ExponentialLaw, measurement: Measurement, view: int = 0
 ) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, offset = measurement.weights[0]
@@ -344,7 +344,7 @@ def exponential_notes(
 
 
 def _beyond(offset: int) -> int:
-    """Return the rows beyond the one that is aimed at; see `aggregates.ranks.aimed`."""
+    """Return the rows beyond the one that is aimed at; see `statistics.ranks.aimed`."""
     return abs(offset) // 2
 
 

@@ -3,7 +3,7 @@
 Aiming at the last row itself on one side, everything beyond the data scores as well as the data's end, and
 if the declared range is wider than the data the value lands there, uniformly. Aiming at the k-th row from
 the end, its value alone scores best, and a candidate beyond the data scores k - 1/2 worse, at half the rate
-(the scores have two sides then, `aggregates.ranks`). Which is better, and for which k, depends on the
+(the scores have two sides then, `statistics.ranks`). Which is better, and for which k, depends on the
 data; so eighteen public tables speak for them: rows spread evenly, skewed to one end, or heaped on eleven
 values, over all of the range, half or a tenth of it at either end, at the public guess of rows per group.
 The aim of least mean error is taken. Where the data fill the range, aiming at the last row would have
@@ -23,9 +23,9 @@ from typing import Literal
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.ranks import aimed
 from dprelease.core.numeric import ranking
+from dprelease.statistics.base import Floats
+from dprelease.statistics.ranks import aimed
 
 _MOST_POINTS = 1024
 _PARTS = (1.0, 0.5, 0.1)
@@ -64,7 +64,7 @@ def exponential_error(
     """Return the mean error of a drawn value over the public tables.
 
     Args:
-        target: (a, b, offset) of `aggregates.ranks`; the error is to the value at rank a n / b.
+        target: (a, b, offset) of `statistics.ranks`; the error is to the value at rank a n / b.
     """
     a, b, offset = target
     tally = _tables(min(candidates, _MOST_POINTS), size)

@@ -29,16 +29,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import Positions, joint_spreads
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.ranks import candidates, spreads, target
-from dprelease.aggregates.recursive_ranks import (
-    UNITS,
-    recursive_ranks,
-)
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.core.choice_tree import depth
 from dprelease.core.codec_notes import Always, AtLeast
@@ -47,11 +37,11 @@ from dprelease.core.errors import PlanError
 from dprelease.core.numeric import counted
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
-from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join, nats_per_step, tied
+from dprelease.measurements.joint_ranks import OrderedLaw, able, may_join, nats_per_step, tied
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import (
-    ExponentialDraw,
+    ExponentialLaw,
     Ranks,
     evenly,
     exponential_notes,
@@ -66,6 +56,16 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.graph import one_cell
+from dprelease.statistics.joint_ranks import Positions, joint_spreads
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.ranks import candidates, spreads, target
+from dprelease.statistics.recursive_ranks import (
+    UNITS,
+    recursive_ranks,
+)
+from dprelease.statistics.sensitivity import Sensitivity
 
 _LEVEL = 0.95
 _MOST = UNITS * 2**17
@@ -83,7 +83,7 @@ _MOST_CHOICES = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class RecursiveDraw(OrderedDraw):
+class RecursiveRanksLaw(OrderedLaw):
     """As many points per group, in order, as there are `targets`, each chosen between those around it.
 
     Attributes:
@@ -114,13 +114,13 @@ class RecursiveDraw(OrderedDraw):
             raise underclaimed("sensitivity")
         return self.law.certify().epsilon_upper
 
-    def completed(self) -> RecursiveDraw:
+    def completed(self) -> RecursiveRanksLaw:
         _ = self.shape  # ValueError for targets that do not rise
         return self
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of its levels: each is of bounded range, and they add up."""
-        plain = ExponentialDraw.proof(self, sensitivity)
+        plain = ExponentialLaw.proof(self, sensitivity)
         assert plain.tight is not None
         return replace(plain, tight=part_of_rho(self.weights) * plain.tight)
 
@@ -175,7 +175,7 @@ class RecursiveDraw(OrderedDraw):
         spread: int,
         epsilon: Fraction,
         copies: int = COPIES,
-    ) -> RecursiveDraw:
+    ) -> RecursiveRanksLaw:
         """Return the choices of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
         law = ScoreLaw.calibrate(
             copies * len(allowed), spread=spread, epsilon=epsilon, most=_MOST, joint=True
@@ -199,7 +199,7 @@ class RecursiveRanks(Ranks):
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
         weights = measurement.weights
-        draw = RecursiveDraw.calibrate(
+        draw = RecursiveRanksLaw.calibrate(
             code.grid,
             code.step,
             weights,
@@ -262,22 +262,22 @@ class RecursiveRanks(Ranks):
         ]
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """Its law aims at the measurement's own targets."""
         why = Ranks.refusal(self, measurement, law, task, at)
-        if not why and isinstance(law, RecursiveDraw) and law.weights != measurement.weights:
+        if not why and isinstance(law, RecursiveRanksLaw) and law.weights != measurement.weights:
             return "its law is of other targets"
         return why
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
+    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
         said = Ranks.error_text(self, draw, measurement, view)
-        assert isinstance(draw, RecursiveDraw)
+        assert isinstance(draw, RecursiveRanksLaw)
         known = draw.rank_error(draw.b, _LEVEL) is not None
         return f"{said} if no two rows share a value" if known else said
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, RecursiveDraw)
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, RecursiveRanksLaw)
         return _notes(draw, target(measurement, view), view or 0)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
@@ -289,7 +289,7 @@ class RecursiveRanks(Ranks):
         return one_cell(measurement, cells, reading, view)
 
 
-def _notes(draw: RecursiveDraw, aimed: Measurement, view: int) -> tuple[str, ...]:
+def _notes(draw: RecursiveRanksLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others and for rows of one value."""
     choice, error, *rest = exponential_notes(draw, aimed, view)
     rows, shared = (draw.rank_error(draw.b, _LEVEL, sharing) for sharing in (1, _SHARING))

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, NoReturn
 
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import InternalError
-from dprelease.measurements.draw import Objects
-from dprelease.measurements.joint_ranks import OrderedDraw
+from dprelease.measurements.joint_ranks import OrderedLaw
+from dprelease.measurements.law import Objects
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class JointOfCopies(OrderedDraw):
+class JointOfCopies(OrderedLaw):
     """Points in order by one law, of 4 copies of each."""
 
     tag: ClassVar[str] = "joint_exponential"
@@ -37,7 +37,7 @@ class JointOfCopies(OrderedDraw):
 
 
 @dataclass(frozen=True, slots=True)
-class RecursiveOfCopies(OrderedDraw):
+class RecursiveOfCopies(OrderedLaw):
     """Points, each chosen between those around it, of 16 copies of each."""
 
     tag: ClassVar[str] = "recursive_exponential"
@@ -55,7 +55,7 @@ class RecursiveOfCopies(OrderedDraw):
         _replaced(self)
 
 
-def _replaced(draw: OrderedDraw) -> NoReturn:
+def _replaced(draw: OrderedLaw) -> NoReturn:
     raise InternalError(
         f"the law `{draw.tag}` is read and no longer drawn",
         why="another law replaced it after version 0.2.0",

@@ -16,9 +16,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_check
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core import registry
@@ -27,8 +24,8 @@ from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import AddedNoise, Draw, Ends, Objects, placed, underclaimed
-from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
+from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, rectified_errors
+from dprelease.measurements.law import AddedNoise, Ends, Law, Objects, placed, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.of_scalar import (
     finished_errors,
@@ -57,6 +54,9 @@ from dprelease.mechanisms.law import (
     grid_laws,
 )
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 
 @runtime_checkable
@@ -67,7 +67,7 @@ class _Listed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarDraw(Draw):
+class ScalarCellLaw(Law):
     """One integer per group through a grid law.
 
     The exact cell c stands for `offset + step_size * c`; the law works on k = R((value - origin)/step).
@@ -127,7 +127,7 @@ class ScalarDraw(Draw):
         which composition may use.
         """
         if self.linear:
-            found = Draw.proof(self, sensitivity)
+            found = Law.proof(self, sensitivity)
         else:
             total = self.certify(sensitivity)
             found = Proof(pure=(total / self.changed_groups,) * self.changed_groups)
@@ -216,9 +216,9 @@ class ScalarDraw(Draw):
         }
 
     def published_step(self, member: Member) -> Fraction | None:
-        cell = scalar_of(member.aggregate, member.options) is None
+        cell = scalar_of(member.kind, member.options) is None
         drawn = not member.statistic.spec.spikes and cell
-        return self.step if drawn or (self.origin == 0 and member.aggregate.additive) else None
+        return self.step if drawn or (self.origin == 0 and member.kind.additive) else None
 
     def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...]:
         unit = float(self.step) if loss == "absolute" else float(self.step) ** 2
@@ -274,7 +274,7 @@ class Scalar(MeasurementFamily):
         if s.changed_groups > 1 and point_masses:
             ways.append((True, asked.epsilon))
         model = None if asked.only_as is None else asked.only_as.draw
-        if isinstance(model, ScalarDraw):
+        if isinstance(model, ScalarCellLaw):
             ways = [way for way in ways if way[0] == model.linear]
             alone = model.mechanism
         found = []
@@ -283,7 +283,7 @@ class Scalar(MeasurementFamily):
             for law, error in priced_laws(
                 allowed, moved, each, asked.loss, point_masses, linear, asked.judge, alone
             ):
-                draw = ScalarDraw(
+                draw = ScalarCellLaw(
                     law=law,
                     linear=linear,
                     changed_groups=s.changed_groups,
@@ -296,8 +296,8 @@ class Scalar(MeasurementFamily):
                 found.append(_candidate(asked, draw, error))
         return [c for c in found if pin is None or c.draw.mechanism == pin]
 
-    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
-        return GaussianDraw(
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
+        return GaussianLaw(
             noise=noise,
             count=len(measurement.cells),
             lower=measurement.lower,
@@ -308,7 +308,7 @@ class Scalar(MeasurementFamily):
         )
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, measurement, draw, loss)
 
@@ -318,7 +318,7 @@ class Scalar(MeasurementFamily):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
-        if not isinstance(draw, ScalarDraw):
+        if not isinstance(draw, ScalarCellLaw):
             return gaussian_text(draw, s, member)
         cells = s.l1_over_groups if draw.linear else s.l1_per_group
         unit = f" {member.measure}" if member.measure else ""
@@ -335,16 +335,16 @@ class Scalar(MeasurementFamily):
         low, high = member.domain.hull
         counted = member.statistic.code is None and member.statistic.graph is None
         value = min(max(float(size), low), high) if counted else (low + high) / 2
-        if scalar_of(member.aggregate, (measurement,)) is not None:
+        if scalar_of(member.kind, (measurement,)) is not None:
             value = typical_cell(member, measurement)
-        if isinstance(draw, ScalarDraw):
+        if isinstance(draw, ScalarCellLaw):
             place = (value - float(draw.origin)) / float(draw.step)
             allowed = draw.law.allowed
             return np.array([min(max(place, allowed.lower), allowed.upper)])
         return np.array([(value - float(measurement.offset)) / float(measurement.step_size)])
 
 
-def _candidate(asked: Pricing, draw: ScalarDraw, error: ExpectedError) -> Candidate:
+def _candidate(asked: Pricing, draw: ScalarCellLaw, error: ExpectedError) -> Candidate:
     members, loss, step = asked.block.members, asked.loss, float(draw.step)
     squared = loss == "squared"
     unit = step**2 if squared else step

@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import BlockLayout
 from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain, GridSet
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 MOST_POINTS = 2**15
 """Points of a grid that no declared step asks for, at most."""
@@ -33,7 +33,7 @@ _EXACT_DOUBLE = 2**53
 def scalar_domain(block: BlockLayout, measurement: Measurement) -> Domain:
     """Return the domain the law itself respects: the member's where it is the cell, else the cell's."""
     first = block.members[0]
-    if len(block.members) > 1 or scalar_of(first.aggregate, (measurement,)) is not None:
+    if len(block.members) > 1 or scalar_of(first.kind, (measurement,)) is not None:
         return cell_hull(measurement)
     return first.domain
 
@@ -112,9 +112,7 @@ def truncated_grid(
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return a grid on which outputs are published as drawn: no rounding may make point masses."""
     first = block.members[0]
-    own = (
-        scalar_of(first.aggregate, (measurement,)) is None
-    )  # else a step is of values, not of cells
+    own = scalar_of(first.kind, (measurement,)) is None  # else a step is of values, not of cells
     delta = s.l1_per_group * measurement.step_size / max(Fraction(1), epsilon)
     step = (first.statistic.spec.step if own else None) or _law_step(
         domain, delta, measurement.step_size if measurement.offset == 0 else None

@@ -29,19 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading, SeenCells
-from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.jacobi import jacobi_eigenvalues
-from dprelease.aggregates.measurement import Axis, Family, Form, Measure, Measurement
-from dprelease.aggregates.pair_cells import one_column
-from dprelease.aggregates.sensitivity import Sensitivity
-from dprelease.aggregates.spectrum import square_width
-from dprelease.aggregates.spectrum_cells import matrix_shift
 from dprelease.core.numeric import counted
 from dprelease.measurements.base import Hull, part_of_size
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellDraw, CentredDraw
-from dprelease.measurements.draw import floats
+from dprelease.measurements.cells import CellLaw, CentredLaw
+from dprelease.measurements.law import floats
 from dprelease.measurements.linear import LinearCells, Moments
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.pair_price import pair_error, simulated_columns
@@ -50,6 +42,14 @@ from dprelease.measurements.spread import spreads
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import Code, Fixed
 from dprelease.query.spec import Query
+from dprelease.statistics.base import Floats, Reading, SeenCells
+from dprelease.statistics.exact import exact_cells
+from dprelease.statistics.jacobi import jacobi_eigenvalues
+from dprelease.statistics.measurement import Axis, Family, Form, Measure, Measurement
+from dprelease.statistics.pair_cells import one_column
+from dprelease.statistics.sensitivity import Sensitivity
+from dprelease.statistics.spectrum import square_width
+from dprelease.statistics.spectrum_cells import matrix_shift
 
 Asked = tuple[int, Mapping[Code, Axis]]
 """What a member is a function of: the highest moment, and its columns; none of a size."""
@@ -99,7 +99,7 @@ class Columns(LinearCells):
         answer = Answer(np.array([sums], dtype=object))
         return floats(exact_cells(measurement, range(len(sums)), answer, 1)[0])
 
-    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         def exact(shares: Floats) -> Floats:
             return self.exact(asked.measurement, shares, asked.size)
 
@@ -169,7 +169,7 @@ class Tensor(Columns):
         wanted = {o.key for m in members for o in m.options[:1] if o.family == self.family}
         seen = {}
         for member in members:
-            if not _shares(member) or not member.aggregate.moment:
+            if not _shares(member) or not member.kind.moment:
                 continue
             code = member.statistic.code
             for tensor in tensors:
@@ -215,7 +215,7 @@ class Shared(Moments):
         *,
         gaussian: bool = False,
     ) -> tuple[float, ...]:
-        if member.aggregate.of_rows:
+        if member.kind.of_rows:
             return super().simulated(member, measurement, scale, size, loss, gaussian=gaussian)
         part, member = self.part(measurement, member.view), replace(member, view=None)
         assert part is not None
@@ -236,8 +236,8 @@ class Shared(Moments):
         if of.axes:
             return tuple(pair_error(member, of, of_pair, scale, loss, s, noises) for s in each)
         return tuple(
-            cell_error(member.aggregate, of, of_column, scale, loss, spread=spread, noises=noises)
-            for (spread,) in each[: None if member.aggregate.moment == 2 else 1]
+            cell_error(member.kind, of, of_column, scale, loss, spread=spread, noises=noises)
+            for (spread,) in each[: None if member.kind.moment == 2 else 1]
         )
 
     def part(self, measurement: Measurement, view: int | None) -> SeenCells | None:
@@ -342,4 +342,4 @@ tensor = Tensor("tensor", "nine cells of both columns")
 pairs = Columns("pairs", "cells of every column and pair", "pairs")
 matrix = Spectral("matrix", "noise on the covariance matrix", "matrix")
 spectrum = Spectral("spectrum", "noise on the eigenvalues", "spectrum")
-sharing = Shared("shared_rows", "one size for all of the columns", CentredDraw)
+sharing = Shared("shared_rows", "one size for all of the columns", CentredLaw)

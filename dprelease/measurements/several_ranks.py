@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.aggregates.recursive_ranks import UNITS, level_spreads, steps
 from dprelease.core.choice_tree import Node, halves
+from dprelease.statistics.recursive_ranks import UNITS, level_spreads, steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dprelease.core.errors import ArgumentError, PlanError
 from dprelease.core.numeric import plain
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.measurements.members import Member
 from dprelease.schema.domain import Domain
 
@@ -55,7 +55,7 @@ def _finer(step: Fraction) -> Fraction:
     return step * (Fraction(2, 5) if lead == 5 else Fraction(1, 2))
 
 
-def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
+def publish_step(draw: Law, member: Member, error: float) -> Fraction:
     """Return the output step when none is declared: fine against the error, decimal, exact."""
     drawn = draw.published_step(member)
     return fine_step(member, error) if drawn is None else drawn
@@ -63,7 +63,7 @@ def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
 
 def fine_step(member: Member, error: float) -> Fraction:
     """Return a decimal step that is fine against the error."""
-    if member.aggregate.whole:
+    if member.kind.whole:
         return Fraction(1)
     width = Fraction(member.domain.width)
     if width == 0:

@@ -17,9 +17,6 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core import registry
 from dprelease.core.codec_notes import Always, AtLeast, Digits
 from dprelease.core.entropy import RandomBits
@@ -27,15 +24,18 @@ from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import floor_half_up, ranking, shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.measurements.scalar import ScalarDraw, priced_laws
+from dprelease.measurements.scalar import ScalarCellLaw, priced_laws
 from dprelease.measurements.scalar_grid import MOST_POINTS
 from dprelease.measurements.steps import best_step
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet, LongRuns
+from dprelease.statistics.base import Floats
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 
 _WITHOUT_POINT_MASSES = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without point masses at whatever size is released."""
@@ -45,7 +45,7 @@ _SIZE_SHARE = Fraction(1, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class MeanDraw(Draw):
+class MeanLaw(Law):
     """A mean without point masses when the size is private.
 
     Source: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
@@ -62,7 +62,7 @@ class MeanDraw(Draw):
 
     tag: ClassVar[str] = "mean"
 
-    size: ScalarDraw
+    size: ScalarCellLaw
     allowed: LongRuns
     step: Fraction
     sum_sensitivity: Fraction
@@ -263,7 +263,7 @@ class TruncatedMean(MeasurementFamily):
             member.domain,
         )
         sizes = _size_draw(asked.epsilon * _SIZE_SHARE, s, member)
-        draw = MeanDraw(
+        draw = MeanLaw(
             size=sizes,
             allowed=member.domain.on_grid(step),
             step=step,
@@ -291,11 +291,11 @@ class TruncatedMean(MeasurementFamily):
         return [Candidate(measurement, draw, (error,), told, note=note)]
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """A mean law bounds a size and a sum by itself, at the scale of its column."""
         why = MeasurementFamily.refusal(self, measurement, law, task, at)
-        if not why and isinstance(law, MeanDraw) and law.scale != measurement.scale:
+        if not why and isinstance(law, MeanLaw) and law.scale != measurement.scale:
             why = "its law has another scale than its column"
         return why
 
@@ -305,16 +305,16 @@ class TruncatedMean(MeasurementFamily):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
-        assert isinstance(draw, MeanDraw)
+        assert isinstance(draw, MeanLaw)
         return f"{shown(draw.sum_sensitivity)} {member.measure} / released size".replace("  ", " ")
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw
-        assert isinstance(draw, MeanDraw)
+        assert isinstance(draw, MeanLaw)
         return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
 
 
-def _of_best_family(draw: MeanDraw, size: int, asked: Pricing) -> MeanDraw:
+def _of_best_family(draw: MeanLaw, size: int, asked: Pricing) -> MeanLaw:
     """Return the draw by the best family at the public guess of the size that has a law for every size."""
     priced = priced_laws(
         draw.allowed, draw.sensitivity_at(size), draw.epsilon, asked.loss, False, False, asked.judge
@@ -328,7 +328,7 @@ def _of_best_family(draw: MeanDraw, size: int, asked: Pricing) -> MeanDraw:
     return draw
 
 
-def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
+def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarCellLaw:
     cap = member.statistic.cap or 2**40
     allowed = GridSet(((0, cap),))
     ways = [(False, s.l1_per_group, epsilon / s.changed_groups)]
@@ -341,7 +341,7 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     ]
     best, linear, sensitivity = min(options, key=lambda o: ranking(o[0].error.average))
     one = Fraction(1)
-    return ScalarDraw(
+    return ScalarCellLaw(
         best.law, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)
     )
 

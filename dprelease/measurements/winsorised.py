@@ -23,12 +23,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.clipped import DEGREES, clipped, limit_points, limit_scores
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity, between_limits
-from dprelease.aggregates.winsorised import Limit, degree_of
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_laplace
@@ -36,7 +30,7 @@ from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats, underclaimed
+from dprelease.measurements.law import RAW_LIMIT, Law, Objects, floats, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.spread import spreads
 from dprelease.measurements.winsorised_price import (
@@ -53,6 +47,12 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.spec import Query
 from dprelease.schema.domain import LongRuns
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.clipped import DEGREES, clipped, limit_points, limit_scores
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Bounds, Sensitivity, between_limits
+from dprelease.statistics.winsorised import Limit, degree_of
 
 _PARTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10))
 """Parts of epsilon that may draw the limits: all are priced."""
@@ -62,7 +62,7 @@ _BOTH = Fraction(5, 9)
 
 
 @dataclass(frozen=True, slots=True)
-class WinsorisedDraw(Draw):
+class WinsorisedLaw(Law):
     """Two limits per group by their ranks, then noisy cells of the rows clamped to them.
 
     Attributes:
@@ -179,7 +179,7 @@ class WinsorisedDraw(Draw):
         return np.asarray(known & (limits[:, 0] < limits[:, 1]).astype(bool), dtype=bool)
 
     def published_step(self, member: Member) -> Fraction | None:
-        return self.step if isinstance(member.aggregate, Limit) else None
+        return self.step if isinstance(member.kind, Limit) else None
 
     def evidence(self) -> dict[str, Any]:
         return {
@@ -191,7 +191,7 @@ class WinsorisedDraw(Draw):
     @classmethod
     def calibrate(
         cls, code: Fixed, degree: int, moved: Sensitivity, limit: Fraction, rest: Fraction
-    ) -> WinsorisedDraw:
+    ) -> WinsorisedLaw:
         """Return the draw whose limits cost at most `limit` together, and its cells `rest`; as `ScoreLaw.calibrate`."""
         points = limit_points(code.grid).size
         choice = ScoreLaw.calibrate(points, spread=moved.score_spread, epsilon=limit)
@@ -216,7 +216,7 @@ class WinsorisedCells(MeasurementFamily):
         assert isinstance(code, Fixed)
         for part in _PARTS:
             limit, rest = asked.epsilon * part, asked.epsilon * (1 - part)
-            draw = WinsorisedDraw.calibrate(
+            draw = WinsorisedLaw.calibrate(
                 code, degree_of(measurement), asked.sensitivity, limit, rest
             )
             stated = tuple(self._errors(m, draw, asked) for m in asked.block.members)
@@ -227,9 +227,9 @@ class WinsorisedCells(MeasurementFamily):
             out.append(Candidate(measurement, draw, errors, worst, stated, note))
         return out
 
-    def _errors(self, member: Member, draw: WinsorisedDraw, asked: Pricing) -> tuple[float, ...]:
+    def _errors(self, member: Member, draw: WinsorisedLaw, asked: Pricing) -> tuple[float, ...]:
         """Return the errors of one statistic for rows that lie as far apart as `measurements.spread` supposes."""
-        if isinstance(member.aggregate, Limit):
+        if isinstance(member.kind, Limit):
             return (0.0,)
         scale = _scale(draw.noise, asked.loss)
         power = power_of(member, asked.loss)
@@ -238,9 +238,9 @@ class WinsorisedCells(MeasurementFamily):
             cells_error(member, draw.degree, w, asked.size, scale, asked.loss) for w in widths
         )
 
-    def _worst(self, member: Member, draw: WinsorisedDraw, asked: Pricing) -> float | None:
+    def _worst(self, member: Member, draw: WinsorisedLaw, asked: Pricing) -> float | None:
         """Return the error where the limits are the ends of the range, as they may be whatever is declared."""
-        if isinstance(member.aggregate, Limit):
+        if isinstance(member.kind, Limit):
             return None
         scale = _scale(draw.noise, asked.loss)
         return cells_error(member, draw.degree, 1.0, asked.size, scale, asked.loss)
@@ -248,7 +248,7 @@ class WinsorisedCells(MeasurementFamily):
     def _widths(
         self,
         member: Member,
-        draw: WinsorisedDraw,
+        draw: WinsorisedLaw,
         measurement: Measurement,
         size: int,
         power: int = 1,
@@ -259,8 +259,8 @@ class WinsorisedCells(MeasurementFamily):
     def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return what the statistic of the declared range would cost at the same epsilon: no other than this is asked for."""
         draw = best.draw
-        assert isinstance(draw, WinsorisedDraw)
-        if isinstance(member.aggregate, Limit):
+        assert isinstance(draw, WinsorisedLaw)
+        if isinstance(member.kind, Limit):
             return []
         scale = _scale(
             CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon), asked.loss
@@ -289,11 +289,11 @@ class WinsorisedCells(MeasurementFamily):
         return [_of_degree(m, known[id(m)]) if id(m) in known else m for m in members]
 
     def refusal(
-        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+        self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
         """Limits are chosen among exactly the codes whose rows are summed, and cells are of the law's degree."""
         why = MeasurementFamily.refusal(self, measurement, law, task, at)
-        if why or not isinstance(law, WinsorisedDraw):
+        if why or not isinstance(law, WinsorisedLaw):
             return why
         if law.degree != degree_of(measurement):
             return "its law is of other cells"
@@ -313,12 +313,12 @@ class WinsorisedCells(MeasurementFamily):
         ranks = Fraction(s.score_spread, best.measurement.weights[0][1])
         return f"{_rows(ranks)} in rank, then {_rows(Fraction(s.l1_over_groups))} between the drawn limits"
 
-    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str | None:
+    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str | None:
         return None if view is None else "exact: the limit that was used"
 
-    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         """Return the report's sentences on the limits: which ranks they are for, and how near."""
-        assert isinstance(draw, WinsorisedDraw)
+        assert isinstance(draw, WinsorisedLaw)
         a, b, _ = measurement.weights[view or 0]
         error = draw.choice.score_error(_LEVEL)
         near = (
@@ -334,7 +334,7 @@ class WinsorisedCells(MeasurementFamily):
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw, measurement = best.draw, best.measurement
-        assert isinstance(draw, WinsorisedDraw)
+        assert isinstance(draw, WinsorisedLaw)
         width = self._widths(member, draw, measurement, size)[-1 if narrow else 0]
         steps = max(1.0, round(width * measurement.scale))
         low = math.floor((measurement.scale - steps) / 2)
@@ -353,12 +353,12 @@ class WinsorisedCells(MeasurementFamily):
         return reading.low[:, 2:].sum(axis=1) / each, reading.high[:, 2:].sum(axis=1) / each
 
     def mute(
-        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         return None if view is None else False
 
 
-def _limits(draw: WinsorisedDraw, measurement: Measurement) -> LimitLaw:
+def _limits(draw: WinsorisedLaw, measurement: Measurement) -> LimitLaw:
     """Return the law of the limits as shares of their candidates' range."""
     a, b, _ = measurement.weights[0]
     codes, whole = draw.codes, max(1, draw.allowed.hull_steps)
@@ -376,7 +376,7 @@ def _with_limits(members: Sequence[Member]) -> Iterator[tuple[Member, object]]:
 
 def _of_degree(member: Member, degree: int) -> Member:
     kept = tuple(o for o in member.options if degree_of(o) == degree)
-    limit = member.aggregate
+    limit = member.kind
     return replace(member, options=kept, view=limit.side if isinstance(limit, Limit) else None)
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.aggregates.base import Aggregate, Floats
-from dprelease.aggregates.winsorised import Winsorised, unit_measurement
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import FILLS, cell_error
 from dprelease.measurements.spread import spreads
+from dprelease.statistics.base import Floats, StatisticKind
+from dprelease.statistics.winsorised import Winsorised, unit_measurement
 
 _PLACES = 5
 
@@ -84,7 +84,7 @@ def cells_at(degree: int, size: int, mean: Floats, square: Floats | None = None)
 
 def power_of(member: Member, loss: Loss) -> int:
     """Return the power of the width that the error of a statistic grows with."""
-    squared = isinstance(member.aggregate, Winsorised) and member.aggregate.squared
+    squared = isinstance(member.kind, Winsorised) and member.kind.squared
     return (2 if squared else 1) * (2 if loss == "squared" else 1)
 
 
@@ -103,11 +103,11 @@ def cells_error(
     Args:
         scale: of continuous Laplace noise on every cell, in rows; spread: of the rows between the limits.
     """
-    aggregate = member.aggregate
-    assert isinstance(aggregate, Winsorised)
+    statistic_kind = member.kind
+    assert isinstance(statistic_kind, Winsorised)
     whole = float(member.statistic.hull.width)
-    inner: Aggregate = aggregate.inner
-    if aggregate.linear:
+    inner: StatisticKind = statistic_kind.inner
+    if statistic_kind.linear:
         return _sum_error(member, degree, width * whole, scale, loss)
 
     def exact(mean: Floats, square: Floats) -> Floats:

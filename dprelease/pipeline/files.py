@@ -16,8 +16,8 @@ from dprelease import __version__
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, WithheldError
 from dprelease.planning.make import what_if
+from dprelease.results.draw import Draw
 from dprelease.results.formats.format import table_file, tables_of
-from dprelease.results.noised import Noised
 from dprelease.results.validate.rules import check
 
 FORMATS = ("parquet", "csv", "html")
@@ -32,7 +32,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 
 def bundle(
-    noised: Noised,
+    noised: Draw,
     formats: Iterable[str] = FORMATS,
     *,
     budget: Mapping[str, Any] | None = None,
@@ -61,7 +61,7 @@ def bundle(
 
 
 def write_files(
-    noised: Noised,
+    noised: Draw,
     formats: Sequence[str],
     *,
     software: Mapping[str, str],
@@ -114,7 +114,7 @@ def write_files(
 
 
 def _written(
-    name: str, noised: Noised, manifest: dict[str, Any], files: Mapping[str, bytes]
+    name: str, noised: Draw, manifest: dict[str, Any], files: Mapping[str, bytes]
 ) -> dict[str, bytes]:
     """Return the files of one format.
 
@@ -141,7 +141,7 @@ def _written(
     )
 
 
-def _made(name: str, noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def _made(name: str, noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return what the format writes; of several tables as it says that it takes them (`formats.format`)."""
     write: Any = registry.load("formats", name)
     takes = tables_of(write)

@@ -2,9 +2,9 @@
 
     preflight   source against plan       public metadata only; spends nothing
     charge      plan -> Receipt           durable, before any random bit
-    draw        rows -> Noised            behind the wall, once per key
-    validate    Noised -> Verdict         a failure withholds, never redraws
-    bundle      Noised -> files           deterministic
+    draw        rows -> Draw            behind the wall, once per key
+    validate    Draw -> Verdict         a failure withholds, never redraws
+    bundle      Draw -> files           deterministic
     commit      files -> the ledger       of two runs, the first one's bytes stand
     publish     files -> the folder       one atomic rename
 
@@ -32,7 +32,7 @@ from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.stages import Request
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.publish import publish_files
 from dprelease.results.receipt import Receipt
 
@@ -84,7 +84,7 @@ class Flow:
             )
         return receipt
 
-    def draw(self, source: Source, receipt: Receipt) -> Noised:
+    def draw(self, source: Source, receipt: Receipt) -> Draw:
         """Draw once, or read what was drawn; see `stages.draw`."""
         plan = self.plan
         self.report(
@@ -94,7 +94,7 @@ class Flow:
         with _paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
 
-    def validate(self, noised: Noised, *, great_expectations: bool) -> None:
+    def validate(self, noised: Draw, *, great_expectations: bool) -> None:
         """Check every value; WithheldError (DPR701), for good, if one is not valid."""
         self.report("validate", "every value against its domain")
         verdict = stages.validated(noised, great_expectations=great_expectations)
@@ -104,7 +104,7 @@ class Flow:
 
     def commit(
         self,
-        noised: Noised,
+        noised: Draw,
         receipt: Receipt,
         formats: Sequence[str] = writing.FORMATS,
         *,

@@ -30,9 +30,9 @@ from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import period_name
 from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE, manifest_bytes
 from dprelease.results.formats.manifest_file import REHEARSAL
-from dprelease.results.noised import Noised
 from dprelease.results.publish import folder_for, publish_files
 from dprelease.results.validate.rules import check
 
@@ -95,7 +95,7 @@ def _must_lie_apart(folder: Path, public: Path) -> None:
         )
 
 
-def _files(noised: Noised, formats: tuple[str, ...], period: str) -> dict[str, bytes]:
+def _files(noised: Draw, formats: tuple[str, ...], period: str) -> dict[str, bytes]:
     """Return every file with its mark: the hashes in the manifest are of the marked bytes."""
     files = writing.write_files(
         _rehearsed(noised),
@@ -111,7 +111,7 @@ def _files(noised: Noised, formats: tuple[str, ...], period: str) -> dict[str, b
     return {**files, FILE: manifest_bytes(manifest), _README: f"{MARK}.\n".encode()}
 
 
-def _rehearsed(noised: Noised) -> Noised:
+def _rehearsed(noised: Draw) -> Draw:
     """Return the release with the mark as every value's status, of several tables in each of them."""
     if noised.parts:
         return replace(

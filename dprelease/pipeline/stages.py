@@ -33,11 +33,11 @@ from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
+from dprelease.results.draw import Draw, decode, width
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.over_time import ledger_over_time
 from dprelease.results.formats.public_words import PublicWords
-from dprelease.results.noised import Noised, decode, width
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -244,7 +244,7 @@ def draw(
     *,
     request: Request | None,
     receipt: Receipt | None = None,
-) -> Noised:
+) -> Draw:
     """Compute, draw once, and assemble; a key that is drawn already reads no row.
 
     Args:
@@ -273,7 +273,7 @@ def draw(
     return noised_of(plan, cells, paid)
 
 
-def validated(noised: Noised, *, great_expectations: bool) -> Verdict:
+def validated(noised: Draw, *, great_expectations: bool) -> Verdict:
     """Return the verdict of the built-in rules, then of the Great Expectations suite."""
     verdict = check(noised)
     if verdict.ok and great_expectations:

@@ -26,7 +26,6 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.choose import as_published
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
@@ -35,7 +34,7 @@ from dprelease.core import registry
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import fraction_from_json
 from dprelease.measurements.candidate import Candidate, Option
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.law import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.planning.layout import layouts
 from dprelease.planning.prices import Figures, Prices
@@ -44,6 +43,7 @@ from dprelease.planning.tables.ratios import Critical
 from dprelease.planning.write import write_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.measurement import Measurement
 
 CLOSE = 1e-6
 """Relative difference of two figures that say the same on different machines."""

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
-from dprelease.aggregates.base import Aggregate, aggregate_named
-from dprelease.aggregates.measurement import Axis, Context, Measurement
 from dprelease.core import registry
 from dprelease.core.errors import PlanError
 from dprelease.core.patience import tick
@@ -30,6 +28,8 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
+from dprelease.statistics.base import StatisticKind, kind_named
+from dprelease.statistics.measurement import Axis, Context, Measurement
 
 
 def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
@@ -50,7 +50,7 @@ def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
     by, origin = query.spec.by, query.spec.origin
     check_names(by, [s.spec.name for s in query.statistics], (), origin)
     apart = layout(query)
-    columns = [c for b in apart for m in b.members for c in m.aggregate.columns(m.statistic)]
+    columns = [c for b in apart for m in b.members for c in m.kind.columns(m.statistic)]
     check_names(by, (), columns, origin)
     return (apart,) if len(apart) == 1 else (apart, *_together(query, apart))
 
@@ -116,8 +116,8 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
 def _together(query: Query, apart: tuple[BlockLayout, ...]) -> tuple[tuple[BlockLayout, ...], ...]:
     """Return the blocks of a request, those of moments of the same rows as one, if there are several."""
     found = [b for b in apart if all(_columns_of(query, m) is not None for m in b.members)]
-    found.sort(key=lambda block: block.members[0].aggregate.of_rows)  # the first one has columns
-    if len(found) < 2 or found[0].members[0].aggregate.of_rows:
+    found.sort(key=lambda block: block.members[0].kind.of_rows)  # the first one has columns
+    if len(found) < 2 or found[0].members[0].kind.of_rows:
         return ()
     one, names = _one_block(query, found), [block.name for block in found]
     return (tuple(one if b is found[0] else b for b in apart if b.name not in names[1:]),)
@@ -131,10 +131,10 @@ def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
         pairs = zip(m.statistic.columns, m.statistic.codes, strict=True)
         codes = tuple(own.get(column) or code for column, code in pairs)
         members[i] = replace(m, statistic=replace(m.statistic, codes=codes))
-    asked = [(m.aggregate.degree or 0, _columns_of(query, m) or {}) for m in members]
+    asked = [(m.kind.degree or 0, _columns_of(query, m) or {}) for m in members]
     if len({code for _, columns in asked for code in columns}) == 1:
         options = tuple(o for o in blocks[0].options if family_of(o).part(o, 0) is not None)
-        views: list[int | None] = [0 if m.aggregate.of_rows else None for m in members]
+        views: list[int | None] = [0 if m.kind.of_rows else None for m in members]
     else:
         options, views = shared_rows(asked)
     seen = zip(members, views, strict=True)
@@ -143,10 +143,10 @@ def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
 
 def _columns_of(query: Query, member: Member) -> dict[Code, Axis] | None:
     """Return the columns of a statistic that may share a size with others; None of one that may not."""
-    spec, context, of_rows = member.statistic.spec, member.statistic, member.aggregate.of_rows
+    spec, context, of_rows = member.statistic.spec, member.statistic, member.kind.of_rows
     own: tuple[object, ...] = spec.mechanism, spec.share, spec.max_error, spec.max_rows
     own += context.weight, context.public_rows, spec.domain if of_rows else None
-    plain = spec.spikes and spec.weight == 1 and member.aggregate.degree is not None
+    plain = spec.spikes and spec.weight == 1 and member.kind.degree is not None
     if not plain or any(each is not None for each in own):
         return None
     one = () if context.code is None else (context.code,)
@@ -183,13 +183,13 @@ def member_of(query: Query, statistic: Statistic) -> Member:
     """Return one statistic with its domain and measurements; PlanError as `layout`."""
     tick()
     spec = statistic.spec
-    aggregate = aggregate_named(statistic.function)
+    statistic_kind = kind_named(statistic.function)
     context = Context(
         **{part.name: getattr(statistic, part.name) for part in fields(Statistic)},
         cap=query.schema.rows.maximum or _declared_cap(statistic),
         groups=len(query.groups.keys),
     )
-    if context.scale == 0 and not aggregate.constant:
+    if context.scale == 0 and not statistic_kind.constant:
         raise PlanError(
             f"{spec.text} is a constant: its column can hold one value only",
             where=spec.origin,
@@ -197,7 +197,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
             fix="leave it out, or widen the column's range",
             code="DPR208",
         )
-    induced = domain = aggregate.domain(context)
+    induced = domain = statistic_kind.domain(context)
     if spec.domain is not None:
         common = domain.intersect(spec.domain)
         if common is None:
@@ -209,15 +209,15 @@ def member_of(query: Query, statistic: Statistic) -> Member:
                 code="DPR206",
             )
         domain = common
-    options = _admissible(statistic, aggregate.measurements(context))
-    scalar = scalar_of(aggregate, options)
+    options = _admissible(statistic, statistic_kind.measurements(context))
+    scalar = scalar_of(statistic_kind, options)
     if scalar is not None and not spec.spikes:
-        _check_function(statistic, aggregate, scalar, whole=domain == induced)
-    return Member(context, aggregate, domain, options, induced)
+        _check_function(statistic, statistic_kind, scalar, whole=domain == induced)
+    return Member(context, statistic_kind, domain, options, induced)
 
 
 def _check_function(
-    statistic: Statistic, aggregate: Aggregate, scalar: Measurement, *, whole: bool
+    statistic: Statistic, statistic_kind: StatisticKind, scalar: Measurement, *, whole: bool
 ) -> None:
     """Refuse a function of a scalar without point masses, where it makes some of a law without any."""
     spec = statistic.spec
@@ -229,7 +229,7 @@ def _check_function(
             fix="remove `spikes: forbid` or `domain`, or ask for the released value itself with this domain",
             code="DPR210",
         )
-    if not rises_or_falls(aggregate, scalar):
+    if not rises_or_falls(statistic_kind, scalar):
         raise PlanError(
             f"no proved form of {spec.text} without point masses",
             where=spec.origin,
@@ -251,7 +251,7 @@ def _declared_cap(statistic: Statistic) -> int | None:
     low, high = domain.lower, domain.upper
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         return None
-    return aggregate_named(statistic.function).cap(low, high, column)
+    return kind_named(statistic.function).cap(low, high, column)
 
 
 def _check_known(spec: StatisticSpec) -> None:
@@ -286,7 +286,7 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
                 f"no proved form of {spec.text} without point masses",
                 where=spec.origin,
                 why="it is post-processed from noisy components, which puts mass on the ends of its domain",
-                fix=aggregate_named(statistic.function).without_point_masses(),
+                fix=kind_named(statistic.function).without_point_masses(),
                 code="DPR210",
             )
     elif spec.mechanism is None:

@@ -13,16 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import (
-    Bounds,
-    PrimitivePlaces,
-    Sensitivity,
-    bound,
-    merged,
-    unit_bounds,
-)
-from dprelease.aggregates.types_of_change import types_of_change
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, ways
 from dprelease.budget.composition import Proof
@@ -41,6 +31,16 @@ from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import Uninformative
 from dprelease.schema.unit import Adjacency, EdgeUnit
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import (
+    Bounds,
+    PrimitivePlaces,
+    Sensitivity,
+    bound,
+    merged,
+    unit_bounds,
+)
+from dprelease.statistics.types_of_change import types_of_change
 
 _WAYS_SEARCHED = 3
 

@@ -19,9 +19,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import PrimitivePlaces, bound
 from dprelease.allocation.share import Priced, cost
 from dprelease.allocation.spend import Spending
 from dprelease.core.numeric import counted, figure, plain, shown
@@ -34,12 +31,15 @@ from dprelease.planning.prices import Prices
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import time_notes
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import PrimitivePlaces, bound
 
 
 def write_plan(query: Query, spending: Spending, prices: Prices) -> ReleasePlan:
@@ -116,18 +116,18 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     notes += time_notes(query, spending.epsilon, query.spec.delta)
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
-    said = (aggregate_named(s.function).plan_note(s) for s in query.statistics)
+    said = (kind_named(s.function).plan_note(s) for s in query.statistics)
     return (*notes, *filter(None, said), *spending.notes(query.spec.delta))
 
 
 # --- a block ----------------------------------------------------------------------------------
 
 
-def _block(prices: Prices, priced: Priced, places: PrimitivePlaces) -> PlannedMeasurement:
+def _block(prices: Prices, priced: Priced, places: PrimitivePlaces) -> Block:
     best = priced.best
     s = priced.sensitivity
     spent = cost(priced, prices.query.spec.delta)
-    return PlannedMeasurement(
+    return Block(
         name=priced.block.name,
         epsilon=spent.epsilon,
         rho=spent.rho,
@@ -204,7 +204,7 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
         text=spec.text,
         function=member.statistic.function,
         block=priced.block.name,
-        columns=member.aggregate.columns(member.statistic),
+        columns=member.kind.columns(member.statistic),
         domain=member.domain,
         step=step,
         measure=member.measure,
@@ -245,10 +245,10 @@ def _error_text(errors: Sequence[float], member: Member, size: int | None, *, pu
         )
     else:
         placed = f"±{figure(max(errors))}{unit}"
-        if known and member.aggregate.by_spread:
+        if known and member.kind.by_spread:
             guess = shown(known[0].expected_sd or Fraction(0))
             placed += " if the sds are as guessed" if multivariate else f" if sd is {guess}"
-    known_for = member.aggregate.stated_for(member)
+    known_for = member.kind.stated_for(member)
     if known_for:
         placed += f", {known_for}" if " if " in placed else f" {known_for}"
     return f"{placed},{at}" if at and (known_for or " if " in placed) else f"{placed}{at}"
@@ -263,4 +263,4 @@ def statistic_notes(query: Query, member: Member, measurement: Measurement) -> t
             f"over at most {counted(m, 'row')} per {unit.column} and group, "
             f"and at most {counted(unit.max_groups, 'group')} per {unit.column}"
         )
-    return (*notes, *member.aggregate.notes(member, measurement))
+    return (*notes, *member.kind.notes(member, measurement))

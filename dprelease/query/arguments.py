@@ -45,7 +45,7 @@ Written = Literal["columns", "number", "text"]
 class Statistic:
     """One statistic with its arguments resolved.
 
-    `function` is the aggregate's registered name (`count(persons)` is `count_persons`).
+    `function` is the statistic's registered name (`count(persons)` is `count_persons`).
     `columns` and `codes` are of a statistic of several columns, in the order of the columns'
     names: covariance(b, a) is covariance(a, b). `column` and `code` are None then.
     `public_rows` is n when the rows that enter this statistic are publicly many.
@@ -234,7 +234,7 @@ class Syntax:
         interval: the option of that name asks for an interval, which costs a part of epsilon.
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
         weighted: the statistic that the option `weighted_by` makes of it; "" where there is none.
-        beside: statistics that are published with it: the end of the name, and the aggregate.
+        beside: statistics that are published with it: the end of the name, and the statistic.
     """
 
     least: int

@@ -165,7 +165,7 @@ def _statistic(spec: StatisticSpec, given: Given) -> Statistic:
         raise PlanError(
             f"this version cannot release {spec.text}",
             where=spec.origin,
-            why=f"no aggregate called `{spec.function}` is registered",
+            why=f"no statistic called `{spec.function}` is registered",
             fix=f"available: {', '.join(syntaxes())}",
             code="DPR208",
         )

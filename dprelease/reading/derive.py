@@ -22,7 +22,7 @@ from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import Key
-from dprelease.results.noised import LEVEL
+from dprelease.results.draw import LEVEL
 
 Row = tuple[float | None, float, float, str, Method]
 

@@ -16,10 +16,10 @@ from dprelease.core.given import given_path
 from dprelease.core.numeric import counted
 from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
+from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.csv_ import guarded
 from dprelease.results.formats.picture import Picture, below, dots
-from dprelease.results.noised import WEAK
 
 if TYPE_CHECKING:
     import pandas as pd

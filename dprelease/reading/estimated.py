@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from dprelease.fitting.estimate import Behind
 from dprelease.intervals.noise import IntegerNoise
-from dprelease.measurements.draw import AddedNoise
+from dprelease.measurements.law import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
+from dprelease.results.draw import Draw
 from dprelease.results.fitted import OneFit
-from dprelease.results.noised import Noised
 
 TRACE = Fraction(1, 2**36)
 SURELY = 1 - 1e-15
@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
 class FitForms:
     """The estimates of one fit of one release."""
 
-    def __init__(self, release: str, noised: Noised, fit: str) -> None:
+    def __init__(self, release: str, noised: Draw, fit: str) -> None:
         assert noised.plan.tables is not None
         self.release, self.plan = release, noised.plan
         self.fit = noised.plan.tables.fit(fit)

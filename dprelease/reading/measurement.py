@@ -10,14 +10,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.measurements.base import family_of, seen_by
-from dprelease.measurements.draw import AddedNoise
+from dprelease.measurements.law import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.reading.per_row import PerRow, added_per_row
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
+from dprelease.statistics.base import Form, Ranged, kind_named
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 class ReleasedMeasurement:
     """One block of one release."""
 
-    def __init__(self, release: str, noised: Noised, block: str) -> None:
+    def __init__(self, release: str, noised: Draw, block: str) -> None:
         planned = noised.plan.block(block)
         self.release, self.name, self._query = release, block, noised.plan.query
         self._draw = planned.law
@@ -63,7 +63,7 @@ class ReleasedMeasurement:
 
     def _cut(self, statistic: PlannedStatistic) -> bool:
         """Return whether the domain may leave out what is drawn, so that published values are moved into it."""
-        if statistic.view is not None and aggregate_named(statistic.function).of_rows:
+        if statistic.view is not None and kind_named(statistic.function).of_rows:
             return False
         drawn = (
             self._draw.ends
@@ -74,11 +74,11 @@ class ReleasedMeasurement:
         return not (statistic.domain.lower <= low and high <= statistic.domain.upper)
 
     def _forms(self, function: str, view: int | None) -> Sequence[Form] | None:
-        aggregate, measurement = aggregate_named(function), self._measurement
+        statistic_kind, measurement = kind_named(function), self._measurement
         part = family_of(measurement).part(measurement, view)
         if self._added is None or (part is None and view is not None):
             return None
-        forms = aggregate.form(measurement if part is None else part.seen)
+        forms = statistic_kind.form(measurement if part is None else part.seen)
         if part is None or forms is None:
             return forms
         return [part.of_drawn(form, len(measurement.cells)) for form in forms]
@@ -110,7 +110,7 @@ class ReleasedMeasurement:
         """Return the interval of one published value at `level`; the domain where nothing is left."""
         low, high = self._ends(statistic.function, statistic.view, level)
         hull = statistic.domain.hull
-        if self._empty[group] and not aggregate_named(statistic.function).of_rows:
+        if self._empty[group] and not kind_named(statistic.function).of_rows:
             return hull
         ends = float(low[group, column]), float(high[group, column])
         return max(ends[0], hull[0]), min(ends[1], hull[1])
@@ -124,7 +124,7 @@ class ReleasedMeasurement:
         measurement, _, seen = seen_by(
             view, self._measurement, self._draw.cells(self._raw), reading
         )
-        return aggregate_named(function).interval(measurement, seen)
+        return kind_named(function).interval(measurement, seen)
 
     def _draw_box(self, level: float) -> tuple[Floats, Floats]:
         return self._draw.box(self._raw, level)
@@ -151,16 +151,16 @@ class ReleasedMeasurement:
 
     def ranged(self, statistic: PlannedStatistic) -> bool:
         """Whether a statistic knows its range over a box of these cells."""
-        aggregate = aggregate_named(statistic.function)
+        statistic_kind = kind_named(statistic.function)
         joint = len(self._measurement.cells) > 1 and statistic.view is None
-        return joint and isinstance(aggregate, Ranged)
+        return joint and isinstance(statistic_kind, Ranged)
 
     def over_box(
         self, statistic: PlannedStatistic, column: int, low: Floats, high: Floats
     ) -> tuple[Floats, Floats]:
-        aggregate = aggregate_named(statistic.function)
-        assert isinstance(aggregate, Ranged)
-        a, b = aggregate.over_box(self._measurement, low, high)
+        statistic_kind = kind_named(statistic.function)
+        assert isinstance(statistic_kind, Ranged)
+        a, b = statistic_kind.over_box(self._measurement, low, high)
         return a[:, column], b[:, column]
 
 

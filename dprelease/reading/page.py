@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Template
 from markupsafe import Markup
 
+from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import point
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.plots import DotPlot, dot_plot
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.noised import WEAK
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived

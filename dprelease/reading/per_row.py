@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
-from dprelease.aggregates.exact import form_of
-from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import family_of
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
+from dprelease.statistics.exact import form_of
+from dprelease.statistics.measurement import Measurement
 
 Ends = tuple[Fraction, Fraction]
 

@@ -10,7 +10,7 @@ from typing import Any
 from dprelease.core.errors import DpreleaseError, VerificationError
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted, whole_from_json
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
@@ -19,9 +19,9 @@ from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.manifest_file import read_manifest
-from dprelease.results.noised import Noised
 from dprelease.results.publish import period_order
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.collect import noised_of
@@ -40,7 +40,7 @@ class Publication(DrawnTables):
         folder: where it was read; manifest: its `release.json`.
     """
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any], noised: Noised) -> None:
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], noised: Draw) -> None:
         super().__init__(noised)
         self.folder, self.manifest = folder, manifest
 
@@ -55,7 +55,7 @@ class Publication(DrawnTables):
         return verify_folder(self.folder)
 
     @property
-    def laws(self) -> Mapping[str, Draw]:
+    def laws(self) -> Mapping[str, Law]:
         """The certified law of every block, by its name."""
         return {block.name: block.law for block in self.plan.blocks}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class Released(Protocol):
 class DrawnTables:
     """The shared half of `Release` and `Publication`. Satisfies `Released`."""
 
-    def __init__(self, noised: Noised) -> None:
+    def __init__(self, noised: Draw) -> None:
         self._noised = noised
 
     @property
-    def noised(self) -> Noised:
+    def noised(self) -> Draw:
         """The noisy integers and the plan, as they left the wall."""
         return self._noised
 
@@ -191,7 +191,7 @@ class DrawnTables:
             source=self._source(),
         )
 
-    def _of(self, table: str | None) -> Noised:
+    def _of(self, table: str | None) -> Draw:
         if table is None and not self._noised.parts:
             return self._noised
         from dprelease.reading.table_values import values_of

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core.errors import ArgumentError
 from dprelease.core.strict_json import canonical_json
 from dprelease.reading.forms import Linear, RatioForm, total
@@ -16,8 +15,9 @@ from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.tidy_rows import group_places, places_of
-from dprelease.results.noised import WEAK, Noised
+from dprelease.statistics.base import kind_named
 
 Key = tuple[str, ...]
 
@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 class ReleasedValues:
     """What one release published, per column and group."""
 
-    def __init__(self, noised: Noised) -> None:
+    def __init__(self, noised: Draw) -> None:
         self.noised = noised
         self.by, self.keys = noised.plan.by, noised.plan.keys or ((),)
         self.columns: dict[str, tuple[PlannedStatistic, int]] = {
@@ -62,7 +62,7 @@ class ReleasedValues:
         return other.groups_in(fixed)
 
     @property
-    def _drawn(self) -> Noised:
+    def _drawn(self) -> Draw:
         """The release whose noise the values hold."""
         return self.noised
 
@@ -134,7 +134,7 @@ class ReleasedValues:
         A number of different values does not, nor one of units that are counted in each of their groups.
         """
         statistic, _ = self.columns[column]
-        return aggregate_named(statistic.function).adds_over(self.noised.plan.query.max_groups)
+        return kind_named(statistic.function).adds_over(self.noised.plan.query.max_groups)
 
     def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:
@@ -176,7 +176,7 @@ class ReleasedValues:
         )
 
 
-def _identity(noised: Noised) -> str:
+def _identity(noised: Draw) -> str:
     """Return a draw's own name.
 
     What a ledger's entry stands for is known again wherever it is read. Two draws without an entry may hold

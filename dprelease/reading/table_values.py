@@ -20,7 +20,7 @@ from dprelease.reading.quantity import Measured, Quantity
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
-from dprelease.results.noised import WEAK, Noised
+from dprelease.results.draw import WEAK, Draw
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class CutEstimate:
 class TableValues(ReleasedValues):
     """What one table published: fitted values, with the estimates behind them as forms."""
 
-    def __init__(self, whole: Noised, table: str) -> None:
+    def __init__(self, whole: Draw, table: str) -> None:
         super().__init__(whole.parts[table])
         assert whole.plan.tables is not None
         self.whole, self.table = whole, table
@@ -138,7 +138,7 @@ class TableValues(ReleasedValues):
         ]
 
     @property
-    def _drawn(self) -> Noised:
+    def _drawn(self) -> Draw:
         return self.whole
 
     def has_interval(self, statistic: PlannedStatistic) -> bool:
@@ -202,7 +202,7 @@ class TableValues(ReleasedValues):
         return Linear(Fraction(0), {variable: fit.step_size})
 
 
-def values_of(noised: Noised, table: str | None) -> ReleasedValues:
+def values_of(noised: Draw, table: str | None) -> ReleasedValues:
     """Return the values of a release's table: the only one, or the one named.
 
     Raises:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
-from dprelease.aggregates.measurement import Measurement
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always, Labels, Unstored
 from dprelease.measurements.base import family_named
-from dprelease.measurements.draw import WrittenDraw
+from dprelease.measurements.law import WrittenLaw
+from dprelease.statistics.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedMeasurement(Stored):
+class Block(Stored):
     """One draw per group, charged `epsilon` once for all groups together.
 
     Attributes:
@@ -36,7 +36,7 @@ class PlannedMeasurement(Stored):
     name: str
     epsilon: Fraction
     measurement: Measurement
-    law: WrittenDraw
+    law: WrittenLaw
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
     share: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict)

@@ -9,12 +9,12 @@ import html as escaping
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.base import counts_values, family_of
 from dprelease.query.nodes import compared
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.measurement import Measurement
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,7 +144,7 @@ def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
     names = []
     for statistic in plan.statistics:
         measurement = plan.block(statistic.block).measurement
-        ranked = not (family_of(measurement).interval or aggregate_named(statistic.function).linear)
+        ranked = not (family_of(measurement).interval or kind_named(statistic.function).linear)
         if ranked and statistic.name not in public and not _is_counted(measurement, plan):
             names.append(statistic.name)
     if names:
@@ -159,7 +159,7 @@ def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
     rows = [b.measurement for b in plan.blocks if b.measurement.max_rows == chosen.max_rows]
     same = (m for m in rows if counts_values(m, chosen))
     whole = (s for s in plan.statistics if s.text == s.function)
-    counts = {s.block for s in whole if aggregate_named(s.function).of_rows}
+    counts = {s.block for s in whole if kind_named(s.function).of_rows}
     counting = any(b.name in counts for b in plan.blocks if b.measurement in rows)
     complete = bool(chosen.data.get("complete"))
     return any(family_of(m).counts_known(m) for m in same) or (complete and counting)

@@ -13,7 +13,7 @@ from dprelease.core.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair, feasible
 from dprelease.fitting.structure import Structure
 from dprelease.intervals.noise import Gaussian, Laplace, Noise
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedTables
 
@@ -59,7 +59,7 @@ def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], o
         ) from None
 
 
-def noise_of(draw: Draw) -> Noise:
+def noise_of(draw: Law) -> Noise:
     """Return the noise that a draw adds to every cell, as fitting knows it."""
     added = draw.added
     assert added is not None

@@ -23,7 +23,7 @@ from typing import Any
 
 from dprelease.core.numeric import MOST_DIGITS
 from dprelease.core.strict_json import canonical_json
-from dprelease.measurements.draw import PROPOSED
+from dprelease.measurements.law import PROPOSED
 
 _WORDS = frozenset({"measure", "sensitivity", "error_text", "notes", "remark"})
 """What a plan says of a statistic in words: it decides nothing that is drawn or charged."""

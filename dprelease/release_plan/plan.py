@@ -23,7 +23,7 @@ from dprelease.core.codec_notes import Always, Unstored
 from dprelease.core.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
-from dprelease.release_plan.block import Composition, PlannedMeasurement
+from dprelease.release_plan.block import Block, Composition
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
@@ -54,7 +54,7 @@ class ReleasePlan(Stored):
     keys: tuple[tuple[str, ...], ...]
     where: str | None
     statistics: tuple[PlannedStatistic, ...]
-    blocks: tuple[PlannedMeasurement, ...]
+    blocks: tuple[Block, ...]
     query: WrittenTask = field(compare=False, repr=False)
     window: Annotated[tuple[datetime, datetime] | None, Always()] = None
     allow: Annotated[tuple[str, ...], Always()] = ()
@@ -72,7 +72,7 @@ class ReleasePlan(Stored):
         """Return the plan with its keys in its query, for re-checking a manifest; it cannot be run."""
         return replace(self, query=for_keys(self.query, self.keys))
 
-    def block(self, name: str) -> PlannedMeasurement:
+    def block(self, name: str) -> Block:
         return next(b for b in self.blocks if b.name == name)
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class ReleasePlan(Stored):
         """Whether it is of tables that add up, or of one of them."""
         return self.statistics[0].table is not None
 
-    def groups(self, block: PlannedMeasurement) -> int:
+    def groups(self, block: Block) -> int:
         """Return how many groups a block is drawn for: the engine's, or its table's."""
         named = None if block.table is None or self.tables is None else block.table
         return len(self.keys if named is None else self.tables.named(named).keys)  # type: ignore[union-attr]

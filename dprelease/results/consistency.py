@@ -40,13 +40,13 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Rule, aggregate_named
-from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import family_of
 from dprelease.query.statistic import parse_statistic
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
+from dprelease.statistics.base import Floats, Rule, kind_named
+from dprelease.statistics.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class StatisticValues:
     """One statistic with its values after the rules that ran so far, `(groups, columns)`."""
 
     statistic: PlannedStatistic
-    block: PlannedMeasurement
+    block: Block
     values: Floats
 
     @property
@@ -115,7 +115,7 @@ def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:
 
 def consistent(
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedMeasurement],
+    blocks: Sequence[Block],
     values: Sequence[Floats],
 ) -> list[Floats]:
     """Return the consistent values, one array per statistic, each inside its domain."""
@@ -134,7 +134,7 @@ def consistent(
 
 def rules_of(statistics: Sequence[PlannedStatistic]) -> tuple[Rule, ...]:
     """Return the rules of the statistics, each once, in the order in which they run."""
-    found = (rule for s in statistics for rule in aggregate_named(s.function).rules)
+    found = (rule for s in statistics for rule in kind_named(s.function).rules)
     return tuple(dict.fromkeys(found))
 
 

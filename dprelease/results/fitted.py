@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.aggregates.base import Floats
 from dprelease.core.strict_json import canonical_json
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
@@ -40,9 +39,10 @@ from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedFit
+from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
-from dprelease.results.noised import Cells, Noised, assemble, tidy
 from dprelease.results.receipt import Receipt
+from dprelease.statistics.base import Floats
 
 Fits = Mapping[str, Mapping[str, Any]]
 """Per fit `{"values": {table: integers}, "proof": …}`, as JSON holds it."""
@@ -63,9 +63,7 @@ class PublishedColumn:
     status: npt.NDArray[np.object_]
 
 
-def noised_of(
-    plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None
-) -> Noised:
+def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None) -> Draw:
     """Return what a draw gives: the tidy table, or of a release of several tables all of them.
 
     Args:
@@ -73,7 +71,7 @@ def noised_of(
     """
     if plan.tables is None:
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-        return Noised(plan=plan, table=table, cells=cells, receipt=receipt)
+        return Draw(plan=plan, table=table, cells=cells, receipt=receipt)
     fits = fits_of(plan, cells) if fits is None else fits
     columns = columns_of(plan, cells, fits)
     parts = {}
@@ -86,8 +84,8 @@ def noised_of(
             own, mine = replace(own, by=by, keys=keys), _mixed(plan, columns, found)
             rows = tuple((row.table, row.cell) for row in found)
         table = _table(own, name, mine)
-        parts[name] = Noised(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
-    return Noised(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
+        parts[name] = Draw(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
+    return Draw(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
 
 
 def _mixed(

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
 from dprelease.fitting.quotient import CriticalValues, ends_of_quotient, middle_of_quotient
 from dprelease.fitting.structure import IntArray
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 from dprelease.results.consistency import outward, to_domain
+from dprelease.statistics.base import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ columns and the post-processing are looked at on the same tables: whatever the c
 returns one finite value or NaN per group and column.
 
 Units    cells in their own steps. Limits  measurements whose cells add up over units (form `linear`),
-the only ones that an aggregate of another package can be made of without changes elsewhere.
+the only ones that a statistic of another package can be made of without changes elsewhere.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.exact import form_of
-from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.aggregates.sensitivity import bound, cell_rows, unit_bounds
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.measurements.base import family_of
@@ -34,6 +30,10 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency, UserUnit
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.exact import form_of
+from dprelease.statistics.measurement import Context, Measurement
+from dprelease.statistics.sensitivity import bound, cell_rows, unit_bounds
 
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},
@@ -70,7 +70,7 @@ def check_aggregate(
     statistic: str | None = None,
     columns: Mapping[str, Mapping[str, Any]] = COLUMNS,
 ) -> int:
-    """Check the aggregate registered as `name`; return how many settings were enumerated.
+    """Check the statistic registered as `name`; return how many settings were enumerated.
 
     Args:
         statistic: how it is asked of a numeric column x; `name(x)` if None. `{low}` and `{high}`
@@ -82,7 +82,7 @@ def check_aggregate(
         AssertionError: fewer than two columns, a neighbour changes the components by more than stated, or `finish` is not total.
     """
     assert len(columns) > 1, "one column may hide a mistake: give two ranges"
-    aggregate, count = aggregate_named(name), 0
+    statistic_kind, count = kind_named(name), 0
     for case in cases(statistic or f"{name}(x)", columns):
         measurement = case.measurement
         assert form_of(measurement).additive, (
@@ -105,8 +105,8 @@ def check_aggregate(
                 list(itertools.product((-7.0, 0.0, 3.0, 1e6), repeat=len(measurement.cells)))[:256]
             )
             with np.errstate(all="ignore"):
-                values = aggregate.finish(measurement, cells)
-            published = aggregate.columns(case.context)
+                values = statistic_kind.finish(measurement, cells)
+            published = statistic_kind.columns(case.context)
             assert values.shape == (len(cells), len(published)), (
                 f"{said}: finish has shape {values.shape}"
             )
@@ -164,7 +164,7 @@ def _contributions(case: Setting) -> list[Ints]:
     """Return what one unit can add to the cells, shape `(groups, cells)` each, nothing included.
 
     Cells are linear in the rows, so what a unit adds does not depend on the others' rows. A
-    truncated mean's first draw is its size; its mean follows from that (`aggregates.scalar`).
+    truncated mean's first draw is its size; its mean follows from that (`statistics.scalar`).
     """
     measurement, schema = case.measurement, case.query.schema
     most = 1

@@ -16,10 +16,10 @@ from dprelease.core import registry
 from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME, write_files
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
+from dprelease.results.draw import Draw, assemble
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.format import tables_of
 from dprelease.results.formats.json_ import build_manifest
-from dprelease.results.noised import Noised, assemble
 from dprelease.results.receipt import Receipt
 from dprelease.results.validate.rules import check
 from dprelease.schema.unit import describe
@@ -50,7 +50,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def sample_release(shift: int = 0) -> tuple[Noised, dict[str, Any]]:
+def sample_release(shift: int = 0) -> tuple[Draw, dict[str, Any]]:
     """Return a small release of made-up noisy integers, and its manifest; no private data.
 
     Args:
@@ -66,11 +66,11 @@ def sample_release(shift: int = 0) -> tuple[Noised, dict[str, Any]]:
     }
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
     paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
-    noised = Noised(plan, table, cells, paid)
+    noised = Draw(plan, table, cells, paid)
     return _with_manifest(noised)
 
 
-def sample_of_tables() -> tuple[Noised, dict[str, Any]]:
+def sample_of_tables() -> tuple[Draw, dict[str, Any]]:
     """Return a small release of two tables that add up, and its manifest; no private data."""
     release = {"epsilon": 2, "tables": _TABLES}
     plan = plan_release(Schema.from_dict({**_SCHEMA, "release": release}))
@@ -82,7 +82,7 @@ def sample_of_tables() -> tuple[Noised, dict[str, Any]]:
     return _with_manifest(noised_of(plan, cells, paid))
 
 
-def _with_manifest(noised: Noised) -> tuple[Noised, dict[str, Any]]:
+def _with_manifest(noised: Draw) -> tuple[Draw, dict[str, Any]]:
     manifest = build_manifest(noised, check(noised), {}, software={"dprelease": "0"})
     return noised, manifest
 

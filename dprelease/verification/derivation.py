@@ -46,9 +46,9 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
+from dprelease.results.draw import Cells, Draw, as_raw, cells_from_json
 from dprelease.results.fitted import Fits, faults, noised_of
 from dprelease.results.formats.json_ import SOFTWARE
-from dprelease.results.noised import Cells, Noised, as_raw, cells_from_json
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -143,7 +143,7 @@ class Derivation:
         return [dict(point) for point in stated]
 
     @cached_property
-    def noised(self) -> Noised:
+    def noised(self) -> Draw:
         self.loss  # noqa: B018 - no table is made of laws that are not proved
         plan = self.plan
         cells = cells_from_json(self.manifest["draw"]["cells"], plan)

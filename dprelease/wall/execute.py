@@ -19,9 +19,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.graph_sensitivity import OBSERVED
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.core.codec import decode, encode
 from dprelease.core.entropy import RandomBits, SystemBits
@@ -30,17 +27,20 @@ from dprelease.core.secret import Secret
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.measurements.base import family_of
-from dprelease.measurements.draw import Objects
+from dprelease.measurements.law import Objects
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.guarantee import composed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Cells
-from dprelease.results.noised import decode as cells_of
-from dprelease.results.noised import encode as payload_of
+from dprelease.results.draw import Cells
+from dprelease.results.draw import decode as cells_of
+from dprelease.results.draw import encode as payload_of
+from dprelease.statistics.exact import exact_cells, summed
+from dprelease.statistics.graph_sensitivity import OBSERVED
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall.recompute import recompute
 
 Exact = Secret[Answer]
@@ -72,7 +72,7 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
     An object proves its loss by a method of its own class, whatever its numbers are; what is read from
     JSON is of the class that its tag is registered for.
     """
-    kind = tuple[PlannedMeasurement, ...]
+    kind = tuple[Block, ...]
     return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))
 
 
@@ -81,7 +81,7 @@ def _proofs(plan: ReleasePlan) -> list[Proof]:
     return [law.proved(s) if s.types else law.proof(s) for law, s in moved]
 
 
-def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> Sensitivity:
+def _sensitivity(plan: ReleasePlan, block: Block) -> Sensitivity:
     """Recompute the sensitivity to one unit, from what the engine sums and the declared unit alone."""
     measurement = block.measurement
     why = family_of(measurement).refusal(measurement, block.law, plan.query, measurement.primitives)
@@ -181,7 +181,7 @@ def draw(
     return cells_of(plan, payload() if once is None else once(payload))
 
 
-def _cells(plan: ReleasePlan, block: PlannedMeasurement, answer: Answer) -> Objects:
+def _cells(plan: ReleasePlan, block: Block, answer: Answer) -> Objects:
     measurement = block.measurement
     cells = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))
     merge = None if plan.tables is None else plan.tables.sums(block.table)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprelease.aggregates.clipped import limit_spreads
-from dprelease.aggregates.joint_ranks import joint_spreads
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.rank_interval import interval_spreads
-from dprelease.aggregates.ranks import spreads
-from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
+from dprelease.statistics.clipped import limit_spreads
+from dprelease.statistics.joint_ranks import joint_spreads
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.rank_interval import interval_spreads
+from dprelease.statistics.ranks import spreads
+from dprelease.statistics.recursive_ranks import recursive_spreads
 
 
 def rank_sensitivity(

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dprelease.aggregates import bin_sensitivity as bins
-from dprelease.aggregates import spectrum
-from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
-from dprelease.aggregates.measurement import BY_RANK, Measurement
-from dprelease.aggregates.sensitivity import (
+from dprelease.core.errors import InternalError
+from dprelease.query.bounded import BoundedQuery, Label, Primitive
+from dprelease.query.intervals import Intervals
+from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
+from dprelease.statistics import bin_sensitivity as bins
+from dprelease.statistics import spectrum
+from dprelease.statistics.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
+from dprelease.statistics.measurement import BY_RANK, Measurement
+from dprelease.statistics.sensitivity import (
     Bounds,
     Sensitivity,
     between_limits,
@@ -22,7 +26,7 @@ from dprelease.aggregates.sensitivity import (
     sensitivity,
     unit_bounds,
 )
-from dprelease.aggregates.types_of_change import (
+from dprelease.statistics.types_of_change import (
     Classes,
     added_cells,
     codes_of,
@@ -30,10 +34,6 @@ from dprelease.aggregates.types_of_change import (
     keeps_every_row,
     types_of_change,
 )
-from dprelease.core.errors import InternalError
-from dprelease.query.bounded import BoundedQuery, Label, Primitive
-from dprelease.query.intervals import Intervals
-from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.wall.code_sensitivity import (
     cells_apart,
     code_range,
@@ -235,7 +235,7 @@ def recompute(
         honest = _edge_sensitivity(query, measurement, used, unit)
         moved = sensitivity(honest, bounds, adjacency, groups, positive=False)
         return replace(moved, l2_squared=None)  # proved for sums over rows and for a scatter only
-    mean = measurement.family == "truncated_mean"  # size and sum for `MeanDraw`, no L1 vector
+    mean = measurement.family == "truncated_mean"  # size and sum for `MeanLaw`, no L1 vector
     sized = _size_of(query, measurement, used) if mean else measurement
     moves = _by_cells if sized.squares and sized.form == "linear" else row_sensitivity
     row = moves(query, sized, primitives[:1] if mean else primitives)
@@ -377,7 +377,7 @@ def _check_public(
 
 
 def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> Measurement:
-    """Return the measurement of a truncated mean's size; its sum must be what `MeanDraw` bounds."""
+    """Return the measurement of a truncated mean's size; its sum must be what `MeanLaw` bounds."""
     code = used[0].code if used else None
     shape = [(p.kind, p.code, p.power) for p in used]
     if (

@@ -14,8 +14,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, isqrt
 
-from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.measurement import Axis
+from dprelease.statistics.certified_eigen import backward_error
+from dprelease.statistics.measurement import Axis
 
 _BITS = 64
 _TWO_BY_ROOT_THREE = Fraction(isqrt((4 << 2 * _BITS) // 3) + 1, 1 << _BITS)

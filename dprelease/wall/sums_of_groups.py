@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprelease.aggregates.sensitivity import Bounds, merged
 from dprelease.query.bounded import Primitive
+from dprelease.statistics.sensitivity import Bounds, merged
 
 Merge = tuple[tuple[int, ...], int]
 """The cell of each of the engine's groups, and how many cells there are."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprelease.aggregates.bin_sensitivity import apart
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.tree_shape import tree_of
 from dprelease.query.bounded import BoundedQuery, Primitive
+from dprelease.statistics.bin_sensitivity import apart
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.tree_shape import tree_of
 
 
 def tree_sensitivity(

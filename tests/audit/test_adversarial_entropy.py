@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 
 from dprelease import measurements, mechanisms
-from dprelease.aggregates.recursive_ranks import steps
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.core.choice_tree import halves
 from dprelease.core.entropy import SystemBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.draw import RAW_LIMIT
+from dprelease.measurements.law import RAW_LIMIT
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
@@ -37,6 +36,7 @@ from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.recursive_ranks import steps
 from tests.planning.requests import X, planned
 from tests.sizes import FULL, some, whole
 from tests.wall.test_recompute import TOGETHER, plan_of
@@ -193,7 +193,7 @@ def classes_that_draw():
 
 def test_every_class_that_draws_is_here():
     unused = {
-        "ConstantDraw",
+        "ConstantLaw",
         "DiscreteLaplaceNoise",
         "JointOfCopies",
         "RecursiveOfCopies",

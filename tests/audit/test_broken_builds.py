@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.aggregates import ranks
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.black_box import strongest_event
 from dprelease.audit.neighbours import neighbouring_tables
@@ -24,9 +23,10 @@ from dprelease.audit.sampler import draws_fit
 from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements import base, scalar, truncated_mean
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning.make import make_plan
+from dprelease.statistics import ranks
 from dprelease.wall import execute
 from tests.planning.requests import USER, asked
 from tests.wall.test_recompute import plan_of
@@ -77,7 +77,7 @@ def looked_at(plan, draws=DRAWS):
     if draws:
         for block in plan.blocks:
             law = block.law
-            if isinstance(law, ScalarDraw):
+            if isinstance(law, ScalarCellLaw):
                 ends = (law.law.allowed.lower, law.law.allowed.upper)
                 fits &= min(draws_fit(law.law, a, min(draws, DRAWS)) for a in ends) > 1e-9
         for _, both in sorted(found, key=lambda f: -f[0])[:2]:
@@ -117,9 +117,9 @@ def truncation_without_a_new_scale(patch):
 
 def exact_size(patch):
     """A mean divides by its exact number of rows, and publishes it."""
-    honest = truncated_mean.MeanDraw.draw
+    honest = truncated_mean.MeanLaw.draw
 
-    class Size(ScalarDraw):
+    class Size(ScalarCellLaw):
         def draw(self, exact, bits):
             return exact[:, :1]
 
@@ -127,7 +127,7 @@ def exact_size(patch):
         size = Size(*(getattr(self.size, f.name) for f in fields(self.size)))
         return honest(replace(self, size=size), exact, bits)
 
-    patch.setattr(truncated_mean.MeanDraw, "draw", draw)
+    patch.setattr(truncated_mean.MeanLaw, "draw", draw)
     spec = {"statistic": "mean(x)", "mechanism": "bounded_laplace", "domain": {"step": 0.5}}
     return asked([spec], rows={"max": 40})
 
@@ -163,7 +163,7 @@ def domain_ends_at_n(patch):
         raw = self.law.draw_raw(np.full(exact.shape[0], self.law.allowed.upper), bits)
         return np.minimum(raw.astype(object), exact[:, 0])[:, None]
 
-    patch.setattr(ScalarDraw, "draw", draw)
+    patch.setattr(ScalarCellLaw, "draw", draw)
     spec = {"statistic": "count", "spikes": "forbid", "domain": {"range": [0, 40]}}
     return asked([spec], rows={"max": 40})
 
@@ -226,19 +226,19 @@ def redrawn_until_valid(patch):
             raw[out] = self.law.draw_raw(ends[out], bits)
         return raw.astype(object)[:, None]
 
-    patch.setattr(ScalarDraw, "draw", draw)
+    patch.setattr(ScalarCellLaw, "draw", draw)
     spec = {"statistic": "sum(x)", "mechanism": "discrete_laplace", "domain": {"range": [0, 20]}}
     return asked([spec], epsilon=2)
 
 
 def answer_moved_into_the_union(patch):
-    honest = ScalarDraw.draw
+    honest = ScalarCellLaw.draw
 
     def snapped(self, exact, bits):
         steps = np.array([int(c) for c in exact[:, 0]], dtype=np.int64)
         return honest(self, self.law.allowed.nearest(steps).astype(object)[:, None], bits)
 
-    patch.setattr(ScalarDraw, "draw", snapped)
+    patch.setattr(ScalarCellLaw, "draw", snapped)
     domain = {"range": [0, 40], "forbidden": [[0, 15]]}
     return asked(
         [{"statistic": "count", "mechanism": "discrete_laplace", "domain": domain}], epsilon=2

@@ -24,7 +24,7 @@ from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.wall import execute
 from tests.planning.requests import asked
 from tests.sizes import FULL, whole

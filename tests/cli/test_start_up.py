@@ -71,7 +71,7 @@ def test_the_look_sees_what_is_imported(plan_modules):
     )
     seen = done.stdout.split()
     assert {
-        "dprelease.results.noised",
+        "dprelease.results.draw",
         "dprelease.budget.ledger",
         "dprelease.results.publish",
         "pyarrow",

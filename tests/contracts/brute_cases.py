@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
@@ -19,6 +17,8 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
 from dprelease.wall.recompute import recompute
 
 __all__ = ["COLUMNS", "UNITS", "Case", "built", "matrix", "obvious_code"]
@@ -45,7 +45,7 @@ UNITS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One aggregate in one setting, its bounded query, and what a row may hold, raw."""
+    """One statistic in one setting, its bounded query, and what a row may hold, raw."""
 
     query: Query
     measurements: tuple[Measurement, ...]

@@ -10,9 +10,9 @@ from functools import cache
 
 import numpy as np
 
-from dprelease.aggregates.joint_ranks import Positions, joint_spreads
-from dprelease.measurements.joint_ranks import JointDraw
+from dprelease.measurements.joint_ranks import JointLaw
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.joint_ranks import Positions, joint_spreads
 
 Rows = tuple[int, ...]
 Targets = tuple[tuple[int, int, int], ...]
@@ -63,9 +63,9 @@ def steps(rows: Rows, targets: Targets, points: int = POINTS) -> dict[Outcome, l
 
 def drawer(
     targets: Targets, epsilon: Fraction, spread: int | None = None, points: int = POINTS
-) -> JointDraw:
+) -> JointLaw:
     grid = GridSet(((0, points - 1),))
-    return JointDraw.calibrate(
+    return JointLaw.calibrate(
         grid, Fraction(1), len(targets),
         spread=spread or max(joint_spreads(targets)), epsilon=epsilon,
     )  # fmt: skip
@@ -78,7 +78,7 @@ def positions(rows: Rows, targets: Targets) -> Positions:
     return Positions(codes, below, upto, len(rows), tuple(a for a, _, _ in targets), targets[0][1])
 
 
-def masses(draw: JointDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
+def masses(draw: JointLaw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
     """Return the weight of every sequence: the product of its gaps' weights."""
     gaps = steps(rows, targets, len(draw.allowed))
     weights = draw.law.weights(np.array(list(gaps.values())))

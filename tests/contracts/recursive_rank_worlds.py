@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.recursive_ranks import recursive_spreads
-from dprelease.measurements.recursive_ranks import RecursiveDraw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.recursive_ranks import recursive_spreads
 
 COPIES = 16
 STEPS = 2**14
@@ -109,7 +109,7 @@ class Table:
 class Law:
     """The law of one table under a draw's weights: the chance of every copy in every choice."""
 
-    def __init__(self, draw: RecursiveDraw, table: Table) -> None:
+    def __init__(self, draw: RecursiveRanksLaw, table: Table) -> None:
         self._draw, self.table = draw, table
         self.chances = cache(self._chances)
 
@@ -137,8 +137,8 @@ class Law:
 
 def drawer(
     targets: Targets, epsilon: Fraction, points: int, spread: int | None = None
-) -> RecursiveDraw:
-    return RecursiveDraw.calibrate(
+) -> RecursiveRanksLaw:
+    return RecursiveRanksLaw.calibrate(
         GridSet(((0, points - 1),)), Fraction(1), targets,
         spread=spread or max(recursive_spreads(targets)), epsilon=epsilon, copies=COPIES,
     )  # fmt: skip

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.bin_sensitivity import bin_sensitivity, hold_every_code
-from dprelease.aggregates.measurement import Measure, Measurement
-from dprelease.aggregates.sensitivity import Bounds, Sensitivity
 from dprelease.audit.answers import answer_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.base import family_of
 from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency, RowUnit
+from dprelease.statistics.bin_sensitivity import bin_sensitivity, hold_every_code
+from dprelease.statistics.measurement import Measure, Measurement
+from dprelease.statistics.sensitivity import Bounds, Sensitivity
 from dprelease.wall.recompute import recompute
 from tests.planning.requests import planned
 

@@ -8,17 +8,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.exact import form_of
-from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
-from dprelease.aggregates.graph_sensitivity import connectivity_sensitivity, graph_sensitivity
-from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.core import registry
 from dprelease.core.numeric import floor_half_up
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
 from dprelease.schema.table import StatisticSpec
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.certified_eigen import backward_error
+from dprelease.statistics.exact import form_of
+from dprelease.statistics.graph import connectivity, degree, graph_box, laplacian
+from dprelease.statistics.graph_sensitivity import connectivity_sensitivity, graph_sensitivity
+from dprelease.statistics.measurement import Context, Measurement
 from tests.kinds import GRAPH
 
 SIZES = (2, 3, 4, 5)
@@ -177,4 +177,4 @@ def test_moves_for_more_nodes_than_a_proof_reaches_are_refused() -> None:
 
 def test_every_registered_statistic_of_a_graph_is_enumerated_here() -> None:
     assert set(GRAPH) <= set(registry.names("aggregates"))
-    assert [aggregate_named(name) for name in GRAPH] == [connectivity, degree, laplacian]
+    assert [kind_named(name) for name in GRAPH] == [connectivity, degree, laplacian]

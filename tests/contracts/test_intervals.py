@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.sensitivity import bound, cell_rows, sensitivity, unit_bounds
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -31,6 +30,7 @@ from dprelease.query.intervals import Intervals
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.statistics.sensitivity import bound, cell_rows, sensitivity, unit_bounds
 from dprelease.wall.recompute import recompute
 
 SALT = b"salt"

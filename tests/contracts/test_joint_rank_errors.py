@@ -9,13 +9,13 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from dprelease.aggregates.joint_ranks import Positions, joint_spreads
-from dprelease.aggregates.ranks import spreads
-from dprelease.measurements.joint_ranks import JointDraw
-from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
+from dprelease.measurements.joint_ranks import JointLaw
+from dprelease.measurements.ranks import ExponentialLaw, PermuteAndFlipLaw
 from dprelease.mechanisms.forms.joint_scores import JointExponential, SequenceLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.joint_ranks import Positions, joint_spreads
+from dprelease.statistics.ranks import spreads
 from tests.contracts.joint_rank_worlds import TARGETS, Targets, drawer, errors, sequences
 
 LEVEL = 0.95
@@ -31,7 +31,7 @@ def missed(counts: Counts, point: int, target: tuple[int, int, int]) -> Fraction
     return max(Fraction(0), below - aim, aim - below - counts[point])
 
 
-def beyond(draw: JointDraw, counts: Counts, targets: Targets, error: Fraction) -> Fraction:
+def beyond(draw: JointLaw, counts: Counts, targets: Targets, error: Fraction) -> Fraction:
     """Return the exact chance that one value or more is further than `error` rows from its target."""
     b, n = targets[0][1], sum(counts)
     far = total = 0
@@ -93,7 +93,7 @@ COUNTS = (0, 3, 0, 747, 0, 0, 110, 133, 0, 7, 0, 0)
 def test_heaps_are_met_wherever_a_target_lies_in_them(epsilon: int) -> None:
     """Deciles: seven within one value's rows. The exact chance to miss any of them, and of one choice each."""
     targets: Targets = tuple((i, 10, 0) for i in range(1, 10))
-    draw = JointDraw.calibrate(
+    draw = JointLaw.calibrate(
         GridSet(((0, 11),)), Fraction(1), 9, spread=joint_spreads(targets)[0], epsilon=Fraction(epsilon)
     )  # fmt: skip
     held = np.array([i for i, c in enumerate(COUNTS) if c])
@@ -114,7 +114,7 @@ def test_heaps_are_met_wherever_a_target_lies_in_them(epsilon: int) -> None:
 def test_one_value_is_met_by_all_quantiles() -> None:
     """2,000 equal rows, the eighths: every sequence but one misses by 250 rows and more."""
     targets = tuple((i, 8, 0) for i in range(1, 8))
-    draw = JointDraw.calibrate(
+    draw = JointLaw.calibrate(
         GridSet(((0, 120),)), Fraction(1), 7, spread=joint_spreads(targets)[0], epsilon=Fraction(1)
     )
     rows = Positions(np.array([50]), np.array([0]), np.array([2000]), 2000, tuple(range(1, 8)), 8)
@@ -133,8 +133,8 @@ def test_a_single_choice_keeps_its_error_of_heaps_and_ends(
 ) -> None:
     """All rows equal, at an end, at both, two rows: the exact chance of a value too far by its nearest rank."""
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
-    draw = ExponentialDraw(law, GridSet(((0, 5),)), Fraction(1))
-    draw = FlipDraw.of(draw) if flips else draw
+    draw = ExponentialLaw(law, GridSet(((0, 5),)), Fraction(1))
+    draw = PermuteAndFlipLaw.of(draw) if flips else draw
     error = draw.rank_error(target[1], LEVEL)
     assert error is not None
     worst = near = Fraction(0)
@@ -162,7 +162,7 @@ def held_by(counts: list[int], many: int) -> Positions:
 def missing_any(counts: list[int], many: int, epsilon: int) -> Fraction:
     """Return the exact chance that one or more of equally spaced quantiles is not the value that holds it."""
     targets = tuple((i, many + 1, 0) for i in range(1, many + 1))
-    draw = JointDraw.calibrate(
+    draw = JointLaw.calibrate(
         GridSet(((0, len(counts) - 1),)), Fraction(1), many,
         spread=joint_spreads(targets)[0], epsilon=Fraction(epsilon),
     )  # fmt: skip

@@ -10,10 +10,10 @@ from functools import cache
 
 import pytest
 
-from dprelease.aggregates.joint_ranks import joint_spreads
 from dprelease.audit.joint import joint_worst
 from dprelease.core.numeric import exp_lower
-from dprelease.measurements.joint_ranks import JointDraw
+from dprelease.measurements.joint_ranks import JointLaw
+from dprelease.statistics.joint_ranks import joint_spreads
 from tests.contracts.joint_rank_worlds import (
     TARGETS,
     Outcome,
@@ -97,7 +97,7 @@ def test_targets_that_do_not_rise_have_no_spread(targets: Targets) -> None:
         joint_spreads(targets)
 
 
-def masses_of(draw: JointDraw, targets: Targets) -> Callable[[Rows], dict[Outcome, int]]:
+def masses_of(draw: JointLaw, targets: Targets) -> Callable[[Rows], dict[Outcome, int]]:
     """Return what gives the weight of every sequence, of each table once."""
     return cache(lambda rows: masses(draw, rows, targets))
 

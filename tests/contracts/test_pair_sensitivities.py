@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import unit_bounds
 from dprelease.core import registry
 from dprelease.core.errors import InternalError, WithheldError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.exact import exact_cells
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import unit_bounds
 from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, Case, built, obvious_code
 from tests.kinds import SEVERAL
@@ -167,7 +167,7 @@ def grid(name: str) -> Iterator[tuple[tuple[str, ...], str, str, int, int | None
 
 def test_every_aggregate_of_several_columns_is_covered() -> None:
     assert set(SEVERAL) <= set(registry.names("aggregates"))
-    assert all(aggregate_named(name).name == name for name in SEVERAL)
+    assert all(kind_named(name).name == name for name in SEVERAL)
 
 
 ROUNDED = ("spectrum", "matrix")

@@ -18,20 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.rank_interval import interval_scores, interval_spreads
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ConfigError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.rank_interval import IntervalDraw
+from dprelease.measurements.rank_interval import IntervalLaw
 from dprelease.planning.again import plan_again
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.rank_interval import interval_scores, interval_spreads
 from dprelease.wall import execute
 from tests.planning.requests import USER, planned
 from tests.sizes import sized
@@ -76,13 +76,13 @@ def scores(rows: Rows, grid: GridSet, a: int, b: int, k: int) -> list[list[int]]
     return out
 
 
-def drawer(grid: GridSet, a: int, b: int, epsilon: object = 12, spread: int = 0) -> IntervalDraw:
+def drawer(grid: GridSet, a: int, b: int, epsilon: object = 12, spread: int = 0) -> IntervalLaw:
     code = Fixed("x", grid, Fraction(1), None)
     stated = max(interval_spreads(a, b, 0))
-    return IntervalDraw.calibrate(code, b, spread=spread or stated, epsilon=Fraction(epsilon))  # type: ignore[arg-type]
+    return IntervalLaw.calibrate(code, b, spread=spread or stated, epsilon=Fraction(epsilon))  # type: ignore[arg-type]
 
 
-def laws(draw: IntervalDraw, rows: Rows, a: int, b: int) -> list[list[Fraction]]:
+def laws(draw: IntervalLaw, rows: Rows, a: int, b: int) -> list[list[Fraction]]:
     return [draw.law.pmf(np.array(s)) for s in scores(rows, draw.allowed, a, b, draw.inside)]
 
 
@@ -100,7 +100,7 @@ def test_scores_are_those_of_rows_added_at_both_ends(grid: GridSet, share: tuple
         assert all(min(s) == 0 for s in slow)  # some candidate is right, in empty groups too
 
 
-def missed(draw: IntervalDraw, rows: Rows, a: int, b: int) -> tuple[Fraction, Fraction]:
+def missed(draw: IntervalLaw, rows: Rows, a: int, b: int) -> tuple[Fraction, Fraction]:
     """Return the chances that the lower end is above the quantile, and the upper end below it."""
     _, low, high = laws(draw, rows, a, b)
     q, at = quantile(rows, a, b), points(draw.allowed)
@@ -153,7 +153,7 @@ def test_twin_the_spread_of_one_choice_is_caught() -> None:
     assert cost(draw, share, swap=False) > 12
 
 
-def cost(draw: IntervalDraw, share: tuple[int, int], *, swap: bool) -> float:
+def cost(draw: IntervalLaw, share: tuple[int, int], *, swap: bool) -> float:
     """Return the largest exact loss of tables that differ in one row: of three choices, each at its worst outcome."""
     known: dict[Rows, list[list[Fraction]]] = {}
     worst = 0.0
@@ -205,8 +205,8 @@ def test_a_plan_is_priced_and_made_again(statistic: str, request_: dict[str, Any
     assert execute.check(plan) > plan.epsilon * Fraction(99, 100)
     (block,) = plan.blocks
     draw = block.law
-    assert isinstance(draw, IntervalDraw)
-    assert IntervalDraw.from_json(draw.to_json()) == draw
+    assert isinstance(draw, IntervalLaw)
+    assert IntervalLaw.from_json(draw.to_json()) == draw
     again = plan_again(plan.asked, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
     assert again.hash == plan.hash
     assert "95 % interval" in plan.statistics[0].error_text
@@ -236,7 +236,7 @@ def test_an_interval_is_an_option_of_quantiles_and_costs_nothing_where_it_is_not
 def test_a_plan_that_claims_the_spread_of_one_choice_is_refused() -> None:
     plan = made()
     (block,) = plan.blocks
-    assert isinstance(block.law, IntervalDraw)
+    assert isinstance(block.law, IntervalLaw)
     law = replace(block.law, law=replace(block.law.law, spread=block.law.law.spread // 3))
     with pytest.raises(InternalError) as caught:
         execute.check(replace(plan, blocks=(replace(block, law=law),)))
@@ -287,7 +287,7 @@ def test_drawn_intervals_hold_the_quantile(wrong: bool) -> None:
     plan = made("quantile(x, 0.9)", x={"kind": "integer", "range": [0, 120]}, epsilon=1)
     (block,) = plan.blocks
     draw = block.law
-    assert isinstance(draw, IntervalDraw)
+    assert isinstance(draw, IntervalLaw)
     count, pick = sized(1_000, 10_000), np.random.default_rng(2)
     ages = np.concatenate([pick.integers(18, 90, 600), [67] * 60]).astype(float)
     exact = cells_of(plan, answer_of(plan, table(ages), DuckDBEngine()))[0]

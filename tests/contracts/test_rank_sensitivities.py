@@ -20,20 +20,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.ranks import aimed, spreads
-from dprelease.aggregates.sensitivity import unit_bounds
 from dprelease.core.errors import InternalError
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.ranks import aimed, spreads
+from dprelease.statistics.sensitivity import unit_bounds
 from dprelease.wall.recompute import row_sensitivity
-from tests.aggregates.dense_ranks import chances, rank_scores
 from tests.contracts import test_sensitivities as harness
 from tests.contracts.brute_cases import Case, obvious_code
 from tests.sizes import some
+from tests.statistics.dense_ranks import chances, rank_scores
 
 Ints = npt.NDArray[np.int64]
 

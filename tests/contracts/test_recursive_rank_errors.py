@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.core.entropy import SystemBits
-from dprelease.measurements.recursive_ranks import RecursiveDraw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.recursive_ranks import recursive_spreads
 from tests.contracts.recursive_rank_worlds import (
     COPIES,
     WORLDS,
@@ -33,7 +33,7 @@ def missed(counts: tuple[int, ...], point: int, target: tuple[int, int, int]) ->
     return max(Fraction(0), below - aim, aim - below - counts[point])
 
 
-def law_of(draw: RecursiveDraw, counts: tuple[int, ...], targets: Targets, tree: Tree) -> Law:
+def law_of(draw: RecursiveRanksLaw, counts: tuple[int, ...], targets: Targets, tree: Tree) -> Law:
     rows: Rows = tuple(point for point, held in enumerate(counts) for _ in range(held))
     return Law(draw, Table(rows, len(counts), targets, tree))
 
@@ -81,7 +81,7 @@ def test_twin_an_error_that_forgets_heaps_is_missed() -> None:
     """Half of 20,000 rows share the least value, and the first target parts them away from all copies' middles."""
     targets: Targets = ((9, 20, 0), (15, 20, 0))
     tree: Tree = ((0, None, None, 0), (1, 0, None, 1))
-    draw = RecursiveDraw.calibrate(
+    draw = RecursiveRanksLaw.calibrate(
         drawer(targets, Fraction(1), 10_001).allowed, Fraction(1), targets, spread=2**16, epsilon=Fraction(40), copies=16
     )  # fmt: skip
     assert [(n.target, n.low, n.high, n.level) for n in draw.shape.nodes] == [
@@ -106,7 +106,7 @@ def test_twin_an_error_that_forgets_heaps_is_missed() -> None:
 def test_what_many_rows_of_a_value_part_is_met_between_them() -> None:
     """A million rows on eleven values, sevenths: none is further from its target than one choice would be."""
     targets = tuple((i, 8, 0) for i in range(1, 8))
-    draw = RecursiveDraw.calibrate(
+    draw = RecursiveRanksLaw.calibrate(
         drawer(targets, Fraction(1), 100_001).allowed, Fraction(1), targets,
         spread=recursive_spreads(targets)[0], epsilon=Fraction(1),
     )  # fmt: skip

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.aggregates.recursive_ranks import UNITS, level_spreads, recursive_spreads
 from dprelease.audit.recursive import recursive_worst
 from dprelease.core.numeric import exp_lower
+from dprelease.statistics.recursive_ranks import UNITS, level_spreads, recursive_spreads
 from tests.contracts import recursive_rank_worlds as worlds
 from tests.contracts.recursive_rank_worlds import (
     WORLDS,

@@ -1,6 +1,6 @@
-"""What one unit can do to every registered aggregate, by brute force over small tables.
+"""What one unit can do to every registered statistic, by brute force over small tables.
 
-The registry drives the cases: an aggregate that is registered is tested here, under both
+The registry drives the cases: a statistic that is registered is tested here, under both
 adjacencies, row and user units, public and private size, and columns with odd widths, either end at
 zero, and gaps. Rows are raw values (out of range and null among them); primitives are summed in the
 slow, obvious way; every neighbour of every table is visited. Cells that add up over units move by
@@ -20,8 +20,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import unit_bounds
 from dprelease.core import registry
 from dprelease.engines.clean_rows import cleaned
 from dprelease.measurements.truncated_mean import sum_sensitivity
@@ -29,6 +27,8 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.load import Schema
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import unit_bounds
 from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
 from tests.kinds import GRAPH, OF_SOME_COLUMNS, SEVERAL, WEIGHTED
@@ -45,7 +45,7 @@ TEXTS = {
     "cdf": "cdf(x, [{low}, {middle}])",
 }
 OPTIONS = {"histogram_of_ranges": {"accurate_for": "ranges"}}
-"""How to ask for an aggregate; one that is not listed is asked for as `name(x)`."""
+"""How to ask for a statistic; one that is not listed is asked for as `name(x)`."""
 
 BY_VALUE = ("count_distinct", "max", "median", "min", "quantile")
 """Made of rows per value, not of sums: their tables are in `test_rank_sensitivities`."""

@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import bound
 from dprelease.planning.layout import layouts
 from dprelease.query.bounded import Fixed, Primitive
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import bound
 from dprelease.wall.code_sensitivity import cells_apart
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case
 from tests.contracts.test_pair_sensitivities import cells_of, contributions

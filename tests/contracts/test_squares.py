@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import sensitivity, unit_bounds
 from dprelease.measurements.base import family_of
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import sensitivity, unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, matrix
 from tests.contracts.test_sensitivities import case, contributions, primitives, scatter_distances
 

@@ -17,8 +17,6 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.sensitivity import Sensitivity, sensitivity, unit_bounds
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -27,10 +25,12 @@ from dprelease.planning.tables.make import frame_of
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import Adjacency, UserUnit
+from dprelease.statistics.exact import exact_cells, summed
+from dprelease.statistics.sensitivity import Sensitivity, sensitivity, unit_bounds
 from dprelease.wall.recompute import recompute
 from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema
 
@@ -77,7 +77,7 @@ def held(plan: ReleasePlan) -> Ints:
     return np.array(out, dtype=np.int64)
 
 
-def wall(plan: ReleasePlan, block: PlannedMeasurement, **changed: Any) -> Sensitivity:
+def wall(plan: ReleasePlan, block: Block, **changed: Any) -> Sensitivity:
     """Return the wall's own sensitivity of a block."""
     assert plan.tables is not None
     table = plan.tables.named(block.table or "")
@@ -94,7 +94,7 @@ def wall(plan: ReleasePlan, block: PlannedMeasurement, **changed: Any) -> Sensit
     return recompute(plan.query, measurement, places, None, **(given | changed))
 
 
-def enumerated_sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> tuple[int, int]:
+def enumerated_sensitivity(plan: ReleasePlan, block: Block) -> tuple[int, int]:
     """Return the largest L1 distance and the largest squared L2 distance of one block, over all neighbours."""
     assert plan.tables is not None
     table = plan.tables.named(block.table or "")

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.exact import summed
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.exact import summed
 from dprelease.wall import execute
 from tests.contracts.test_types_of_change import UNITS, asked
 from tests.sizes import whole

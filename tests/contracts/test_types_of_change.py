@@ -23,24 +23,24 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.sensitivity import Bounds
-from dprelease.aggregates.types_of_change import types_of_change
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.errors import InternalError
 from dprelease.core.strict_json import canonical_json
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.balanced import BalancedLaw
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.planning.again import plan_again
 from dprelease.query.bounded import Condition, Fixed
 from dprelease.query.request import request_from_json, request_to_json
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.sensitivity import Bounds
+from dprelease.statistics.types_of_change import types_of_change
 from dprelease.wall import execute
 from tests.sizes import whole
 
@@ -111,14 +111,14 @@ def asked(seed: int, unit: str) -> dict[str, Any]:
     }
 
 
-def rate_of(block: PlannedMeasurement) -> Fraction | None:
+def rate_of(block: Block) -> Fraction | None:
     """Return the rate of independent Laplace noise on a block's cells, per step of them; None of other laws."""
     law = block.law
-    if isinstance(law, BalancedDraw):
+    if isinstance(law, BalancedLaw):
         return None
-    if isinstance(law, CellDraw):
+    if isinstance(law, CellLaw):
         return law.noise.noise.rate
-    if isinstance(law, ScalarDraw) and isinstance(law.law, AdditiveLaw):
+    if isinstance(law, ScalarCellLaw) and isinstance(law.law, AdditiveLaw):
         noise = law.law.noise
         if isinstance(noise, DiscreteLaplaceNoise) and law.step == law.step_size:
             return noise.rate
@@ -148,7 +148,7 @@ def adds(plan: ReleasePlan, place: int, row: Row) -> int:
     return int(own**p.power)
 
 
-def cells(plan: ReleasePlan, block: PlannedMeasurement, unit: Unit) -> npt.NDArray[np.int64]:
+def cells(plan: ReleasePlan, block: Block, unit: Unit) -> npt.NDArray[np.int64]:
     """Return what a unit adds to all drawn cells of a block."""
     groups = plan.keys
     used = block.measurement.primitives
@@ -195,7 +195,7 @@ def units(plan: ReleasePlan, caps: tuple[int, int, int]) -> Iterator[Unit]:
                 yield chosen
 
 
-def _columns(plan: ReleasePlan, block: PlannedMeasurement) -> set[str]:
+def _columns(plan: ReleasePlan, block: Block) -> set[str]:
     primitives = [plan.query.primitives[i] for i in block.measurement.primitives]
     return {"x" for p in primitives if p.code is not None}
 
@@ -314,7 +314,7 @@ def test_noise_with_a_hidden_cell_and_several_rows_cost_the_whole_in_every_type(
     request = asked(1, "row")
     request["release"] = {"epsilon": 1, "statistics": ["count", "histogram(x, [0, 2, 3])"]}
     plan = dp.plan(request)
-    assert isinstance(plan.blocks[1].law, BalancedDraw)
+    assert isinstance(plan.blocks[1].law, BalancedLaw)
     assert [p.types for p in execute._proofs(plan)][1] == (plan.blocks[1].epsilon,) * len(
         execute._proofs(plan)[0].types
     )

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import bound, unit_bounds
 from dprelease.core.errors import InternalError
 from dprelease.engines.clean_rows import cleaned
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.expression import evaluate
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import bound, unit_bounds
 from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, Case, built, matrix, obvious_code
 

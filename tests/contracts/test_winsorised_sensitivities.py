@@ -18,16 +18,16 @@ from functools import cache, lru_cache
 import numpy as np
 import pytest
 
-from dprelease.aggregates.clipped import clipped, limit_points, limit_scores, limit_spreads
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.audit.sampler import g_test
 from dprelease.core.entropy import ReplayBits
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.clipped import clipped, limit_points, limit_scores, limit_spreads
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.sensitivity import Sensitivity
 
 Rows = tuple[int, ...]
 GRIDS = {"whole": GridSet(((0, 4),)), "with a gap": GridSet(((0, 1), (4, 5)))}
@@ -72,15 +72,15 @@ def score(rows: Rows, y: int, a: int, b: int) -> int:
 
 def drawer(
     grid: GridSet, share: tuple[int, int], degree: int, *, swap: bool = False, spread: int = 0
-) -> WinsorisedDraw:
+) -> WinsorisedLaw:
     stated = limit_spreads(((share[0], share[1], 0), (share[1] - share[0], share[1], 0)))[swap]
     choice = ScoreLaw.calibrate(len(points(grid)), spread=spread or stated, epsilon=EPSILON / 2)
     noise = CellNoise.calibrate(2 if swap else 1, EPSILON / 2)
-    return WinsorisedDraw(choice, noise, degree, grid, Fraction(1))
+    return WinsorisedLaw(choice, noise, degree, grid, Fraction(1))
 
 
 @lru_cache(maxsize=4096)
-def limits(draw: WinsorisedDraw, rows: Rows, a: int, b: int) -> dict[tuple[int, int], Fraction]:
+def limits(draw: WinsorisedLaw, rows: Rows, a: int, b: int) -> dict[tuple[int, int], Fraction]:
     """Return the chance of every pair of limits."""
     grid, law = draw.allowed, draw.choice
     chances = []
@@ -93,7 +93,7 @@ def limits(draw: WinsorisedDraw, rows: Rows, a: int, b: int) -> dict[tuple[int, 
     return dict(out)  # type: ignore[arg-type]
 
 
-def loss(draw: WinsorisedDraw, one: Rows, other: Rows, a: int, b: int) -> float:
+def loss(draw: WinsorisedLaw, one: Rows, other: Rows, a: int, b: int) -> float:
     """Return the exact loss of a pair of tables: noise of rate r costs r times what all cells move by."""
     p, q = (limits(draw, rows, a, b) for rows in (one, other))
     worst = 0.0
@@ -191,13 +191,13 @@ def test_no_neighbours_cost_more_than_both_draws_claim(
     )  # control: the noise attains its half, choices of few rows a third of theirs
 
 
-def worst_of(draw: WinsorisedDraw, share: tuple[int, int], *, swap: bool = False) -> float:
+def worst_of(draw: WinsorisedLaw, share: tuple[int, int], *, swap: bool = False) -> float:
     pairs = neighbours(draw.allowed, 3, swap=swap)
     return max(loss(draw, *pair, *share) for pair in pairs) / float(EPSILON)
 
 
 def test_twin_noise_for_one_step_whatever_the_limits_is_caught() -> None:
-    class Narrow(WinsorisedDraw):
+    class Narrow(WinsorisedLaw):
         def noise_at(self, low: int, high: int) -> DiscreteLaplaceNoise:
             return self.noise.noise
 

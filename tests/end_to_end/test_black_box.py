@@ -21,7 +21,7 @@ import pytest
 
 from dprelease.audit.black_box import ALPHA, strongest_event
 from dprelease.core.entropy import ReplayBits
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.results.formats import csv_
 from dprelease.wall import execute
 from tests.end_to_end.neighbour_files import WORLDS, rows, schema
@@ -95,23 +95,23 @@ def test_there_are_pairs_enough_and_each_differs():
 
 
 def too_little_noise(patch):
-    honest = ScalarDraw.draw
+    honest = ScalarCellLaw.draw
 
     def quiet(self, exact, bits):
         return exact + (honest(self, exact, bits) - exact) // 3
 
-    patch.setattr(ScalarDraw, "draw", quiet)
+    patch.setattr(ScalarCellLaw, "draw", quiet)
 
 
 def parity_kept(patch):
     """Noise in steps of two: the answer's last bit is in the published number's."""
-    honest = ScalarDraw.draw
+    honest = ScalarCellLaw.draw
 
     def draw(self, exact, bits):
         raw = honest(self, exact, bits)
         return raw + (raw + exact) % 2
 
-    patch.setattr(ScalarDraw, "draw", draw)
+    patch.setattr(ScalarCellLaw, "draw", draw)
 
 
 def empty_groups_left_out(patch):
@@ -137,13 +137,13 @@ def empty_groups_left_out(patch):
 
 def far_draws_replaced_by_the_answer(patch):
     """A release that would be wide of the mark is exact instead."""
-    honest = ScalarDraw.draw
+    honest = ScalarCellLaw.draw
 
     def draw(self, exact, bits):
         raw = honest(self, exact, bits)
         return np.where(abs(raw - exact) > 1, exact, raw)
 
-    patch.setattr(ScalarDraw, "draw", draw)
+    patch.setattr(ScalarCellLaw, "draw", draw)
 
 
 COUNT = [{"statistic": "count", "mechanism": "bounded_laplace", "domain": {"range": [0, 40]}}]

@@ -17,7 +17,7 @@ from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.wall import execute
 from tests.end_to_end.projects import ROOT, flights, repeatable, tree
 from tests.sizes import some

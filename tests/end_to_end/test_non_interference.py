@@ -336,17 +336,17 @@ def _file(patch):
 
 
 def _scale(patch):
-    from dprelease.results import noised
+    from dprelease.results import draw as draw_module
 
     seen = [1]
     _compute(patch, seen.append)
-    honest = noised._Drawn.values
+    honest = draw_module._Drawn.values
 
     def values(self, statistic):
         value, lower, upper, status = honest(self, statistic)
         return value, lower, np.minimum(upper, max(seen[-1] / 7, float(value.max()))), status
 
-    patch.setattr(noised._Drawn, "values", values)
+    patch.setattr(draw_module._Drawn, "values", values)
 
 
 @pytest.mark.parametrize("leak", LEAKS)

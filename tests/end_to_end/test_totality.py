@@ -33,7 +33,6 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import facade
-from dprelease.aggregates.ranks import Stretches, stretches
 from dprelease.cli import app
 from dprelease.core.errors import DpreleaseError
 from dprelease.engines.physical import fits, of_arrow, of_duckdb
@@ -42,6 +41,7 @@ from dprelease.pipeline import run as run_module
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
+from dprelease.statistics.ranks import Stretches, stretches
 from dprelease.wall import execute
 from tests.end_to_end.projects import repeatable, tree
 from tests.end_to_end.stored_types import ARROW, CANARY, LINES, OBJECTS, ROWS, SQL, Stored

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.validate.rules import check
 from tests.end_to_end import projects
 
@@ -152,7 +152,7 @@ def test_two_validators_want_no_interval_for_a_choice_and_one_for_the_rest(proje
     schema = dp.Schema.load(project / "schemas" / "shop.yaml")
     with pytest.warns(dp.UnledgeredWarning):
         release = rows(400).dp.release(schema, by=[])
-    noised = Noised(release.plan, release.table, {})
+    noised = Draw(release.plan, release.table, {})
     assert check(noised).ok
     assert gx_validate(noised).ok
     frame = release.table.to_pandas()
@@ -161,7 +161,7 @@ def test_two_validators_want_no_interval_for_a_choice_and_one_for_the_rest(proje
         wrong.loc[wrong["statistic"] == name, "lower"] = end
         import pyarrow as pa
 
-        broken = Noised(release.plan, pa.Table.from_pandas(wrong, release.table.schema, False), {})
+        broken = Draw(release.plan, pa.Table.from_pandas(wrong, release.table.schema, False), {})
         for verdict in (check(broken), gx_validate(broken)):
             assert not verdict.ok
             assert [r.name for r in verdict.failures] == ["interval"]

@@ -25,8 +25,8 @@ from dprelease.pipeline import planned
 from dprelease.query.answer import Answer
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Draw, assemble
 from dprelease.results.formats import csv_
-from dprelease.results.noised import Noised, assemble
 from dprelease.wall import execute
 
 PIPELINE = """\
@@ -98,7 +98,7 @@ class Pipeline:
         plan, answer, cells = self._seen.pop()
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
         # what is repeated ends in the bytes that this run published
-        assert csv_.write(Noised(plan, table, cells), {})[csv_.TIDY_FILE] == text
+        assert csv_.write(Draw(plan, table, cells), {})[csv_.TIDY_FILE] == text
         return Run(plan, answer, text)
 
     def published(self, rows: str) -> bytes:

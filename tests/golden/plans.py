@@ -15,8 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.ranks import Stretches
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
@@ -29,12 +27,14 @@ from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.draw import decode, encode
 from dprelease.results.fitted import noised_of
-from dprelease.results.noised import decode, encode
 from dprelease.results.receipt import Receipt
+from dprelease.statistics.exact import exact_cells, summed
+from dprelease.statistics.ranks import Stretches
 from dprelease.wall import execute
 from tests.golden.plan_cases import cases, view_of
 from tests.golden.records import digest, leaves
@@ -116,7 +116,7 @@ def _statistics(all_of: Sequence[PlannedStatistic]) -> Record:
     }  # fmt: skip
 
 
-def _blocks(all_of: Sequence[PlannedMeasurement]) -> Record:
+def _blocks(all_of: Sequence[Block]) -> Record:
     return {
         "blocks": [b.name for b in all_of],
         "mechanisms": [b.mechanism for b in all_of],

@@ -16,7 +16,7 @@ from dprelease.budget.exact_rho import rho_of_pure, rho_of_zero_sum
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.balanced import BalancedDraw
+from dprelease.measurements.balanced import BalancedLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, planned, public
@@ -32,7 +32,7 @@ def test_bins_that_hold_every_row_have_noise_that_adds_up_to_zero() -> None:
     for text, gain in (("histogram(x, [0, 4, 10])", 0.45), (WHOLE, 0.65)):
         plan = public([text])
         draw = law(plan)
-        assert isinstance(draw, BalancedDraw)
+        assert isinstance(draw, BalancedLaw)
         assert draw.rows == 900
         best, other = plan.statistics[0].chosen[:2]
         assert best.expected_error is not None
@@ -60,7 +60,7 @@ def test_where_a_row_may_leave_the_bins_their_sum_is_not_kept(
     request = {"adjacency": "substitution", "rows": {"exact": 900}, "x": PUBLIC_X, **more}
     plan = planned([text], **request)  # type: ignore[arg-type]
     draws = [b.law for b in plan.blocks]
-    assert not any(isinstance(d, BalancedDraw) and d.rows is not None for d in draws)
+    assert not any(isinstance(d, BalancedLaw) and d.rows is not None for d in draws)
 
 
 def test_bins_that_may_lose_a_row_are_refused_at_the_wall() -> None:
@@ -96,7 +96,7 @@ def test_no_replaced_row_changes_what_the_bins_hold_together() -> None:
 def test_what_is_drawn_adds_up_and_what_does_not_is_not_drawable() -> None:
     plan = public([WHOLE], n=60)
     draw = law(plan)
-    assert isinstance(draw, BalancedDraw)
+    assert isinstance(draw, BalancedLaw)
     exact = np.array([[10, 20, 30]], dtype=object)
     raw = draw.draw(exact, ReplayBits("bins"))
     assert raw.sum() == 60
@@ -113,7 +113,7 @@ def test_intervals_cover_by_enumeration() -> None:
     """The chance that a bin's noise stays within the interval, summed over all vectors."""
     plan = public([WHOLE], epsilon=2, n=60)
     draw = law(plan)
-    assert isinstance(draw, BalancedDraw)
+    assert isinstance(draw, BalancedLaw)
     rate, half = float(draw.noise.noise.rate), draw.noise.quantile(0.95)
     weights = {
         (a, b): math.exp(-rate * (abs(a) + abs(b) + abs(a + b)))
@@ -130,7 +130,7 @@ def test_intervals_cover_by_enumeration() -> None:
 def test_bins_of_a_public_number_of_rows_cost_the_rho_of_one_row_that_moves() -> None:
     plan = public([WHOLE], epsilon=2)
     draw = law(plan)
-    assert isinstance(draw, BalancedDraw)
+    assert isinstance(draw, BalancedLaw)
     proved = execute.concentrated(plan)
     assert proved == rho_of_zero_sum(draw.noise.noise.rate, draw.noise.cells)
     assert proved < rho_of_pure(Fraction(2))

@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.binned_tree import BalancedTreeDraw
+from dprelease.measurements.binned_tree import BalancedTreeLaw
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.reading.derive import derive
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Noised, assemble
+from dprelease.results.draw import Draw, assemble
+from dprelease.statistics.base import kind_named
 from dprelease.wall import execute
 from tests.planning.requests import planned
 
@@ -44,9 +44,9 @@ def few(statistic: Any, rows: dict[str, int], top: int = 2, **more: Any) -> Rele
     return planned([statistic], x=x, rows=rows, **{"adjacency": REPLACED, "epsilon": 2, **more})
 
 
-def law(plan: ReleasePlan) -> BalancedTreeDraw:
+def law(plan: ReleasePlan) -> BalancedTreeLaw:
     draw = plan.blocks[0].law
-    assert isinstance(draw, BalancedTreeDraw)
+    assert isinstance(draw, BalancedTreeLaw)
     return draw
 
 
@@ -85,7 +85,7 @@ def test_the_plan_takes_the_noise_with_the_least_stated_error(
     bins = len(plan.blocks[0].cells)
     sums = np.cumsum(noise, axis=1)[:, :bins]
     root = np.sqrt((chance[:, None] * sums**2).sum(axis=0))
-    share = aggregate_named(plan.statistics[0].function).name == "cdf"
+    share = kind_named(plan.statistics[0].function).name == "cdf"
     root = root / 60 / np.sqrt(1 + (root / 60 * 3 * math.sqrt(2 / math.pi)) ** 2) if share else root
     assert best.expected_error == pytest.approx(root.mean() * math.sqrt(2 / math.pi), rel=1e-6)
     flat = next(o for o in others if o.note == "the bins alone")
@@ -98,7 +98,7 @@ def test_balanced_noise_is_not_taken_where_a_tree_is_better_or_rows_come_and_go(
     many = few(ranges(range(41)), PRIVATE, top=39)
     assert len(many.blocks[0].measurement.weights[0]) == 2
     for plan in (many, few(ranges([0, 1, 2]), PRIVATE, adjacency="add_remove")):
-        assert not isinstance(plan.blocks[0].law, BalancedTreeDraw)
+        assert not isinstance(plan.blocks[0].law, BalancedTreeLaw)
 
 
 @pytest.mark.parametrize(("statistic", "rows"), [(c[0], c[1]) for c in CASES if c[2]], ids=str)
@@ -125,7 +125,7 @@ def test_no_replaced_row_costs_more_than_epsilon_and_engines_agree(
     assert worst == pytest.approx(2.0, abs=1e-6)
 
 
-def forged(plan: ReleasePlan, draw: BalancedTreeDraw) -> ReleasePlan:
+def forged(plan: ReleasePlan, draw: BalancedTreeLaw) -> ReleasePlan:
     return replace(plan, blocks=(replace(plan.blocks[0], law=draw),))
 
 
@@ -153,7 +153,7 @@ def test_twin_a_tree_of_two_levels_has_no_such_noise() -> None:
     )
     for hidden in (False, True):
         noise = BalancedNoise.keeping(5 + hidden, 4, block.epsilon)
-        draw = BalancedTreeDraw(noise, 5, None, rows=None if hidden else 60)
+        draw = BalancedTreeLaw(noise, 5, None, rows=None if hidden else 60)
         other = replace(block, measurement=measurement, law=draw)
         with pytest.raises(InternalError) as refused:
             execute.check(replace(plan, blocks=(other,)))
@@ -168,15 +168,15 @@ def test_intervals_cover_by_enumeration_and_one_row_less_does_not(statistic: Any
     raw = exact + noise.astype(object)
     assert draw.drawable(raw).all()
     measurement = plan.blocks[0].measurement
-    aggregate = aggregate_named(plan.statistics[0].function)
-    low, high = aggregate.interval(measurement, draw.reading(raw, 0.95))
-    true = aggregate.finish(measurement, exact[None, :].astype(float))[0]
-    row = 1.0 if aggregate.name != "cdf" else 1 / 60
+    statistic_kind = kind_named(plan.statistics[0].function)
+    low, high = statistic_kind.interval(measurement, draw.reading(raw, 0.95))
+    true = statistic_kind.finish(measurement, exact[None, :].astype(float))[0]
+    row = 1.0 if statistic_kind.name != "cdf" else 1 / 60
     for k in range(low.shape[1]):
         inside = (low[:, k] <= true[k]) & (true[k] <= high[:, k])
         less = (low[:, k] + row <= true[k] + 1e-9) & (true[k] <= high[:, k] - row + 1e-9)
         assert chance[inside].sum() >= 0.95
-        assert (aggregate.name == "cdf" and k == 3) or chance[less].sum() < 0.95
+        assert (statistic_kind.name == "cdf" and k == 3) or chance[less].sum() < 0.95
 
 
 @pytest.mark.parametrize("statistic", [ranges([0, 1, 2, 3]), SHARES], ids=str)
@@ -204,7 +204,7 @@ def test_sums_of_bins_have_the_interval_of_their_own_law() -> None:
     draw = law(plan)
     names, cells = plan.statistics[0].columns, {plan.blocks[0].name: ((10, 20, 18, 12),)}
     table = assemble((), [()], plan.statistics, plan.blocks, cells)
-    held = Periods(ReleasedValues(Noised(plan, table, cells)), "1", {})
+    held = Periods(ReleasedValues(Draw(plan, table, cells)), "1", {})
     sums, ends = {}, {}
     for count in (1, 2, 3, 4):
         (sums[count],) = derive(held, " + ".join(f'"{n}"' for n in names[:count])).table.to_pylist()

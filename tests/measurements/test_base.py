@@ -8,16 +8,16 @@ from functools import cache
 
 import pytest
 
-from dprelease.aggregates.measurement import Family, Form, Measurement
 from dprelease.core import registry
 from dprelease.core.errors import PlanError
 from dprelease.measurements.base import MeasurementFamily, families, family_named
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.statistics.measurement import Family, Form, Measurement
 from tests.golden.plan_cases import cases
 
 
@@ -43,7 +43,7 @@ def test_what_draws_it_is_registered(kind: MeasurementFamily) -> None:
     for tag in kind.draws:
         law = registry.load("draws", tag)
         assert isinstance(law, type)
-        assert issubclass(law, Draw)
+        assert issubclass(law, Law)
         assert law.tag == tag
     assert kind.free or kind.pins()
 

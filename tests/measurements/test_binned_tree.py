@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.errors import ConfigError, InternalError, PlanError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.binned_tree import TreeDraw
+from dprelease.measurements.binned_tree import TreeLaw
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
+from dprelease.statistics.tree_shape import Tree, level_sums
 from dprelease.wall import execute
 from tests.planning.requests import forged, planned
 
@@ -210,7 +210,7 @@ def test_the_wall_refuses_bins_that_meet() -> None:
 
 def test_the_law_of_a_tree_keeps_its_signs() -> None:
     draw = wide(RANGES).blocks[0].law
-    assert isinstance(draw, TreeDraw)
+    assert isinstance(draw, TreeLaw)
     raw = np.full((1, draw.count), -3, dtype=object)
     assert (draw.cells(raw) == -3).all()
     assert not draw.empty(raw).any()

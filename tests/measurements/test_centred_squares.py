@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.base import Reading
-from dprelease.aggregates.mean import aggregate as mean
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.variance import aggregate as variance
-from dprelease.aggregates.variance import std
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.cells import CentredDraw, PublicDraw
+from dprelease.measurements.cells import CentredLaw, PublicLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.layout import layout
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import Reading
+from dprelease.statistics.mean import statistic as mean
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.variance import statistic as variance
+from dprelease.statistics.variance import std
 from dprelease.wall import execute
 from dprelease.wall.code_sensitivity import code_range, code_sensitivity
 from tests.planning.requests import asked, planned
@@ -41,10 +41,10 @@ def replaced(*texts: str, **more: Any) -> ReleasePlan:
     return planned(list(texts or ["variance(x)"]), **request)
 
 
-def parts(plan: ReleasePlan) -> tuple[Measurement, CentredDraw]:
+def parts(plan: ReleasePlan) -> tuple[Measurement, CentredLaw]:
     (block,) = plan.blocks
     draw = block.law
-    assert isinstance(draw, CentredDraw)
+    assert isinstance(draw, CentredLaw)
     assert type(draw).from_json(draw.to_json()) == draw
     return block.measurement, draw
 
@@ -67,7 +67,7 @@ def test_of_a_public_size_it_is_a_tenth_better_than_the_scatter_but_not_at_the_w
 ):
     plan = replaced(rows={"exact": 400}, x=KNOWN)
     measurement, draw = parts(plan)
-    assert (measurement.family, type(draw)) == ("centred_squares", PublicDraw)
+    assert (measurement.family, type(draw)) == ("centred_squares", PublicLaw)
     best, other = plan.statistics[0].chosen[:2]
     assert (best.expected_error or 0) < 0.95 * (other.expected_error or 0)
     assert execute.check(plan) <= 1
@@ -170,7 +170,7 @@ def test_the_walls_bound_of_quadratic_cells_is_attained(absent: bool) -> None:
             assert code_range(cell, codes) == (min(seen), max(seen))  # type: ignore[arg-type]
 
 
-def noisy(draw: CentredDraw, exact: list[int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
+def noisy(draw: CentredLaw, exact: list[int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all noisy cells within `cutoff` of the exact ones, and their chances."""
     rate, count = float(draw.noise.noise.rate), len(exact)
     z = np.arange(-cutoff, cutoff + 1)
@@ -189,7 +189,7 @@ def covered(x: list[int], *, public: bool, wrong: float = 1.0) -> float:
     query = asked(["variance(x)"], adjacency="substitution", rows=rows, x=column)
     measurement = layout(query)[0].options[1]
     noise = CellNoise.calibrate(measurement.l1_replaced_row, Fraction(4 if public else 9))
-    law = CentredDraw(noise, len(measurement.cells))
+    law = CentredLaw(noise, len(measurement.cells))
     t = np.array(x)
     sums = [int((t**p).sum()) for p in range(3)]
     exact = [sum(w * s for w, s in zip(row, sums, strict=True)) for row in measurement.weights]

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.base import Reading
-from dprelease.aggregates.mean import aggregate as mean
-from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.errors import InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.cells import CentredDraw
+from dprelease.measurements.cells import CentredLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import Reading
+from dprelease.statistics.mean import statistic as mean
+from dprelease.statistics.measurement import Measurement
 from dprelease.wall import execute
 from tests.planning.requests import planned
 from tests.sizes import some
@@ -34,11 +34,11 @@ def private(text: str = SHARE, **more: object) -> ReleasePlan:
     return planned([text], **request)  # type: ignore[arg-type]
 
 
-def parts(plan: ReleasePlan) -> tuple[Measurement, CentredDraw]:
+def parts(plan: ReleasePlan) -> tuple[Measurement, CentredLaw]:
     (block,) = plan.blocks
     draw = block.law
-    assert isinstance(draw, CentredDraw)
-    assert CentredDraw.from_json(draw.to_json()) == draw
+    assert isinstance(draw, CentredLaw)
+    assert CentredLaw.from_json(draw.to_json()) == draw
     return block.measurement, draw
 
 
@@ -130,7 +130,7 @@ def test_no_pair_of_tables_that_differ_in_one_row_costs_more_than_epsilon() -> N
     assert beyond > 1.5  # control: two rows
 
 
-def noisy(draw: CentredDraw, exact: tuple[int, int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
+def noisy(draw: CentredLaw, exact: tuple[int, int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all noisy cells within `cutoff` of the exact ones, and their chances."""
     rate = float(draw.noise.noise.rate)
     z = np.arange(-cutoff, cutoff + 1)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.graph_box import GraphBoxLaw
+from dprelease.measurements.scalar import ScalarCellLaw
+from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.schema.domain import Domain
 
 
@@ -59,7 +59,7 @@ COUNTS: list[tuple[dict[str, Any], float, tuple[int, ...]]] = [
 def test_a_count_in_a_gap_is_at_its_edges_and_its_plan_says_how_far_off(domain, epsilon, answers):
     plan = planned("count", domain, epsilon)
     statistic, draw = plan.statistics[0], plan.blocks[0].law
-    assert isinstance(draw, ScalarDraw)
+    assert isinstance(draw, ScalarCellLaw)
     worst = statistic.chosen[0].worst_error
     assert worst is not None
     assert worst < 1.5 * max(b - a for a, b in domain["forbidden"]) / 2 + 8 / epsilon
@@ -96,7 +96,7 @@ def test_with_spikes_allowed_a_plan_says_as_well_how_far_off_a_gap_is(statistic)
 def test_a_mean_has_a_law_at_every_size_that_may_be_drawn(epsilon, forbidden):
     plan = planned("mean(x)", {"range": [0, 100], "forbidden": forbidden}, epsilon)
     draw = plan.blocks[0].law
-    assert isinstance(draw, MeanDraw)
+    assert isinstance(draw, MeanLaw)
     worst = plan.statistics[0].chosen[0].worst_error
     widest = max(b - a for a, b in forbidden)
     assert worst is not None
@@ -119,11 +119,11 @@ def test_a_gaussian_mean_that_some_size_has_no_law_for_is_refused_before_anythin
 
 def test_the_intervals_of_a_box_allow_for_what_the_floor_of_a_side_may_have_moved():
     """A side with a deep gap stays a table, as its laws are proved together: all that is left is its whole range."""
-    deep = BoxDraw.calibrate(
+    deep = GraphBoxLaw.calibrate(
         (Domain(0, 1000, forbidden=[(0, 900)]),), (Fraction(1),), (1,), Fraction(20)
     )
     raw = np.array([[0], [950]], dtype=object)
     assert [ends.tolist() for ends in deep.box(raw, 0.95)] == [[[0], [0]], [[1000], [1000]]]
-    plain = BoxDraw.calibrate((Domain(0, 1000),), (Fraction(1),), (1,), Fraction(20))
+    plain = GraphBoxLaw.calibrate((Domain(0, 1000),), (Fraction(1),), (1,), Fraction(20))
     low, high = plain.box(raw, 0.95)
     assert (high - low).max() < 100

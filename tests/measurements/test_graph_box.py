@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError, InternalError
-from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.graph_box import BoxDraw, box_errors
+from dprelease.measurements.graph_box import GraphBoxLaw, box_errors
+from dprelease.measurements.law import draw_from_json
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.schema.domain import Box, Domain
+from dprelease.statistics.sensitivity import Sensitivity
 
 HALF = Fraction(1, 2)
 SIDES = (Domain(0, 4, forbidden=[(2, 4)]), Domain(1, 5))
 
 
-def small(epsilon: Fraction = Fraction(1)) -> BoxDraw:
+def small(epsilon: Fraction = Fraction(1)) -> GraphBoxLaw:
     """lambda_2 of a graph on four nodes in half steps, and a degree; k = 1."""
-    return BoxDraw.calibrate(SIDES, (HALF, Fraction(1)), (4, 1), epsilon)
+    return GraphBoxLaw.calibrate(SIDES, (HALF, Fraction(1)), (4, 1), epsilon)
 
 
 def test_only_points_of_its_sides_can_be_drawn() -> None:
@@ -43,10 +43,10 @@ def test_the_request_decides_all_of_it_but_how_the_sides_share_epsilon() -> None
     odd["law"]["laws"][0]["sensitivity"] = 1
     assert "epsilon" in law["law"] and "sensitivity" in law["law"]["laws"][0]
     assert other != law
-    assert BoxDraw.decided(other) == BoxDraw.decided(law)
-    assert BoxDraw.decided(dearer) != BoxDraw.decided(law) != BoxDraw.decided(odd)
-    assert BoxDraw.decided({"draw": "cells"}) == {"draw": "cells"}
-    assert BoxDraw.decided(None) is None
+    assert GraphBoxLaw.decided(other) == GraphBoxLaw.decided(law)
+    assert GraphBoxLaw.decided(dearer) != GraphBoxLaw.decided(law) != GraphBoxLaw.decided(odd)
+    assert GraphBoxLaw.decided({"draw": "cells"}) == {"draw": "cells"}
+    assert GraphBoxLaw.decided(None) is None
 
 
 def one_group(*each: int) -> Sensitivity:
@@ -86,14 +86,14 @@ def test_less_than_the_query_moves_is_refused() -> None:
         Box(list(SIDES)), (HALF, Fraction(1)), Fraction(1, 2), None, Fraction(1), (1.0, 1.0)
     )
     with pytest.raises(InternalError):
-        BoxDraw(ball).certify(one_group(1, 1))
+        GraphBoxLaw(ball).certify(one_group(1, 1))
 
 
 def test_a_narrower_table_does_not_certify() -> None:
     draw = small()
     first = draw.law.laws[0]
     narrow = replace(first, p=first.p * 9 // 10)
-    twin = BoxDraw(replace(draw.law, laws=(narrow, draw.law.laws[1])))
+    twin = GraphBoxLaw(replace(draw.law, laws=(narrow, draw.law.laws[1])))
     assert twin.certify(one_group(4, 1)) > 1
 
 
@@ -112,7 +112,7 @@ def test_json_keeps_the_draw() -> None:
 
 def test_unbounded_sides_are_refused() -> None:
     with pytest.raises(ArgumentError) as caught:
-        BoxDraw.calibrate((Domain(0, math.inf),), (HALF,), (1,), Fraction(1))
+        GraphBoxLaw.calibrate((Domain(0, math.inf),), (HALF,), (1,), Fraction(1))
     assert caught.value.code == "DPR604"
 
 
@@ -160,6 +160,6 @@ def test_the_papers_query(epsilon: float, exact: float) -> None:
     start = (math.sqrt(exact) * 0.9,) * 2
     ball = BoundedGaussianBoxLaw.calibrate(Box(list(sides)), steps, radius, None, e, start)
     assert max(ball.scales) ** 2 == pytest.approx(exact, rel=0.03)
-    ours = BoxDraw.calibrate(sides, steps, (60, 40), e)
+    ours = GraphBoxLaw.calibrate(sides, steps, (60, 40), e)
     assert ours.law.certify().epsilon_upper <= e
     assert max(ours.law.scales) ** 2 < exact  # (3, 2) lies inside the ball of radius sqrt(20)

@@ -15,17 +15,17 @@ import pytest
 from scipy.stats import chi2
 
 import dprelease as dp
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Bounds, sensitivity
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.balanced import BalancedDraw
+from dprelease.measurements.balanced import BalancedLaw
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Bounds, sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import planned
 from tests.several_tables import schema
@@ -39,9 +39,9 @@ def private(text: str = BINS, **more: object) -> ReleasePlan:
     return planned([text], **request)  # type: ignore[arg-type]
 
 
-def law(plan: ReleasePlan) -> BalancedDraw:
+def law(plan: ReleasePlan) -> BalancedLaw:
     draw = plan.blocks[0].law
-    assert isinstance(draw, BalancedDraw)
+    assert isinstance(draw, BalancedLaw)
     assert draw.rows is None
     return draw
 
@@ -60,7 +60,7 @@ def test_bins_of_a_private_size_have_less_noise(
     assert best.expected_error < gain * other.expected_error
     assert "a hidden one" in best.note
     assert execute.check(plan) <= 1
-    assert BalancedDraw.from_json(draw.to_json()) == draw
+    assert BalancedLaw.from_json(draw.to_json()) == draw
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_bins_of_a_private_size_have_less_noise(
 )
 def test_elsewhere_noise_is_independent(text: str, more: dict[str, object]) -> None:
     plan = private(text, **more)
-    assert not any(isinstance(b.law, BalancedDraw) for b in plan.blocks)
+    assert not any(isinstance(b.law, BalancedLaw) for b in plan.blocks)
 
 
 def contents(groups: int, most: int, rows: int, bins: int) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -221,8 +221,8 @@ def test_tables_that_are_fitted_keep_independent_cells() -> None:
     plan = dp.plan(schema(tables, adjacency="substitution"))
     execute.check(plan)
     assert [b.table for b in plan.blocks] == ["nation"]
-    assert not any(isinstance(b.law, BalancedDraw) for b in plan.blocks)
-    forged = BalancedDraw(BalancedNoise.keeping(3, 2, plan.blocks[0].epsilon), 2)
+    assert not any(isinstance(b.law, BalancedLaw) for b in plan.blocks)
+    forged = BalancedLaw(BalancedNoise.keeping(3, 2, plan.blocks[0].epsilon), 2)
     with pytest.raises(InternalError) as refused:  # at the wall too
         execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=forged),)))
     assert refused.value.code == "DPR901"

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.base import Reading
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.core.entropy import ReplayBits
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.base import families, family_named
 from dprelease.measurements.known import Known, all_of, known_values
-from dprelease.results.noised import LEVEL, WEAK, assemble
+from dprelease.results.draw import LEVEL, WEAK, assemble
+from dprelease.statistics.base import Reading
 from tests.sizes import some, whole
 
 SEEDS = whole(40, 300)

@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.mean import Mean
-from dprelease.aggregates.measurement import Context, Measurement
-from dprelease.aggregates.sensitivity import unit_bounds
 from dprelease.core.errors import PlanError
 from dprelease.measurements import scalar, scalar_grid
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.draw import Draw
+from dprelease.measurements.law import Law
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.measurements.of_scalar import scalar_of, typical_cell
-from dprelease.measurements.scalar import Scalar, ScalarDraw
+from dprelease.measurements.scalar import Scalar, ScalarCellLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.planning import layout as layouts
 from dprelease.query.load import Schema
@@ -31,6 +27,10 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, RowUnit
+from dprelease.statistics.base import Floats
+from dprelease.statistics.mean import Mean
+from dprelease.statistics.measurement import Context, Measurement
+from dprelease.statistics.sensitivity import unit_bounds
 from tests.golden.plan_cases import cases
 from tests.sizes import some
 
@@ -58,9 +58,9 @@ class Stepped(Power):
         return np.floor(super().finish(measurement, cells))
 
 
-def block(monkeypatch: pytest.MonkeyPatch, aggregate: Mean, **wanted: Any) -> BlockLayout:
+def block(monkeypatch: pytest.MonkeyPatch, statistic_kind: Mean, **wanted: Any) -> BlockLayout:
     """Return the block of one statistic of a column in 0..4 with 30 rows, computed by `aggregate`."""
-    monkeypatch.setattr(layouts, "aggregate_named", lambda _: aggregate)
+    monkeypatch.setattr(layouts, "kind_named", lambda _: statistic_kind)
     schema = Schema.from_dict(
         {
             "dprelease": "schema/1",
@@ -93,7 +93,7 @@ def figures(
         chances: the probabilities of other places in `cells` where the exact cell is at a place.
     """
     member, (measurement,) = made.members[0], made.options
-    values = member.aggregate.finish(measurement, np.array(cells)[:, None])[:, 0]
+    values = member.kind.finish(measurement, np.array(cells)[:, None])[:, 0]
     values, power = np.clip(values, *member.domain.hull), 2 if loss == "squared" else 1
     means = [
         sum(float(p) * abs(values[y] - values[a]) ** power for y, p in row.items())
@@ -102,9 +102,9 @@ def figures(
     return sum(means) / len(means), max(means)
 
 
-def enumerated(made: BlockLayout, draw: Draw, loss: Loss) -> tuple[float, float]:
+def enumerated(made: BlockLayout, draw: Law, loss: Loss) -> tuple[float, float]:
     """Return (average, worst): all answers of the law's grid, all its outputs."""
-    assert isinstance(draw, ScalarDraw)
+    assert isinstance(draw, ScalarCellLaw)
     allowed = draw.law.allowed
     steps = range(allowed.lower, allowed.upper + 1)
     cells = [float(draw.origin + draw.step * k) for k in steps]
@@ -167,24 +167,26 @@ def test_errors_under_normal_noise(
 @pytest.mark.parametrize("spikes", ["allow", "forbid"])
 def test_the_law_is_on_the_range_of_the_cell(monkeypatch: pytest.MonkeyPatch, spikes: str) -> None:
     """The statistic lies in 1..65,536, its cell in 0..4: the wrong one of them makes another law."""
-    for aggregate, width in ((Power("mean"), WIDTH), (Mean("mean"), WIDTH)):
-        made = block(monkeypatch, aggregate, spikes=spikes)
+    for statistic_kind, width in ((Power("mean"), WIDTH), (Mean("mean"), WIDTH)):
+        made = block(monkeypatch, statistic_kind, spikes=spikes)
         for candidate in priced(made, Fraction(1)):
             draw = candidate.draw
-            assert isinstance(draw, ScalarDraw)
+            assert isinstance(draw, ScalarCellLaw)
             ends = (draw.law.allowed.lower, draw.law.allowed.upper)
             assert [draw.origin + draw.step * end for end in ends] == [0, width]
     twin = block(monkeypatch, Power("mean"), spikes=spikes)
     with monkeypatch.context() as broken:
-        broken.setattr(scalar_grid, "scalar_of", lambda aggregate, options: None)
+        broken.setattr(scalar_grid, "scalar_of", lambda statistic_kind, options: None)
         assert scalar_grid.scalar_domain(twin, twin.options[0]).hull == (1.0, 65_536.0)
     assert scalar_grid.scalar_domain(twin, twin.options[0]).hull == (0.0, 4.0)
 
 
 def test_a_step_of_the_statistic_is_not_a_step_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    for aggregate, own in ((Power("mean"), False), (Mean("mean"), True)):
-        made = block(monkeypatch, aggregate, spikes="forbid", domain={"step": 2})
-        steps = {c.draw.step for c in priced(made, Fraction(1)) if isinstance(c.draw, ScalarDraw)}
+    for statistic_kind, own in ((Power("mean"), False), (Mean("mean"), True)):
+        made = block(monkeypatch, statistic_kind, spikes="forbid", domain={"step": 2})
+        steps = {
+            c.draw.step for c in priced(made, Fraction(1)) if isinstance(c.draw, ScalarCellLaw)
+        }
         assert (steps == {Fraction(2)}) is own
 
 
@@ -207,7 +209,7 @@ def test_only_a_standard_deviation_of_a_public_number_of_rows_is_one() -> None:
             (m.statistic.function, cell.form)
             for made in blocks
             for m in made.members
-            if (cell := scalar_of(m.aggregate, m.options)) is not None
+            if (cell := scalar_of(m.kind, m.options)) is not None
         }
     assert found == {("std", "scatter")}
 
@@ -217,12 +219,12 @@ def test_without_point_masses_only_functions_that_make_none_are_planned(
 ) -> None:
     block(monkeypatch, Power("mean"), spikes="forbid")
     block(monkeypatch, Stepped("mean"))
-    for aggregate, more, why in (
+    for statistic_kind, more, why in (
         (Power("mean"), {"domain": {"range": [2, 100]}}, "makes point masses"),
         (Stepped("mean"), {}, "same value for many"),
     ):
         with pytest.raises(PlanError, match="without point masses") as refused:
-            block(monkeypatch, aggregate, spikes="forbid", **more)
+            block(monkeypatch, statistic_kind, spikes="forbid", **more)
         assert refused.value.code == "DPR210"
         assert why in (refused.value.why or "")
 

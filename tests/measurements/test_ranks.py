@@ -16,20 +16,20 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.ranks import stretches
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ConfigError, InternalError
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.law import draw_from_json
+from dprelease.measurements.ranks import ExponentialLaw
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.exact import exact_cells
+from dprelease.statistics.ranks import stretches
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
-from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
 from tests.planning.requests import USER, declared, planned
 from tests.sizes import FULL, some, whole
+from tests.statistics.dense_ranks import rank_scores, sparse, spread_out
 
 Json = dict[str, Any]
 
@@ -41,9 +41,9 @@ MECHANISMS = ("exponential", "permute_and_flip")
 FUNCTIONS = ("median(x)", "quantile(x, 0.75)", "min(x)", "max(x)")
 
 
-def choice(plan: ReleasePlan, place: int = 0) -> ExponentialDraw:
+def choice(plan: ReleasePlan, place: int = 0) -> ExponentialLaw:
     law = plan.blocks[place].law
-    assert isinstance(law, ExponentialDraw)
+    assert isinstance(law, ExponentialLaw)
     return law
 
 
@@ -158,7 +158,7 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
     )
     seen = np.bincount(drawn, minlength=10)
 
-    def fits(other: ExponentialDraw) -> float:
+    def fits(other: ExponentialLaw) -> float:
         expected = np.array([float(x) for x in other.law.pmf(row)]) * seen.sum()
         return float(stats.chisquare(seen, expected).pvalue)
 
@@ -170,12 +170,12 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
 
 @pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (2, 2, -7)])
 def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int]) -> None:
-    from dprelease.aggregates.ranks import spreads
     from dprelease.mechanisms.forms.scores import ScoreLaw
     from dprelease.schema.domain import GridSet
+    from dprelease.statistics.ranks import spreads
 
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
-    draw = ExponentialDraw(law, GridSet(((0, 5),)), Fraction(1))
+    draw = ExponentialLaw(law, GridSet(((0, 5),)), Fraction(1))
     error = law.score_error(0.95)
     assert draw.rank_error(target[1], 0.95) == -(-error // target[1])
     worst = 0.0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.aggregates.ranks import aimed
-from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.ranks import ExponentialLaw
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from tests.aggregates.dense_ranks import rank_scores
+from dprelease.statistics.ranks import aimed
 from tests.planning.requests import USER, planned
+from tests.statistics.dense_ranks import rank_scores
 
 X = {"kind": "number", "range": [0, 1000], "step": 1}
 
@@ -149,7 +149,7 @@ def expected_error(law: ScoreLaw, values: np.ndarray, target: tuple[int, int, in
 
 def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() -> None:
     planned_draw = planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
-    assert isinstance(planned_draw, ExponentialDraw)
+    assert isinstance(planned_draw, ExponentialLaw)
     assert isinstance(planned_draw.law, FlipLaw)
     naive = FlipLaw.of(ScoreLaw.calibrate(1001, spread=1, epsilon=1))
     found = {

@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.aggregates.measurement import Measurement
 from dprelease.audit.flips import flip_chances
 from dprelease.measurements.ranks import (
-    ExponentialDraw,
-    FlipDraw,
+    ExponentialLaw,
+    PermuteAndFlipLaw,
     aim,
     exponential_notes,
     rank_error_text,
@@ -21,10 +20,11 @@ from dprelease.measurements.ranks import (
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.measurement import Measurement
 from tests.planning.requests import planned
 
 MEASUREMENT = Measurement("ranks", ("ranks",), ("choice",), ((1, 2, 0),), 2, 4, form="ranks")
-DRAW = ExponentialDraw(
+DRAW = ExponentialLaw(
     ScoreLaw.calibrate(101, spread=2, epsilon=1), GridSet(((0, 100),)), Fraction(1)
 )
 
@@ -69,14 +69,14 @@ def test_the_error_for_rows_that_differ_is_that_of_evenly_spaced_ones(
     many = np.bincount(scores)
     apart = np.flatnonzero(many)
     for draw in (
-        ExponentialDraw(law, grid, Fraction(1)),
-        FlipDraw(FlipLaw.of(law), grid, Fraction(1)),
+        ExponentialLaw(law, grid, Fraction(1)),
+        PermuteAndFlipLaw(FlipLaw.of(law), grid, Fraction(1)),
     ):
         error = typical_error(draw, 2, 0)
         assert error is not None
         weights = law.weights(apart).astype(float)
         chance = weights / (weights @ many[apart])
-        if isinstance(draw, FlipDraw):
+        if isinstance(draw, PermuteAndFlipLaw):
             chance = flip_chances(draw.law, many[apart], apart)
         beyond = [float((chance * many[apart])[apart > 2 * e].sum()) for e in (error, error / 3)]
         assert beyond[0] <= 0.05 * (1 + 1e-9)

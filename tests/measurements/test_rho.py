@@ -11,29 +11,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.ranks import spreads
-from dprelease.aggregates.recursive_ranks import recursive_spreads
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure, rho_of_zero_sum
 from dprelease.core.strict_json import canonical_json
-from dprelease.measurements.balanced import BalancedDraw
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.rank_interval import IntervalDraw
-from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.balanced import BalancedLaw
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.rank_interval import IntervalLaw
+from dprelease.measurements.ranks import ExponentialLaw, PermuteAndFlipLaw
+from dprelease.measurements.scalar import ScalarCellLaw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.again import plan_again
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.ranks import spreads
+from dprelease.statistics.recursive_ranks import recursive_spreads
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
-from tests.aggregates.dense_ranks import rank_scores
 from tests.contracts.recursive_rank_worlds import WORLDS, Law, Table, added, drawer, tables
 from tests.contracts.recursive_rank_worlds import replaced as swapped
 from tests.planning.requests import planned, public
 from tests.sizes import FULL
+from tests.statistics.dense_ranks import rank_scores
 
 ORDERS = (1.0001, 1.5, 2.0, 4.0, 32.0)
 PINNED = {"mechanism": "discrete_laplace"}
@@ -74,9 +74,9 @@ def moved(rows: int, cells: int, *, replaced: bool) -> Moves:
 
 def rate_of(plan: ReleasePlan) -> float:
     draw = plan.blocks[0].law
-    if isinstance(draw, CellDraw):
+    if isinstance(draw, CellLaw):
         return float(draw.noise.noise.rate)
-    assert isinstance(draw, ScalarDraw)
+    assert isinstance(draw, ScalarCellLaw)
     return float(draw.law.noise.rate)  # type: ignore[attr-defined]
 
 
@@ -115,7 +115,7 @@ def test_laplace_noise_on_neighbouring_tables_diverges_no_further(
 
 def test_a_public_size_is_priced_by_its_own_moves() -> None:
     plan = public([{"statistic": "histogram(x, [0, 4, 7])", **PINNED}], epsilon=2)
-    plain = CellDraw(
+    plain = CellLaw(
         CellNoise.calibrate(2, Fraction(2)), 2, 900
     )  # not the noise that adds up to zero
     plan = replace(plan, blocks=(replace(plan.blocks[0], law=plain),))
@@ -170,7 +170,7 @@ def test_choices_by_rank_diverge_no_further(replaced: bool) -> None:
 
 def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     plan = planned(["median(x)"], epsilon=2, composition="zcdp")
-    assert isinstance(plan.blocks[0].law, ExponentialDraw)
+    assert isinstance(plan.blocks[0].law, ExponentialLaw)
     assert execute.concentrated(plan) == Fraction(1, 2)
     joint = planned([f"quantile(x, 0.{i})" for i in (2, 4, 6, 8)], epsilon=2)
     assert joint.blocks[0].family == "joint_ranks"
@@ -229,7 +229,7 @@ def test_an_interval_is_three_choices_of_a_third_of_the_range(replaced: bool) ->
     more: dict[str, Any] = SUBSTITUTED if replaced else {}
     plan = planned([{"statistic": "median(x)", "interval": True}], epsilon=12, x=FEW, **more)
     law = plan.blocks[0].law
-    assert isinstance(law, IntervalDraw)
+    assert isinstance(law, IntervalLaw)
     stated, worst, k = float(execute.concentrated(plan)), 0.0, law.inside
 
     def three(rows: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
@@ -261,7 +261,7 @@ def test_choices_in_several_groups_cost_what_their_parts_do(pin: str) -> None:
     asked = [{"statistic": "median(x)", "mechanism": pin}]
     plan = planned(asked, by=["g"], epsilon=6, x=few, **BUSY)
     law = plan.blocks[0].law
-    assert isinstance(law, ExponentialDraw)
+    assert isinstance(law, ExponentialLaw)
     laws = {
         rows: np.array([float(p) for p in law.law.pmf(held(rows, 3, 0, 0))])
         for n in range(5)
@@ -298,7 +298,7 @@ def test_cells_between_limits_are_two_that_move_by_one_unit(degree: int, epsilon
     text = "mean(x)" if degree == 1 else "variance(x)"
     plan = planned([{"statistic": text, "winsorize": 0.25}], epsilon=epsilon, x=FEW, **SUBSTITUTED)
     law = plan.blocks[0].law
-    assert isinstance(law, WinsorisedDraw)
+    assert isinstance(law, WinsorisedLaw)
     assert law.degree == degree
     known: dict[tuple[float, int, float], float] = {}
 
@@ -365,7 +365,7 @@ def test_noise_that_adds_up_to_zero_diverges_no_further(cells: int, rate: Fracti
     assert stated * 0.999 <= found <= stated * (1 + 1e-6)
     plan = planned([{"statistic": "histogram(x, [0, 4, 10])", **PINNED}], epsilon=4, **SUBSTITUTED)
     draw = plan.blocks[0].law
-    assert isinstance(draw, BalancedDraw)
+    assert isinstance(draw, BalancedLaw)
     assert execute.concentrated(plan) == rho_of_zero_sum(draw.noise.noise.rate, 3)
     more = planned([{"statistic": "histogram(x, [0, 4, 10])", **PINNED}], **VISITS, **SUBSTITUTED)
     assert execute.concentrated(more) == rho_of_pure(execute.check(more))  # not proved of three
@@ -384,7 +384,7 @@ FLIPS = {"statistic": "median(x)", "mechanism": "permute_and_flip"}
 
 def test_permute_and_flip_is_recorded_as_any_pure_law() -> None:
     plan = planned([FLIPS], epsilon=2)
-    assert isinstance(plan.blocks[0].law, FlipDraw)
+    assert isinstance(plan.blocks[0].law, PermuteAndFlipLaw)
     assert execute.check(plan) <= 2
     assert execute.concentrated(plan) == rho_of_pure(execute.check(plan))
 

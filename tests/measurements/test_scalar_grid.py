@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.measurements import scalar, scalar_grid
-from dprelease.measurements.scalar import ScalarDraw, steps_moved
+from dprelease.measurements.scalar import ScalarCellLaw, steps_moved
 from dprelease.planning.make import make_plan
+from dprelease.statistics.sensitivity import Sensitivity
 from tests.planning.requests import asked, planned
 
 
@@ -80,7 +80,7 @@ def test_a_large_epsilon_publishes_the_sum_itself(
     plan = planned(["sum(x)"], epsilon=epsilon, x=column, adjacency=adjacency, rows={"max": 1000})
     (block,), (statistic,) = plan.blocks, plan.statistics
     draw = block.law
-    assert isinstance(draw, ScalarDraw)
+    assert isinstance(draw, ScalarCellLaw)
     assert statistic.planned_error is not None
     assert draw.rounded <= max(statistic.planned_error, 0)
     step_size = Fraction(block.measurement.step_size)
@@ -155,7 +155,7 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
         stored["changed_groups"],
         stored["chain_length"],
     )
-    assert isinstance(draw, ScalarDraw)
+    assert isinstance(draw, ScalarCellLaw)
     draw.certify(s)
     less = replace(draw.law, sensitivity=draw.law.sensitivity - 1)  # type: ignore[type-var]
     with pytest.raises(InternalError):

@@ -20,7 +20,7 @@ from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 
 MEANS = ["count", "mean(x)", "mean(y)", "mean(z)"]
 PAIRS = ["covariance(x, y)", "covariance(x, z)", "covariance(y, z)"]

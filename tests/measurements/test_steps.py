@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dprelease.audit.sampler import chances_of
 from dprelease.core.errors import PlanError
 from dprelease.measurements import steps
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.measurements.steps import best_step
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.consistency import to_domain
@@ -71,7 +71,7 @@ def in_steps(step: int) -> dict[str, Any]:
 def off_by(plan: ReleasePlan, answers: range) -> np.ndarray[Any, Any]:
     """Return the exact mean error of the published count, `(answers,)`."""
     (statistic,), (block,) = plan.statistics, plan.blocks
-    assert isinstance(block.law, ScalarDraw)
+    assert isinstance(block.law, ScalarCellLaw)
     out = []
     for answer in answers:
         raw, chance = chances_of(block.law.law, answer)  # type: ignore[arg-type]

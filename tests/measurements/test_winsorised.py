@@ -12,21 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.base import Aggregate, Floats, Reading, aggregate_named
-from dprelease.aggregates.clipped import clipped
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ConfigError, DpreleaseError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.planning.again import plan_again
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
+from dprelease.statistics.base import Floats, Reading, StatisticKind, kind_named
+from dprelease.statistics.clipped import clipped
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import USER, asked, forged, planned
 from tests.sizes import sized, some, whole
@@ -49,11 +49,11 @@ def made(*inner: str, share: object = 0.25, **request: Any) -> ReleasePlan:
     return planned(asked, **{"rows": {"max": 90, "expected": 40}, **request})
 
 
-def parts(plan: ReleasePlan) -> tuple[Measurement, WinsorisedDraw]:
+def parts(plan: ReleasePlan) -> tuple[Measurement, WinsorisedLaw]:
     (block,) = plan.blocks
     draw = block.law
-    assert isinstance(draw, WinsorisedDraw)
-    assert WinsorisedDraw.from_json(draw.to_json()) == draw
+    assert isinstance(draw, WinsorisedLaw)
+    assert WinsorisedLaw.from_json(draw.to_json()) == draw
     return block.measurement, draw
 
 
@@ -266,7 +266,7 @@ def test_exact_cells_of_both_engines_give_the_statistic_of_the_clamped_rows(
         clean = np.array([[low, high, *clipped(exact[0, 0], low, high, draw.degree)]], dtype=float)
         limits = [float(measurement.offset + measurement.step_size * k) for k in (low, high)]
         for one in inner if held else ():
-            value = float(aggregate_named(f"winsorised_{one}").finish(measurement, clean)[0, 0])
+            value = float(kind_named(f"winsorised_{one}").finish(measurement, clean)[0, 0])
             assert value == pytest.approx(plainly(held, *limits, one), abs=1e-9)
 
 
@@ -345,8 +345,8 @@ def held_by(
     raw = np.concatenate([np.full((len(noisy), 2), [low, high]), noisy], axis=1).astype(float)
     assert draw.noise_scale is not None
     reading = Reading(raw, raw, raw, draw.noise_scale * wrong, 0.95)
-    aggregate: Aggregate = aggregate_named(plan.statistics[0].function)
-    ends = aggregate.interval(measurement, reading)
+    statistic_kind: StatisticKind = kind_named(plan.statistics[0].function)
+    ends = statistic_kind.interval(measurement, reading)
     value = float(measurement.offset) * len(rows) + float(measurement.step_size) * sum(clamped)
     value = value if plan.statistics[0].function == "winsorised_sum" else value / len(rows)
     inside = (ends[0][:, 0] <= value + 1e-9) & (value - 1e-9 <= ends[1][:, 0])
@@ -388,16 +388,18 @@ def test_intervals_of_whole_draws_hold_the_statistic_of_the_clamped_rows(
     assert reading.scale is not None
     narrow = replace(reading, scale=reading.scale / 2)
     for one in inner:
-        aggregate: Aggregate = aggregate_named(f"winsorised_{one}")
+        statistic_kind: StatisticKind = kind_named(f"winsorised_{one}")
         wanted = {(a, b): plainly(list(values), a, b, one) for a, b in set(limits)}
         truth = np.array([wanted[pair] for pair in limits])
-        held = _held(aggregate, measurement, reading, truth)
+        held = _held(statistic_kind, measurement, reading, truth)
         assert held >= 0.95 - 5 * (0.05 * 0.95 / count) ** 0.5
-        assert _held(aggregate, measurement, narrow, truth) < 0.9  # control
+        assert _held(statistic_kind, measurement, narrow, truth) < 0.9  # control
 
 
-def _held(aggregate: Aggregate, measurement: Measurement, reading: Reading, truth: Floats) -> float:
-    low, high = aggregate.interval(measurement, reading)
+def _held(
+    statistic_kind: StatisticKind, measurement: Measurement, reading: Reading, truth: Floats
+) -> float:
+    low, high = statistic_kind.interval(measurement, reading)
     return float(((low[:, 0] <= truth + 1e-9) & (truth - 1e-9 <= high[:, 0])).mean())
 
 

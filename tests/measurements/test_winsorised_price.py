@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.clipped import limit_scores
-from dprelease.aggregates.joint_ranks import positions
-from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.measurements.winsorised_price import LimitLaw
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import Floats
+from dprelease.statistics.clipped import limit_scores
+from dprelease.statistics.joint_ranks import positions
 from tests.planning.requests import planned
 
 TOP = 1_000_000
@@ -35,7 +35,7 @@ def seen(plan: ReleasePlan, rows: Floats, *, inside: bool = False) -> float:
     """
     draw = plan.blocks[0].law
     measured = plan.blocks[0].measurement
-    assert isinstance(draw, WinsorisedDraw)
+    assert isinstance(draw, WinsorisedLaw)
     codes, held = np.unique(rows.astype(np.int64), return_counts=True)
     upto = np.cumsum(held)
     tally = np.stack([0 * codes, codes, upto - held, upto, 0 * codes + rows.size], axis=1)

@@ -19,7 +19,7 @@ from tests.examples.test_plugin import PIPELINE, SCHEMA
 PACKAGE = Path(__file__).resolve().parents[2] / "dprelease"
 ADDED = {
     "mechanisms": ("student", "Student"),
-    "aggregates": ("level", "aggregate"),
+    "aggregates": ("level", "statistic"),
     "engines": ("arrow_sorted", "ArrowSortedEngine"),
     "formats": ("jsonl", "write"),
 }
@@ -39,7 +39,7 @@ def added_to(package: Path, kinds) -> list[str]:
     text, lines = registry.read_text(encoding="utf-8"), []
     for kind in kinds:
         name, attribute = ADDED[kind]
-        place = {"formats": "results.formats"}.get(kind, kind)
+        place = {"formats": "results.formats", "aggregates": "statistics"}.get(kind, kind)
         folder = package / place.replace(".", "/")
         shutil.copy(SOURCE / "src" / "dprelease_example" / f"{name}.py", folder / f"{name}.py")
         line = f'        "{name}": "dprelease.{place}.{name}:{attribute}",\n'

@@ -18,16 +18,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from dprelease.aggregates.measurement import Family, Form
 from dprelease.core import registry
 from dprelease.schema.synonyms import STATISTICS as STATISTICS_MEANT
+from dprelease.statistics.measurement import Family, Form
 from tests.meta.trees import library, walked
 
 STATISTICS = set(registry.names("aggregates"))
 FAMILIES = {*Family.__args__, *Form.__args__, *registry.names("draws")} - STATISTICS
 DRAWS = {registry.load("draws", name).__name__ for name in registry.names("draws")}
 MECHANISMS = set(registry.names("mechanisms")) - STATISTICS - FAMILIES
-HOMES = ("aggregates/", "measurements/", "core/registry.py")
+HOMES = ("statistics/", "measurements/", "core/registry.py")
 EXEMPT = (
     "wall/recompute.py",
     "wall/rank_sensitivity.py",
@@ -198,10 +198,10 @@ def test_every_word_of_sql_that_is_excused_is_there(path: str) -> None:
         ("match family:\n    case 'two_sums': pass", "two_sums"),
         ("RATIOS = ('two_sums', 'tensor')", "tensor"),
         ("FORMS = {'mean': 1, 'sum': 2}", "sum"),
-        ("isinstance(draw, CellDraw | MeanDraw)", "MeanDraw"),
-        ("isinstance(draw, TreeDraw)", "TreeDraw"),
+        ("isinstance(draw, CellLaw | MeanLaw)", "MeanLaw"),
+        ("isinstance(draw, TreeLaw)", "TreeLaw"),
         ("if law.get('kind') == 'box': pass", "box"),
-        ("match draw:\n    case ScalarDraw(): pass", "ScalarDraw"),
+        ("match draw:\n    case ScalarCellLaw(): pass", "ScalarCellLaw"),
         ("f(rows, 'covariance')", "covariance"),
         ("in_family('bins')", "bins"),
         ("replace(measurement, family='bins')", "bins"),
@@ -211,18 +211,18 @@ def test_every_word_of_sql_that_is_excused_is_there(path: str) -> None:
         ("text = f'ratio({a}, {b})'", "ratio"),
         ("if function.upper() == 'MEAN': pass", "MEAN"),
         ("if function in 'mean variance'.split(): pass", "variance"),
-        ("if type(draw).__name__ == 'CellDraw': pass", "CellDraw"),
-        ("isinstance(draw, cells.CellDraw)", "CellDraw"),
-        ("if type(draw) is CellDraw: pass", "CellDraw"),
-        ("from m import CellDraw as C\nissubclass(kind, C)", "CellDraw"),
-        ("match draw:\n    case cells.CellDraw(): pass", "CellDraw"),
-        ("say = {CellDraw: 1}", "CellDraw"),
+        ("if type(draw).__name__ == 'CellLaw': pass", "CellLaw"),
+        ("isinstance(draw, cells.CellLaw)", "CellLaw"),
+        ("if type(draw) is CellLaw: pass", "CellLaw"),
+        ("from m import CellLaw as C\nissubclass(kind, C)", "CellLaw"),
+        ("match draw:\n    case cells.CellLaw(): pass", "CellLaw"),
+        ("say = {CellLaw: 1}", "CellLaw"),
     ],
 )
 def test_a_name_that_is_matched_elsewhere_is_found(text, name):
     assert name in in_text("audit/repeated.py", text)
     assert name in in_text("planning/make.py", text)
-    assert in_text("aggregates/mean.py", text) == []
+    assert in_text("statistics/mean.py", text) == []
 
 
 @pytest.mark.parametrize("text", ["x = draw['cells']", "('scalar', 'box')", "f('mean')"])

@@ -28,13 +28,13 @@ DECLARATIONS = {
     "schema/written.py": {"schema_to_json", "domain_to_json"},
 }
 WHOSE_KIND_IS_NAMED = {
-    "measurements/draw.py": {"draw_from_json"},
+    "measurements/law.py": {"draw_from_json"},
     "mechanisms/boundaries/remap.py": {"to_json"},
     "mechanisms/boundaries/truncate.py": {"from_json", "truncated_from_json"},
     "mechanisms/forms/gaussian_release.py": {"grid_law_from_json"},
     "mechanisms/law.py": {"to_json", "grid_law_from_json", "law_from_json"},
 }
-OF_A_PLANS_SHAPE = {"results/noised.py": {"cells_from_json"}}
+OF_A_PLANS_SHAPE = {"results/draw.py": {"cells_from_json"}}
 NEVER_READ = {
     "audit/plan.py": {"to_json"},
     "results/formats/json_.py": {"to_json"},

@@ -15,7 +15,7 @@ from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
-from dprelease.results import noised
+from dprelease.results import draw as draw_module
 from dprelease.results.validate.verdict import RuleResult, Verdict
 from tests.end_to_end.projects import ROOT
 
@@ -118,7 +118,7 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
     assert again[0].cells != again[1].cells
     assert len(set(salts)) == 2
     assert all(len(s) == 32 for s in salts)
-    assert noised.width(drawn.plan) == noised.CELL_BYTES * sum(
+    assert draw_module.width(drawn.plan) == draw_module.CELL_BYTES * sum(
         len(b.cells) for b in drawn.plan.blocks
     )
 

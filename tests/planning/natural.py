@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import Measurement
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import Draw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.law import Law
+from dprelease.measurements.scalar import ScalarCellLaw
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.consistency import to_domain
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.measurement import Measurement
 from tests.planning.simulated import simulated_cells
 
 Columns = dict[str, dict[str, Any]]
@@ -157,13 +157,13 @@ def drawn_errors(
 
 def _error(
     plan: ReleasePlan,
-    block: PlannedMeasurement,
+    block: Block,
     statistic: PlannedStatistic,
     cells: npt.NDArray[np.float64],
     exact: npt.NDArray[np.object_],
 ) -> tuple[float, float]:
     measurement = block.measurement
-    finish = aggregate_named(statistic.function).finish
+    finish = kind_named(statistic.function).finish
     truth = exact.astype(np.float64)
     if measurement.family == "scalar":  # a scalar's cells are values already
         truth = float(measurement.offset) + truth * float(measurement.step_size)
@@ -183,19 +183,19 @@ def _error(
     return float(error.mean()), deviation
 
 
-def _answers(draw: Draw, measurement: Measurement, size: int) -> npt.NDArray[np.object_] | None:
+def _answers(draw: Law, measurement: Measurement, size: int) -> npt.NDArray[np.object_] | None:
     """Return the answers that a stated error is about, `(answers, cells)`; None where it is about others.
 
     One integer: uniform over its hull. Moments of one column: `size` rows, two thirds of them at the mean
     t, the others at the ends: as far apart as values that fill the range (`measurements.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
     """
-    if isinstance(draw, ScalarDraw):
+    if isinstance(draw, ScalarCellLaw):
         assert measurement.upper is not None
         width = measurement.upper - measurement.lower
         return np.array(
             [[measurement.lower + width * i // 80] for i in range(1, 80, 2)], dtype=object
         )
-    if not isinstance(draw, CellDraw):
+    if not isinstance(draw, CellLaw):
         return None
     if measurement.axes:
         z = np.random.default_rng(5).normal(size=(4_000, len(measurement.axes) + 1))

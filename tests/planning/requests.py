@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.law import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 from dprelease.wall import execute
@@ -74,18 +74,18 @@ def public(statistics: object, n: int = 900, **kwargs: Any) -> ReleasePlan:
     return planned(statistics, adjacency="substitution", rows={"exact": n}, x=PUBLIC_X, **kwargs)
 
 
-def forged(block: PlannedMeasurement, *, law: Any = None, **measurement: Any) -> PlannedMeasurement:
+def forged(block: Block, *, law: Any = None, **measurement: Any) -> Block:
     """Return the block as its JSON would be read with these parts of its measurement or law exchanged."""
     said = block.to_json()
     said["measurement"] |= measurement
     said["law"] |= law or {}
     said |= {"cells": said["measurement"]["cells"], "family": said["measurement"]["family"]}
     said["mechanism"] = draw_from_json(said["law"]).mechanism
-    return PlannedMeasurement.from_json(said)
+    return Block.from_json(said)
 
 
 def drawn(
-    plan: ReleasePlan, block: PlannedMeasurement, exact: npt.NDArray[Any], bits: RandomBits
+    plan: ReleasePlan, block: Block, exact: npt.NDArray[Any], bits: RandomBits
 ) -> npt.NDArray[Any]:
     """Draw `block` from exact cells with repeatable bits: what the wall does with the system's."""
     return block.law.draw(np.asarray(exact, dtype=object), bits)

@@ -1,4 +1,4 @@
-"""Cells of a simulated row, by formulas of their own: what `aggregates.exact` makes of real rows, in floats.
+"""Cells of a simulated row, by formulas of their own: what `statistics.exact` makes of real rows, in floats.
 
 Given columns as shares of their ranges, returns the mean contribution of one row to every cell, so
 that a group of n such rows has n times as much. Public and approximate; nothing drawn depends on
@@ -13,11 +13,11 @@ from itertools import combinations
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.jacobi import jacobi_eigenvalues
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.spectrum import factors, square_width
-from dprelease.aggregates.spectrum_cells import matrix_shift
+from dprelease.statistics.base import Floats
+from dprelease.statistics.jacobi import jacobi_eigenvalues
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.spectrum import factors, square_width
+from dprelease.statistics.spectrum_cells import matrix_shift
 
 
 def simulated_cells(measurement: Measurement, shares: Floats, size: int) -> Floats:

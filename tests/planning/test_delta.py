@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import compose
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError, PlanError
-from dprelease.measurements.gaussian import GaussianDraw
+from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.planning.make import make_plan
 from dprelease.release_plan.block import Composition, JointEvidence
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import asked, drawn, planned, public
 
@@ -190,14 +190,14 @@ def test_twin_the_composition_states_less() -> None:
 def test_twin_noise_for_a_smaller_l2_move() -> None:
     plan = planned(["count"], **WIDE)
     block = plan.blocks[0]
-    assert isinstance(block.law, GaussianDraw)
+    assert isinstance(block.law, GaussianLaw)
     noise = replace(block.law.noise, l2_square=block.law.noise.l2_square - 1)
     broken(plan, blocks=(replace(block, law=replace(block.law, noise=noise)),))
 
 
 def test_twin_noise_for_a_move_that_has_no_proved_square() -> None:
     law = planned(["count"], **WIDE).blocks[0].law
-    assert isinstance(law, GaussianDraw)
+    assert isinstance(law, GaussianLaw)
     moved = law.noise.l2_square
     assert law.rho(Sensitivity(1, moved, moved, moved, l2_squared=moved)) > 0
     with pytest.raises(InternalError) as caught:

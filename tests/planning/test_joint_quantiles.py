@@ -11,19 +11,19 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.core.entropy import SystemBits
 from dprelease.core.errors import ConfigError, InternalError
-from dprelease.measurements.draw import Draw, draw_from_json
-from dprelease.measurements.joint_ranks import JointDraw
-from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.joint_ranks import JointLaw
+from dprelease.measurements.law import Law, draw_from_json
+from dprelease.measurements.ranks import ExponentialLaw
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import forged
 
@@ -129,7 +129,7 @@ def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: li
     assert families(plan) == ["joint_ranks"]
     execute.check(plan)
     draw = plan.blocks[0].law
-    assert isinstance(draw, JointDraw)
+    assert isinstance(draw, JointLaw)
     assert draw.law.certify().epsilon_upper <= plan.epsilon
 
 
@@ -157,7 +157,7 @@ def broken(plan: ReleasePlan, **changed: Any) -> ReleasePlan:
     return replace(plan, blocks=(replace(block, **changed),))
 
 
-def changed_law(block: PlannedMeasurement, **law: Any) -> Draw:
+def changed_law(block: Block, **law: Any) -> Law:
     return replace(block.law, law=replace(block.law.law, **law))  # type: ignore[attr-defined]
 
 
@@ -182,7 +182,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
         changed_law(block, p=block.law.law.p // 2),
         changed_law(block, candidates=21),
         replace(block.law, many=2),
-        ExponentialDraw(block.law.law, block.law.allowed, block.law.step),
+        ExponentialLaw(block.law.law, block.law.allowed, block.law.step),
     ):
         with pytest.raises(InternalError):
             execute.check(broken(plan, law=law))
@@ -240,7 +240,7 @@ def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
     """All four ranks at once, 6 times: the bound is wide, a twentieth of it is not kept."""
     plan = planned(FIFTHS)
     draw = plan.blocks[0].law
-    assert isinstance(draw, JointDraw)
+    assert isinstance(draw, JointLaw)
     rows = np.arange(121)
     schema = declared(FIFTHS)
     frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})

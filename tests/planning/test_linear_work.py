@@ -11,7 +11,7 @@ from dprelease.measurements import scalar
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.results import consistency
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 
 COLUMNS = [f"c{i:02}" for i in range(12)]
 

@@ -11,12 +11,12 @@ import pytest
 
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.secret import Secret
-from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.planning.make import make_plan
 from dprelease.query.answer import Answer
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import assemble
+from dprelease.results.draw import assemble
 from dprelease.wall import execute
 from tests.planning.requests import USER, asked, planned, public
 
@@ -182,7 +182,7 @@ def test_a_spike_free_mean_of_users_that_move_between_groups() -> None:
     wanted = [{"statistic": "mean(x)", "spikes": "forbid"}]
     plan = planned(wanted, unit={**USER, "max_groups": 2}, adjacency="substitution", by=["g"])
     law = plan.blocks[0].law
-    assert isinstance(law, MeanDraw)
+    assert isinstance(law, MeanLaw)
     assert law.chain_length == 4
     assert 4 * law.epsilon <= plan.epsilon
     assert Fraction(plan.blocks[0].certificate["epsilon_upper"]) <= plan.epsilon

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.statistics.base import kind_named
 from dprelease.wall import execute
 from tests.planning.requests import USER, asked, forged, planned
 from tests.planning.simulated import simulated_cells
@@ -207,7 +207,7 @@ class TestPrice:
         exact = simulated_cells(measurement, np.clip(0.4 + z / 5, 0, 1), size)
         noisy = exact + random.laplace(scale=measurement.l1_added_row, size=(4000, 9))
         for statistic in plan.statistics:
-            finish = aggregate_named(statistic.function).finish
+            finish = kind_named(statistic.function).finish
             error = np.abs(finish(measurement, noisy) - finish(measurement, exact[None, :])).mean()
             assert statistic.planned_error is not None
             assert 0.6 < float(error) / statistic.planned_error < 1.7

@@ -12,8 +12,8 @@ import pytest
 
 import dprelease as dp
 from dprelease.core.errors import ConfigError, InternalError
-from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.recursive_ranks import RecursiveDraw
+from dprelease.measurements.law import draw_from_json
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
 from dprelease.query.bounded import Near
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
@@ -30,9 +30,9 @@ def shares(many: int) -> list[str]:
     return [f"quantile(x, {i / (many + 1):.3g})" for i in range(1, many + 1)]
 
 
-def law_of(plan: ReleasePlan) -> RecursiveDraw:
+def law_of(plan: ReleasePlan) -> RecursiveRanksLaw:
     draw = plan.blocks[0].law
-    assert isinstance(draw, RecursiveDraw)
+    assert isinstance(draw, RecursiveRanksLaw)
     return draw
 
 

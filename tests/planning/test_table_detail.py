@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.core.errors import DpreleaseError, InternalError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.fitted import OneFit
+from dprelease.statistics.exact import exact_cells, summed
 from dprelease.wall import execute
 from tests.several_tables import BOTH, USER, people, schema
 

@@ -50,7 +50,7 @@ TOTAL = {
     "a list": "SELECT pid, age FROM x WHERE s IN (1, 2)",
     "parts of texts": "SELECT pid, age FROM x WHERE substring(s, n, 2) = '1' OR age > 0",
     "groups": "SELECT max(pid) AS pid, n * 2 AS age FROM x GROUP BY n * 2",
-    "below an aggregate": "SELECT pid, max(n * 2) AS age FROM x GROUP BY pid HAVING max(n) > 0",
+    "below a statistic": "SELECT pid, max(n * 2) AS age FROM x GROUP BY pid HAVING max(n) > 0",
     "below a window": "SELECT pid, max(n * 2) OVER (PARTITION BY s = 1) AS age FROM x",
     "a subquery of two rows": "SELECT pid, (SELECT age FROM x) AS age FROM x",
     "a join with more": "SELECT a.pid, a.age FROM x a JOIN x b ON a.pid = b.pid AND a.s = 1",

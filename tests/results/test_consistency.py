@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from dprelease.aggregates.cells import bernstein_variance
-from dprelease.aggregates.covariance import within_variances
-from dprelease.aggregates.eigenvalues import falling
-from dprelease.aggregates.graph import below_degrees, rising
-from dprelease.aggregates.histogram import fit_parts
-from dprelease.aggregates.moments import bernstein2
 from dprelease.core.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.consistency import StatisticValues, consistent, to_domain
 from dprelease.schema.domain import Domain
+from dprelease.statistics.cells import bernstein_variance
+from dprelease.statistics.covariance import within_variances
+from dprelease.statistics.eigenvalues import falling
+from dprelease.statistics.graph import below_degrees, rising
+from dprelease.statistics.histogram import fit_parts
+from dprelease.statistics.moments import bernstein2
 from tests.planning.requests import planned, public
 from tests.results.formats import releases
 from tests.sizes import whole

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dprelease.core.errors import DpreleaseError, VerificationError
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.law import draw_from_json
 from dprelease.planning import again
 from dprelease.verification import comparison, derivation
 from dprelease.verification import verify as verification

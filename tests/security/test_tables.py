@@ -23,12 +23,12 @@ import pytest
 
 from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.engines.source import as_source
-from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Noised, assemble
+from dprelease.results.draw import Draw, assemble
 from dprelease.results.receipt import Receipt
 from dprelease.results.validate.rules import check
 from dprelease.wall import execute
@@ -171,10 +171,10 @@ def exact(plan: Any, table: pa.Table) -> Any:
     return engine.compute(source, plan.query, SALT)
 
 
-def released(plan: Any, answer: Any) -> Noised:
+def released(plan: Any, answer: Any) -> Draw:
     cells = execute.draw(plan, answer)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    return Noised(plan=plan, table=table, cells=cells, receipt=PAID)
+    return Draw(plan=plan, table=table, cells=cells, receipt=PAID)
 
 
 def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
@@ -184,7 +184,7 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
         law = block.law
         if block.measurement.form == "ranks":  # scores, not sums: priced by their greatest move
             continue
-        if isinstance(law, MeanDraw):
+        if isinstance(law, MeanLaw):
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours
         bound = execute._sensitivity(plan, block)
         a, b = (

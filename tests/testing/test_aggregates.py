@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
+from dprelease.statistics.base import kind_named
 from dprelease.testing import aggregates
 from dprelease.testing.aggregates import COLUMNS, cases, check_aggregate, enumerated_sensitivity
 from tests.sizes import some, whole
@@ -35,7 +35,7 @@ def test_twin_one_step_too_few(lost, monkeypatch):
 
 
 def test_twin_a_finish_that_forgets_a_column(monkeypatch):
-    mean = aggregate_named("mean")
+    mean = kind_named("mean")
     monkeypatch.setattr(type(mean), "finish", lambda self, measurement, cells: cells)
     with pytest.raises(AssertionError, match="finish has shape"):
         check_aggregate("mean")

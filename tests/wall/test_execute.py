@@ -21,16 +21,16 @@ import numpy as np
 import pytest
 
 import dprelease
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.budget.composition import Proof
 from dprelease.core.entropy import RandomBits, ReplayBits, SystemBits
 from dprelease.core.errors import DpreleaseError, InternalError, WithheldError
 from dprelease.core.secret import Secret
-from dprelease.measurements.draw import Objects
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.law import Objects
+from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.query.answer import Answer
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results import noised
+from dprelease.results import draw as draw_module
+from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, USER, planned, public
 
@@ -267,7 +267,7 @@ def test_a_tampered_plan_is_refused(name: str, plans: dict[str, Json]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Lying(ScalarDraw):
+class Lying(ScalarCellLaw):
     """A law that says it loses a hundredth, whatever its noise is, and draws none."""
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
@@ -282,7 +282,7 @@ class Lying(ScalarDraw):
 def test_a_law_that_lies_about_its_proof_or_its_draw_is_not_believed() -> None:
     plan = planned(["count"], epsilon="1/10")
     (block,) = plan.blocks
-    law = Lying(**{f.name: getattr(block.law, f.name) for f in fields(ScalarDraw)})
+    law = Lying(**{f.name: getattr(block.law, f.name) for f in fields(ScalarCellLaw)})
     assert sum(law.proof(Sensitivity(1, 1, 1, 1)).pure) == Fraction(1, 100)
     one = replace(block, epsilon=Fraction(1, 100), law=law)
     cheap = replace(plan, epsilon=Fraction(1, 100), blocks=(one,))
@@ -360,18 +360,18 @@ class TestDraw:
                 return seen[0]
 
             got = execute.draw(plan, exact(plan, rows), once=keep)
-            assert len(seen[0]) == noised.width(plan) == 32 * 3 * 5
-            assert noised.decode(plan, seen[0]) == got
+            assert len(seen[0]) == draw_module.width(plan) == 32 * 3 * 5
+            assert draw_module.decode(plan, seen[0]) == got
 
     def test_committed_bytes_win_over_a_fresh_draw(self) -> None:
         plan = planned(["count"])
-        payload = (7).to_bytes(noised.CELL_BYTES, "big", signed=True)
+        payload = (7).to_bytes(draw_module.CELL_BYTES, "big", signed=True)
         assert execute.draw(plan, exact(plan), once=lambda _: payload) == {"count": ((7,),)}
 
     def test_negative_integers_survive_the_payload(self) -> None:
         plan = planned(["count"])
-        payload = (-(2**254)).to_bytes(noised.CELL_BYTES, "big", signed=True)
-        assert noised.decode(plan, payload) == {"count": ((-(2**254),),)}
+        payload = (-(2**254)).to_bytes(draw_module.CELL_BYTES, "big", signed=True)
+        assert draw_module.decode(plan, payload) == {"count": ((-(2**254),),)}
 
     def test_a_scatter_over_another_number_of_rows_is_withheld(self) -> None:
         plan = public(["variance(x)"], n=9)
@@ -463,7 +463,7 @@ class TestTheWallInTheSource:
         assert len(lines) <= 200
 
     def test_engines_and_aggregates_know_no_noise(self) -> None:
-        for folder in ("engines", "aggregates"):
+        for folder in ("engines", "statistics"):
             for path in (PACKAGE / folder).rglob("*.py"):
                 text = path.read_text(encoding="utf-8")
                 assert (

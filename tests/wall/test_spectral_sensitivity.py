@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.aggregates import spectrum
-from dprelease.aggregates.measurement import Axis
+from dprelease.statistics import spectrum
+from dprelease.statistics.measurement import Axis
 from dprelease.wall import spectral_sensitivity
 
 AXES = (

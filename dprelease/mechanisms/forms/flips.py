@@ -10,7 +10,7 @@ candidate is tried twice, where the exponential mechanism would try them again a
 more than the exponential mechanism of these weights, and down to half as often. It is also the candidate of least
 time U / v, U uniform in 0..1: of least score plus exponential noise, where weights are exponential.
 
-Draw. Who has a time in (l, h], given that it is later than l, has it with chance (h - l) v / (1 - l v), whoever
+Law. Who has a time in (l, h], given that it is later than l, has it with chance (h - l) v / (1 - l v), whoever
 else has; all times there are alike, so one of them is drawn. From h = 2**-j, where four to eight are expected to
 have one, h doubles until somebody has, and at 1 a best one does. Of a run of N alike their number is binomial, drawn
 by its distribution function in integers, rounded down and up, and of more digits while they do not decide.

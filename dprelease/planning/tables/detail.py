@@ -17,7 +17,6 @@ from typing import NoReturn
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
 from dprelease.allocation.share import Priced
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import figure, plain
@@ -40,6 +39,7 @@ from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.table import DetailSpec
+from dprelease.statistics.base import Floats
 
 _PARTS = 1000
 _DIGITS = 6

@@ -16,7 +16,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
 from dprelease.measurements.members import BlockLayout, Member
@@ -36,6 +35,7 @@ from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec, TotalSpec
 from dprelease.schema.unit import RowUnit, UserUnit
+from dprelease.statistics.base import kind_named
 
 _NORMAL = math.sqrt(2 / math.pi)
 
@@ -136,7 +136,7 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...
     found: dict[Key, _Found] = {}
     others: list[tuple[TableGroups, Statistic]] = []
     for table, statistic in asked:
-        if not aggregate_named(statistic.function).adds_up:
+        if not kind_named(statistic.function).adds_up:
             others.append((table, statistic))
             continue
         family = found.setdefault(*_found(query, table, statistic))
@@ -192,7 +192,7 @@ def _quotient(
             f"{statistic.spec.text} does not add up over groups",
             where=statistic.spec.origin,
             why=f"table `{table.name}` is fitted to the other tables of the release, and no sums make it",
-            fix=aggregate_named(statistic.function).instead_in_tables(statistic),
+            fix=kind_named(statistic.function).instead_in_tables(statistic),
             code="DPR292",
         )
     member, top, bottom = parts
@@ -337,7 +337,7 @@ def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
     columns = query.groups.columns
     every = math.prod(len(c.keys) for c in columns)
     return (
-        member.aggregate.of_rows
+        member.kind.of_rows
         and not next(t for t in query.tables.tables if t.name == table).spec.by
         and query.schema.rows.exact is not None
         and isinstance(query.schema.unit, RowUnit)

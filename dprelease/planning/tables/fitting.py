@@ -103,7 +103,7 @@ def fits_of_family(found: Fitting) -> list[PlannedFit]:
     family = found.family
     cells = next(iter(family.members.values())).options[0].cells
     columns = {
-        t: (m.statistic.spec.name,) if t in family.hidden else m.aggregate.columns(m.statistic)
+        t: (m.statistic.spec.name,) if t in family.hidden else m.kind.columns(m.statistic)
         for t, m in family.members.items()
     }
     out = []
@@ -159,7 +159,7 @@ def _rows_of(family: Family) -> str | None:
     member = next(iter(family.members.values()))
     column = member.statistic.column
     complete = column is not None and column.null_default is not None
-    return family.counts or (member.aggregate.within if complete else None)
+    return family.counts or (member.kind.within if complete else None)
 
 
 def _plain(family: Family) -> bool:

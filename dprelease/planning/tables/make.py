@@ -152,7 +152,7 @@ def frame_of(query: Query) -> Frame:
     for table in query.tables.tables:
         members = [f.members[table.name] for f in found if table.name in f.published]
         members += [q.member for q in quotients if q.table == table.name]
-        columns = [c for m in members for c in m.aggregate.columns(m.statistic)]
+        columns = [c for m in members for c in m.kind.columns(m.statistic)]
         names = [m.statistic.spec.name for m in members]
         check_names(table.spec.by, names, columns, table.spec.origin)
     return Frame(query, Prices(query), found, quotients, _tables(query), detail_of(query, found))
@@ -277,7 +277,7 @@ def _statistic(
         text=spec.text,
         function=member.statistic.function,
         block=priced.block.name,
-        columns=member.aggregate.columns(member.statistic),
+        columns=member.kind.columns(member.statistic),
         domain=member.domain,
         step=step_size,
         measure=member.measure,

@@ -16,9 +16,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.measurement import Measurement
-from dprelease.aggregates.scalar import as_counts
 from dprelease.core.errors import PlanError
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE
@@ -29,6 +26,9 @@ from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
+from dprelease.statistics.base import kind_named
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.scalar import as_counts
 
 _BEND = 4
 """Of the pieces of a ratio's range from 0 on: quotients of rows may be far above those of their sums."""
@@ -145,7 +145,7 @@ def parts_of(
             `layout.member_of`.
     """
     member = member_of(query, statistic)
-    measurements = member.aggregate.quotient(member.statistic)
+    measurements = member.kind.quotient(member.statistic)
     if measurements is None:
         return None
     if statistic.spec.max_error is not None and not size_of(query, table.name).known:
@@ -172,7 +172,7 @@ def _complete(query: Query, statistic: Statistic) -> bool:
 
 def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> QuotientSum:
     """Return the sum of one of a ratio's two columns."""
-    column, function = member.statistic.columns[place], member.aggregate.sums[place]
+    column, function = member.statistic.columns[place], member.kind.sums[place]
     text, name = f"{function}({column.name})", f"sum of {column.name}"
     spec = _spec(member, text, function, (column.name,), name)
     statistic = Statistic(spec, function, column=column, code=member.statistic.codes[place])
@@ -182,11 +182,11 @@ def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> Quo
 def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> QuotientSum:
     subject = member.statistic.subject
     if _complete(query, member.statistic):
-        rows = member.aggregate.sums[1]
+        rows = member.kind.sums[1]
         count = Statistic(_spec(member, rows, rows, (), "number of rows"), rows)
         return QuotientSum((rows, ()), settled(member_of(query, count), table.name))
     name = f"rows with {subject}"
-    spec = _spec(member, name, member.aggregate.sums[1], (subject,), name)
+    spec = _spec(member, name, member.kind.sums[1], (subject,), name)
     return QuotientSum((name,), _own(member, spec, known, table.name))
 
 
@@ -199,7 +199,7 @@ def _top(
     counts: Key,
 ) -> QuotientSum:
     subject, arguments = member.statistic.subject, member.statistic.spec.arguments
-    function = member.aggregate.sums[0]
+    function = member.kind.sums[0]
     key: Key = (function, arguments)
     if member.statistic.column is not None and key in asked:
         spec = _spec(member, f"{function}({subject})", function, arguments, f"sum of {subject}")
@@ -233,7 +233,7 @@ def _own(member: Member, spec: StatisticSpec, measurement: Measurement, table: s
     domain = Domain(measurement.lower * step_size, top * step_size)
     made = Member(
         statistic=replace(member.statistic, spec=spec, function=spec.function),
-        aggregate=aggregate_named(spec.function),
+        kind=kind_named(spec.function),
         domain=domain,
         options=(measurement,),
         induced=domain,

@@ -78,7 +78,7 @@ def planned_ratio(
         text=spec.text,
         function=member.statistic.function,
         block=block,
-        columns=member.aggregate.columns(member.statistic),
+        columns=member.kind.columns(member.statistic),
         domain=member.domain,
         step=step,
         measure=member.measure,

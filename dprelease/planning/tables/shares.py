@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from dprelease.aggregates.sensitivity import Sensitivity
 from dprelease.allocation.goals import goal_missed
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.core.errors import PlanError
@@ -18,6 +17,7 @@ from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
 from dprelease.planning.tables.families import Family, stated
 from dprelease.query.spec import Query
+from dprelease.statistics.sensitivity import Sensitivity
 
 _PARTS = 1000
 _TRIES = 5

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import WIDE_PARTS
+from dprelease.results.draw import TIDY, Draw
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
@@ -34,7 +35,6 @@ from dprelease.results.formats.text_columns import (
 )  # fmt: skip
 from dprelease.results.formats.tidy_rows import places_of
 from dprelease.results.formats.wide import wide_rows
-from dprelease.results.noised import TIDY, Noised
 
 TIDY_FILE = "data.csv"
 WIDE_FILE = "wide.csv"
@@ -59,13 +59,13 @@ def unguarded(cell: str) -> str:
 
 
 @several_tables("each")
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
     names, texts = noised.table.column_names, _texts(noised)
     return {TIDY_FILE: _encode(names, texts), WIDE_FILE: _wide(noised, texts)}
 
 
-def _texts(noised: Noised) -> list[pa.Array]:
+def _texts(noised: Draw) -> list[pa.Array]:
     """Return the finished cells of the tidy table, column by column."""
     table, keys = noised.table, len(noised.plan.by)
     decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
@@ -81,7 +81,7 @@ def _texts(noised: Noised) -> list[pa.Array]:
     return texts
 
 
-def _wide(noised: Noised, texts: Sequence[pa.Array]) -> bytes:
+def _wide(noised: Draw, texts: Sequence[pa.Array]) -> bytes:
     """Return the wide file: the same cells, the columns of a group side by side."""
     plan, by = noised.plan, len(noised.plan.by)
     said = dict(zip(noised.table.column_names[by:], texts[by:], strict=True))

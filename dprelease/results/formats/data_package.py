@@ -22,6 +22,7 @@ from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_sentence
+from dprelease.results.draw import TIDY, Draw, tidy_columns
 from dprelease.results.formats import csv_, parquet
 from dprelease.results.formats.csv_ import guarded
 from dprelease.results.formats.format import several_tables, table_file
@@ -29,7 +30,6 @@ from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.formats.licences import licence_entry
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.wide import is_whole
-from dprelease.results.noised import TIDY, Noised, tidy_columns
 from dprelease.schema.about import About
 
 FILE = "datapackage.json"
@@ -73,7 +73,7 @@ Field = dict[str, Any]
 
 
 @several_tables("all")
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"datapackage.json": bytes}`."""
     parts = {name: part.plan for name, part in noised.parts.items()}
     return {FILE: manifest_bytes(descriptor(noised.plan, manifest, parts))}

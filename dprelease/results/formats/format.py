@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from dprelease.core import registry
 
 if TYPE_CHECKING:
-    from dprelease.results.noised import Noised
+    from dprelease.results.draw import Draw
 
 Tables = Literal["one", "each", "all"]
 _SAID: tuple[Tables, ...] = ("each", "all")
@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., object])
 class Format(Protocol):
     """What writes the files of one format: equal arguments give equal bytes."""
 
-    def __call__(self, noised: Noised, manifest: Mapping[str, object], /) -> Mapping[str, bytes]:
+    def __call__(self, noised: Draw, manifest: Mapping[str, object], /) -> Mapping[str, bytes]:
         """Return every file's bytes by its plain name."""
 
 

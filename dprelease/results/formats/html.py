@@ -22,9 +22,10 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from dprelease.core.numeric import fraction_from_json
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_promise
+from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.hierarchy import beside, layers
@@ -42,13 +43,12 @@ from dprelease.results.formats.words import (
     period_words,
     short,
 )
-from dprelease.results.noised import Noised
 
 FILE = "report.html"
 
 
 @several_tables("all")
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"report.html": bytes}`."""
     return {FILE: report_from_manifest(manifest, noised.shown)}
 
@@ -80,7 +80,7 @@ def _template() -> Template:
 
 def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table]) -> dict[str, Any]:
     plan = manifest["plan"]
-    blocks = {b["name"]: PlannedMeasurement.from_json(b) for b in plan["blocks"]}
+    blocks = {b["name"]: Block.from_json(b) for b in plan["blocks"]}
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     words = public_words(manifest)
     tables = _tables(manifest, blocks, statistics, table, words)
@@ -158,7 +158,7 @@ def _said(manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
 
 def _tables(
     manifest: Mapping[str, Any],
-    blocks: Mapping[str, PlannedMeasurement],
+    blocks: Mapping[str, Block],
     statistics: Sequence[PlannedStatistic],
     table: pa.Table | Mapping[str, pa.Table],
     words: PublicWords,
@@ -212,7 +212,7 @@ def _one_table(
     by: Sequence[str],
     keys: Sequence[Sequence[str]],
     statistics: Sequence[PlannedStatistic],
-    blocks: Mapping[str, PlannedMeasurement],
+    blocks: Mapping[str, Block],
     table: pa.Table,
     loss: str,
     first: int,
@@ -252,9 +252,7 @@ def _one_table(
     }
 
 
-def _accounting(
-    block: PlannedMeasurement, statistics: Sequence[PlannedStatistic]
-) -> dict[str, str]:
+def _accounting(block: Block, statistics: Sequence[PlannedStatistic]) -> dict[str, str]:
     return {
         "name": block.name,
         "statistics": ", ".join(s.text for s in statistics if s.block == block.name)

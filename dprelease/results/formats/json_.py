@@ -33,9 +33,9 @@ from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan
+from dprelease.results.draw import Draw
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import public_words
-from dprelease.results.noised import Noised
 from dprelease.results.receipt import Receipt
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
@@ -55,7 +55,7 @@ class JsonVerdict(Protocol):
 
 
 def build_manifest(
-    noised: Noised,
+    noised: Draw,
     verdict: JsonVerdict,
     files: Mapping[str, bytes],
     *,
@@ -114,7 +114,7 @@ def build_manifest(
     return {**manifest, "over_time": release_over_time(manifest, public_words(manifest)) or None}
 
 
-def _draw(noised: Noised) -> dict[str, Any]:
+def _draw(noised: Draw) -> dict[str, Any]:
     """Return the noisy integers, as text: readers lose large ones; and what was fitted to them."""
     rows = {name: [list(map(str, row)) for row in cells] for name, cells in noised.cells.items()}
     return {"cells": rows, **({"fits": dict(noised.fits)} if noised.fits else {})}
@@ -143,7 +143,7 @@ def _guarantee(plan: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def _approved(noised: Noised) -> dict[str, Any]:
+def _approved(noised: Draw) -> dict[str, Any]:
     """Return which event of the ledger approved the request, and its hash; nothing where none did."""
     event, asked = noised.receipt.approval, noised.plan.asked
     if event is None or asked is None:
@@ -180,6 +180,6 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
 
 
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"release.json": bytes}` for a finished manifest."""
     return {FILE: manifest_bytes(manifest)}

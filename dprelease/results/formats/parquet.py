@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dprelease.core.strict_json import canonical_json
+from dprelease.results.draw import Draw
 from dprelease.results.formats.format import several_tables
-from dprelease.results.noised import Noised
 
 FILE = "data.parquet"
 METADATA_KEY = b"dprelease"
@@ -33,7 +33,7 @@ STATED = (
 
 
 @several_tables("each")
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.parquet": bytes}`."""
     stated = canonical_json({name: manifest[name] for name in STATED if name in manifest})
     table = noised.table.combine_chunks().replace_schema_metadata({METADATA_KEY: stated.encode()})

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from dprelease.core.errors import ArgumentError
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.draw import Draw
 from dprelease.results.formats.chart import Point
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import planned_words
 from dprelease.results.formats.report_sections import released_rows
-from dprelease.results.noised import Noised
 from dprelease.schema.naming import nearest
 
 LIMIT = 60
@@ -238,7 +238,7 @@ def _text(value: str) -> str:
 
 
 def release_picture(
-    noised: Noised, statistic: str | None, group: str | Sequence[str] | None = None
+    noised: Draw, statistic: str | None, group: str | Sequence[str] | None = None
 ) -> Picture:
     """Return the picture of a released statistic, the first one by default.
 
@@ -288,7 +288,7 @@ def release_picture(
     return dots(title, note, named, points, domain.hull, list(domain.forbidden))
 
 
-def _group(noised: Noised, group: str | Sequence[str]) -> tuple[str, ...]:
+def _group(noised: Draw, group: str | Sequence[str]) -> tuple[str, ...]:
     plan = noised.plan
     asked = (group,) if isinstance(group, str) else tuple(group)
     if asked in plan.keys:
@@ -307,7 +307,7 @@ def _group(noised: Noised, group: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _points(
-    noised: Noised, chosen: PlannedStatistic, listed: Sequence[tuple[str, ...]]
+    noised: Draw, chosen: PlannedStatistic, listed: Sequence[tuple[str, ...]]
 ) -> dict[tuple[tuple[str, ...], str], Point]:
     """Return the listed groups' values; a large table is thinned before it becomes Python."""
     table, name = noised.table, len(noised.plan.by)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core import registry
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
@@ -23,6 +22,7 @@ from dprelease.schema.about_model import about_from_json
 from dprelease.schema.naming import is_shown
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
+from dprelease.statistics.base import kind_named
 
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
@@ -189,7 +189,7 @@ class PublicWords:
 
 def _counts(statistic: PlannedStatistic) -> bool:
     known = statistic.function in registry.names("aggregates")
-    return known and aggregate_named(statistic.function).counting
+    return known and kind_named(statistic.function).counting
 
 
 def _plain(text: str) -> str:

@@ -26,10 +26,10 @@ from dprelease.core.numeric import counted, plain
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, timeline_of
 from dprelease.release_plan.weak import weak_sentence
+from dprelease.results.draw import Draw
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.words import mechanism_words, period_words
-from dprelease.results.noised import Noised
 
 FILE = "registry.yaml"
 _NOTE = (
@@ -43,7 +43,7 @@ OPEN = "To be filled in by the publisher"
 
 
 @several_tables("all")
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"registry.yaml": bytes}`."""
     text: str = yaml.safe_dump(
         record(noised.plan, manifest), sort_keys=False, allow_unicode=True, width=100

@@ -14,10 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core import registry
 from dprelease.core.numeric import Exact, fraction_from_json
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import STATED
 from dprelease.results.formats.chart import Point, point
@@ -30,6 +29,7 @@ from dprelease.results.formats.numbers import (
 from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import mechanism_words, short
+from dprelease.statistics.base import kind_named
 
 PLOT_LIMIT = 60
 TABLE_LIMIT = 250
@@ -99,7 +99,7 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
 def section(
     number: int,
     statistic: PlannedStatistic,
-    block: PlannedMeasurement,
+    block: Block,
     statistics: Sequence[PlannedStatistic],
     keys: Sequence[tuple[str, ...]],
     names: Sequence[str],
@@ -205,7 +205,7 @@ def _counted(values: Sequence[ReportRow]) -> dict[str, Any]:
 
 def _parts(function: str) -> bool:
     """Return whether the columns of a statistic are parts of one whole."""
-    return function in registry.names("aggregates") and aggregate_named(function).parts
+    return function in registry.names("aggregates") and kind_named(function).parts
 
 
 def _dots(
@@ -276,6 +276,6 @@ def _why(statistic: PlannedStatistic) -> str:
     return f"the runner-up, {name}, would have had {shown} % more expected error"
 
 
-def proved(block: PlannedMeasurement) -> str:
+def proved(block: Block) -> str:
     upper = block.certificate.get("epsilon_upper")
     return "" if upper is None else short(fraction_from_json(str(upper)))

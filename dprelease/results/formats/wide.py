@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.formats.tidy_rows import group_places, places_of
-from dprelease.results.noised import WEAK, Noised, tidy_columns
 
 
 def is_whole(statistic: PlannedStatistic) -> bool:
@@ -28,7 +28,7 @@ def is_whole(statistic: PlannedStatistic) -> bool:
     return statistic.step.denominator == 1 and max(abs(low), abs(high)) < 2.0**53
 
 
-def wide_rows(noised: Noised) -> npt.NDArray[np.int64]:
+def wide_rows(noised: Draw) -> npt.NDArray[np.int64]:
     """Return the tidy table's row of every group and published column, -1 where it has none."""
     plan = noised.plan
     published = [name for s in plan.statistics for name in s.columns]
@@ -40,7 +40,7 @@ def wide_rows(noised: Noised) -> npt.NDArray[np.int64]:
     return at
 
 
-def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -> pa.Table:
+def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> pa.Table:
     """Return the release as `(groups, keys + published columns)`.
 
     Args:

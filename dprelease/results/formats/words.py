@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import plain
 from dprelease.query.statistic import split_arguments
+from dprelease.statistics.base import kind_named
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -39,7 +39,7 @@ def heading(text: str, function: str, titles: Mapping[str, str] | None = None) -
     except ConfigError:
         return text
     named = tuple(inside(titles[a]) if titles and a in titles else a for a in arguments)
-    return aggregate_named(function).title(named) or text
+    return kind_named(function).title(named) or text
 
 
 def inside(title: str) -> str:

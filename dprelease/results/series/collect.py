@@ -34,11 +34,11 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results import fitted
 from dprelease.results.corrections import FILE as STATUS
 from dprelease.results.corrections import Correction, current, parse
+from dprelease.results.draw import Draw, cells_from_json
 from dprelease.results.formats import csv_, json_, parquet
 from dprelease.results.formats.format import table_file
 from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.plain_words import group_name
-from dprelease.results.noised import Noised, cells_from_json
 from dprelease.results.publish import period_order
 from dprelease.results.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.results.receipt import Receipt
@@ -156,7 +156,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
     )
 
 
-def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) -> Noised:
+def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) -> Draw:
     """Return the release made again from a manifest's plan and noisy integers, with its receipt if it is asked for."""
     plan = ReleasePlan.from_json(manifest["plan"])
     cells = cells_from_json(manifest["draw"]["cells"], plan)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.text_columns import one_array
-from dprelease.results.noised import WEAK
 
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.core.errors import ConfigError
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Draw
 from dprelease.results.formats.tidy_rows import group_places
-from dprelease.results.noised import Noised
 from dprelease.results.validate import gx_beside, gx_release
 from dprelease.results.validate.gx_release import group_labels
 from dprelease.results.validate.rules import STATUSES
@@ -53,7 +53,7 @@ def require_great_expectations() -> None:
         )
 
 
-def gx_validate(noised: Noised) -> Verdict:
+def gx_validate(noised: Draw) -> Verdict:
     """Return the verdict of Great Expectations on a drawn release in the shape of its plan; never raises on its values."""
     if noised.plan.tables is None:
         frame = long_table(noised)
@@ -67,7 +67,7 @@ def gx_validate(noised: Noised) -> Verdict:
     return Verdict.of(tuple(rules), ENGINE)
 
 
-def long_table(noised: Noised) -> pd.DataFrame:
+def long_table(noised: Draw) -> pd.DataFrame:
     """Return the long table: `(rows, 7)`; `group` is the key as JSON text."""
     import pandas as pd
 

@@ -34,11 +34,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.measurements.base import family_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
+from dprelease.statistics.base import kind_named
 
 Role = tuple[int, bool]
 """Which moment of a column a statistic is, and whether its root."""
@@ -96,8 +96,8 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
 
 
 def _role(statistic: PlannedStatistic) -> Role:
-    aggregate = aggregate_named(statistic.function)
-    return aggregate.moment, aggregate.root
+    statistic_kind = kind_named(statistic.function)
+    return statistic_kind.moment, statistic_kind.root
 
 
 def holds(rule: JointRule, first: Fraction, second: Fraction) -> bool:

@@ -1,7 +1,7 @@
 """Constraints between covariance, correlation and the variances released from one tensor.
 
 Before rounding, the cells of two columns give variances v*, w*, a covariance c* and a correlation r*
-with (`aggregates.pair_cells`)
+with (`statistics.pair_cells`)
 
     c*^2 <= v* w*,    c* = r* sqrt(v* w*),    |r*| <= 1,
 
@@ -28,11 +28,11 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.measurements.base import family_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
+from dprelease.statistics.base import kind_named
 
 Role = tuple[int, int, bool]
 """What of a pair a statistic is, which moment of one column, and whether its root."""
@@ -84,8 +84,8 @@ def _whole(
 
 
 def _role(statistic: PlannedStatistic) -> Role:
-    aggregate = aggregate_named(statistic.function)
-    return aggregate.of_pair, aggregate.moment, aggregate.root
+    statistic_kind = kind_named(statistic.function)
+    return statistic_kind.of_pair, statistic_kind.moment, statistic_kind.root
 
 
 def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:

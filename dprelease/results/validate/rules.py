@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
-from dprelease.results.noised import WEAK, Noised, tidy_columns
 from dprelease.results.validate.joint import holds, joint_rules, surely_holds
 from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.results.validate.verdict import RuleResult, Verdict
@@ -58,7 +58,7 @@ class _Table:
     legal_status: npt.NDArray[np.bool_]
 
 
-def check(noised: Noised) -> Verdict:
+def check(noised: Draw) -> Verdict:
     """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
     if noised.plan.tables is not None:
         return _several(noised)
@@ -77,7 +77,7 @@ def check(noised: Noised) -> Verdict:
     return Verdict.of(tuple(results), ENGINE)
 
 
-def _several(noised: Noised) -> Verdict:
+def _several(noised: Draw) -> Verdict:
     """Return the verdict on several tables: each by itself, and that they add up."""
     assert noised.plan.tables is not None
     results: list[RuleResult] = []

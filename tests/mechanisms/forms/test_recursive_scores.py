@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dprelease.aggregates.joint_ranks import Positions
-from dprelease.aggregates.recursive_ranks import steps
 from dprelease.core.choice_tree import Node, halves
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.measurements.recursive_ranks import COPIES as MANY
-from dprelease.measurements.recursive_ranks import RecursiveDraw
+from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
 from dprelease.mechanisms.forms import recursive_scores
 from dprelease.mechanisms.forms.recursive_scores import Copies, _Choice
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
+from dprelease.statistics.joint_ranks import Positions
+from dprelease.statistics.recursive_ranks import steps
 from tests.contracts.recursive_rank_worlds import COPIES, WORLDS, Law, Table, drawer, positions
 from tests.sizes import some
 
@@ -84,7 +84,7 @@ def test_few_draws_are_repeated_however_many_rows_share_a_value(
     targets = WORLDS["quartiles"][0]
     held = [[10**6, 400_000, 10**6], [2] * 500, [1, 10**6] * 100, [10**6]]
     for epsilon in ("1/10", "1", "10"):
-        draw = RecursiveDraw.calibrate(
+        draw = RecursiveRanksLaw.calibrate(
             GridSet(((0, 999),)), Fraction(1), targets, spread=2 * 2**15, epsilon=Fraction(epsilon)
         )
         for counts in held:

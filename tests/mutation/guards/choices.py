@@ -7,28 +7,28 @@ from tests.mutation.guard import Guard
 GUARDS = (
     Guard(
         "choices of a level without room for rounding",
-        file="aggregates/recursive_ranks.py",
+        file="statistics/recursive_ranks.py",
         old="row = math.ceil(2 * moved[0]) + 2 * len(level)",
         new="row = math.ceil(2 * moved[0])",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
     Guard(
         "a row moves the aim between others by half of itself at most",
-        file="aggregates/recursive_ranks.py",
+        file="statistics/recursive_ranks.py",
         old="return max(node.part, 1 - node.part)",
         new="return Fraction(1, 2)",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
     Guard(
         "a replaced row moves choices of a level like an added one",
-        file="aggregates/recursive_ranks.py",
+        file="statistics/recursive_ranks.py",
         old="out.append((row, math.ceil(2 * swapped) + 2 * len(level)))",
         new="out.append((row, row))",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
     Guard(
         "only the costliest level of choices is charged",
-        file="aggregates/recursive_ranks.py",
+        file="statistics/recursive_ranks.py",
         old="return sum(row for row, _ in levels), sum(swap for _, swap in levels)",
         new="return max(row for row, _ in levels), max(swap for _, swap in levels)",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
@@ -43,7 +43,7 @@ GUARDS = (
     Guard(
         "choices one inside the other at other targets than their query's",
         file="measurements/recursive_ranks.py",
-        old="isinstance(law, RecursiveDraw) and law.weights != measurement.weights",
+        old="isinstance(law, RecursiveRanksLaw) and law.weights != measurement.weights",
         new="False",
         tests=("tests/planning/test_recursive_quantiles.py",),
     ),

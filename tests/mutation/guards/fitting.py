@@ -46,7 +46,7 @@ GUARDS = (
     ),
     Guard(
         "a value that adds up stands twice",
-        file="results/noised.py",
+        file="results/draw.py",
         old="    return TIDY if not plan.fitted else TIDY",
         new="    return TIDY if True else TIDY",
         tests=("tests/results/test_fitted.py",),
@@ -87,8 +87,8 @@ GUARDS = (
     ),
     _quotient(
         "the noise of the rows does not count",
-        old="            law = Law.of([(top, 1.0, 1), (bottom, float(middle), 1)])",
-        new="            law = Law.of([(top, 1.0, 1)])",
+        old="            law = SumLaw.of([(top, 1.0, 1), (bottom, float(middle), 1)])",
+        new="            law = SumLaw.of([(top, 1.0, 1)])",
     ),
     _quotient(
         "both parts at the whole risk",

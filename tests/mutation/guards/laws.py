@@ -119,21 +119,21 @@ GUARDS = (
     ),
     Guard(
         "an interval about a place beyond an end is cut to a point",
-        "results/noised.py",
+        "results/draw.py",
         "half = (upper - lower) / 2",
         "half = 0 * lower",
-        ("tests/results/test_noised.py",),
+        ("tests/results/test_draw.py",),
     ),
     Guard(
         "a bin far below 0 is certain to be empty",
         "measurements/cells.py",
         "        raw = np.clip(raw, 0, self.upper)  # nearer",
         "        pass  # nearer",
-        ("tests/results/test_noised.py",),
+        ("tests/results/test_draw.py",),
     ),
     Guard(
         "a mean of a group whose released count is 0 looks usable",
-        "results/noised.py",
+        "results/draw.py",
         "rows[0][:, 0] <= 0",
         "rows[0][:, 0] < 0",
         ("tests/measurements/test_known.py",),
@@ -308,7 +308,7 @@ GUARDS = (
     ),
     Guard(
         "a row that changes its group moves one hidden cell",
-        "aggregates/sensitivity.py",
+        "statistics/sensitivity.py",
         "return positive and 2 * groups * m * measurement.l1_added_row <= total",
         "return positive and 2 * m * measurement.l1_added_row <= total",
         ("tests/measurements/test_hidden_cell.py",),
@@ -325,7 +325,7 @@ GUARDS = (
         "wall/code_sensitivity.py",
         "return most, max(most, apart) if absent else apart",
         "return most // 2, apart // 2",
-        ("tests/measurements/test_centred_sums.py", "tests/aggregates/test_sensitivity.py"),
+        ("tests/measurements/test_centred_sums.py", "tests/statistics/test_sensitivity.py"),
     ),
     Guard(
         "cells of several codes move in L2 by what one of them does",
@@ -350,7 +350,7 @@ GUARDS = (
     ),
     Guard(
         "rows of one group in a shared block move it in L2 as one of them does",
-        "aggregates/sensitivity.py",
+        "statistics/sensitivity.py",
         "square, inside = measurement.squares or (added**2, replaced**2)",
         "square, inside = [x // max(1, bounds.rows**2) for x in measurement.squares] or (added**2, replaced**2)",
         ("tests/contracts/test_shared_sensitivities.py",),
@@ -381,11 +381,11 @@ GUARDS = (
         "wall/code_sensitivity.py",
         "points |= {k for k in (vertex, vertex + 1) if low < k < high}",
         "points |= {k for k in (vertex, vertex + 1) if k == low}",
-        ("tests/measurements/test_centred_squares.py", "tests/aggregates/test_sensitivity.py"),
+        ("tests/measurements/test_centred_squares.py", "tests/statistics/test_sensitivity.py"),
     ),
     Guard(
         "a variance's interval forgets the noise of the mean",
-        "aggregates/variance_pivot.py",
+        "statistics/variance_pivot.py",
         "PUBLIC: Rows = ((-1 / 2, 1 / 4), (0.0, -1 / 2), (1 / 2, 1 / 4))",
         "PUBLIC: Rows = ((0.0, 1 / 4), (0.0, -1 / 2), (0.0, 1 / 4))",
         ("tests/measurements/test_centred_squares.py",),
@@ -420,7 +420,7 @@ GUARDS = (
     ),
     Guard(
         "bins that end before the column are taken for all of it",
-        "aggregates/bin_sensitivity.py",
+        "statistics/bin_sensitivity.py",
         "return meet and rising[0][0] <= span[0] and span[1] <= rising[-1][1]",
         "return meet",
         ("tests/measurements/test_balanced.py",),
@@ -469,7 +469,7 @@ GUARDS = (
     ),
     Guard(
         "both limits cost what one does",
-        "aggregates/clipped.py",
+        "statistics/clipped.py",
         "return 3 * b - 2 * a, 4 * b",
         "return 2 * (b - a), 2 * b",
         ("tests/contracts/test_winsorised_sensitivities.py",),
@@ -511,7 +511,7 @@ GUARDS = (
     ),
     Guard(
         "three choices cost what one does",
-        "aggregates/rank_interval.py",
+        "statistics/rank_interval.py",
         "return CHOICES * row, CHOICES * swap",
         "return row, swap",
         ("tests/contracts/test_quantile_intervals.py",),

@@ -10,7 +10,7 @@ _here = partial(
     Guard,
     file="wall/recompute.py",
     tests=(
-        "tests/aggregates/test_sensitivity.py",
+        "tests/statistics/test_sensitivity.py",
         "tests/wall/test_recompute.py",
         "tests/wall/test_execute.py",
         "tests/contracts/test_sensitivities.py",
@@ -18,12 +18,12 @@ _here = partial(
 )
 
 _types = partial(
-    Guard, file="aggregates/types_of_change.py", tests=("tests/contracts/test_types_of_change.py",)
+    Guard, file="statistics/types_of_change.py", tests=("tests/contracts/test_types_of_change.py",)
 )
 
 _bins = partial(
     Guard,
-    file="aggregates/bin_sensitivity.py",
+    file="statistics/bin_sensitivity.py",
     tests=("tests/contracts/test_bins_hold_every_code.py",),
 )
 
@@ -31,8 +31,8 @@ _trees = partial(
     Guard,
     tests=(
         "tests/measurements/test_binned_tree.py",
-        "tests/aggregates/test_tree_shape.py",
-        "tests/aggregates/test_tree_fit.py",
+        "tests/statistics/test_tree_shape.py",
+        "tests/statistics/test_tree_fit.py",
         "tests/contracts/test_squares.py",
     ),
 )
@@ -46,37 +46,37 @@ GUARDS = (
         "cells without weights are any measures",
         old="""        or {p.kind for p in used} != {"between"}\n""",
         new="",
-        tests=("tests/aggregates/test_histogram.py",),
+        tests=("tests/statistics/test_histogram.py",),
     ),
     _bins(
         "cells without weights are bins of any columns",
         old="        or len({p.code for p in used}) > 1\n",
         new="",
-        tests=("tests/aggregates/test_histogram.py",),
+        tests=("tests/statistics/test_histogram.py",),
     ),
     _bins(
         "many bins that overlap move as disjoint ones",
         old="    added = 1 if apart((p.low, p.high) for p in used) else cells\n",
         new="    added = 1\n",
-        tests=("tests/aggregates/test_histogram.py",),
+        tests=("tests/statistics/test_histogram.py",),
     ),
     Guard(
         "targets of a joint choice in any order",
-        file="aggregates/joint_ranks.py",
+        file="statistics/joint_ranks.py",
         old="any(later < sooner for sooner, later in pairwise(ends))",
         new="False",
         tests=("tests/contracts/test_joint_rank_sensitivities.py",),
     ),
     Guard(
         "one row raises the errors of gaps, and never lowers them",
-        file="aggregates/joint_ranks.py",
+        file="statistics/joint_ranks.py",
         old="return 4 * (b - least), 4 * b",
         new="return 2 * (b - least), 2 * b",
         tests=("tests/contracts/test_joint_rank_sensitivities.py",),
     ),
     Guard(
         "the widest gap decides how far a row moves the errors",
-        file="aggregates/joint_ranks.py",
+        file="statistics/joint_ranks.py",
         old="    least = min(later - sooner",
         new="    least = max(later - sooner",
         tests=("tests/contracts/test_joint_rank_sensitivities.py",),
@@ -105,7 +105,7 @@ GUARDS = (
     Guard(
         "a joint choice of other targets than its query's",
         file="measurements/joint_ranks.py",
-        old="isinstance(law, JointDraw) and law.many != len(measurement.weights)",
+        old="isinstance(law, JointLaw) and law.many != len(measurement.weights)",
         new="False",
         tests=("tests/planning/test_joint_quantiles.py",),
     ),
@@ -146,7 +146,7 @@ GUARDS = (
     ),
     Guard(
         "the wall takes any condition for one that is never null",
-        file="aggregates/types_of_change.py",
+        file="statistics/types_of_change.py",
         old="        return never_null(code.expression, query.columns)\n",
         new="        return True\n",
         tests=("tests/query/test_never_null.py",),
@@ -185,13 +185,13 @@ GUARDS = (
     ),
     _here(
         "a null's default is ignored",
-        file="aggregates/types_of_change.py",
+        file="statistics/types_of_change.py",
         old="return min(0, default), max(code.grid.hull_steps, default)",
         new="return 0, code.grid.hull_steps",
     ),
     _here(
         "bins that overlap count as disjoint",
-        file="aggregates/bin_sensitivity.py",
+        file="statistics/bin_sensitivity.py",
         old="max(each) if apart(spans) else sum(each)",
         new="max(each)",
     ),
@@ -204,7 +204,7 @@ GUARDS = (
     ),
     _trees(
         "a tree moves like its bins",
-        file="aggregates/sensitivity.py",
+        file="statistics/sensitivity.py",
         old="positive=True), count)",
         new="positive=True), 1)",
     ),
@@ -222,13 +222,13 @@ GUARDS = (
     ),
     _balanced(
         "what comes and what goes is half of the sensitivity of several levels too",
-        file="aggregates/sensitivity.py",
+        file="statistics/sensitivity.py",
         old="l2_squared=square,\n        one_sided_half=False,\n    )",
         new="l2_squared=square,\n    )",
     ),
     _balanced(
         "a sum of bins has the noise of one",
-        file="aggregates/tree_fit.py",
+        file="statistics/tree_fit.py",
         old="noise(summed, level)",
         new="noise(min(summed, 1), level)",
     ),
@@ -259,19 +259,19 @@ GUARDS = (
     ),
     _trees(
         "a level of a tree may be made of anything",
-        file="aggregates/tree_shape.py",
+        file="statistics/tree_shape.py",
         old="a <= b or a % b",
         new="a == 0",
     ),
     _trees(
         "a tree may have fewer cells than runs",
-        file="aggregates/tree_shape.py",
+        file="statistics/tree_shape.py",
         old="if tree.cells != len(measurement.cells):",
         new="if False:",
     ),
     _trees(
         "the squared sensitivity of a tree is that of its bins",
-        file="aggregates/sensitivity.py",
+        file="statistics/sensitivity.py",
         old="count * level.l2_squared",
         new="level.l2_squared",
     ),
@@ -283,7 +283,7 @@ GUARDS = (
     ),
     _trees(
         "the noise of a tree's shares is that of their prefixes alone",
-        file="aggregates/tree_fit.py",
+        file="statistics/tree_fit.py",
         old="short(Fraction(b))) for (t, b), n in drawn",
         new="Fraction(0)) for (t, b), n in drawn",
     ),
@@ -346,7 +346,7 @@ GUARDS = (
     ),
     _here(
         "a public number of rows of a column with nulls",
-        file="aggregates/types_of_change.py",
+        file="statistics/types_of_change.py",
         old="return isinstance(code, Fixed) and code.default is not None",
         new="return isinstance(code, Fixed)",
     ),
@@ -424,14 +424,14 @@ GUARDS = (
     ),
     _here(
         "laws of other blocks cost several rows as much as their type says",
-        file="measurements/draw.py",
+        file="measurements/law.py",
         old="if not sensitivity.one_row or found.rho is not None:",
         new="if found.rho is not None:",
         tests=("tests/contracts/test_types_of_change.py",),
     ),
     _here(
         "blocks with caps of their own keep the rows of the others",
-        file="aggregates/types_of_change.py",
+        file="statistics/types_of_change.py",
         old="    if measurement.public_rows is not None or (query.user is not None and caps):\n",
         new="    if measurement.public_rows is not None:\n",
         tests=("tests/contracts/test_types_of_change.py",),

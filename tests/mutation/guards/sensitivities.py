@@ -1,4 +1,4 @@
-"""Guards of `dprelease/aggregates/sensitivity.py`: what one unit can move, and what the engine is asked."""
+"""Guards of `dprelease/statistics/sensitivity.py`: what one unit can move, and what the engine is asked."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tests.mutation.guard import Guard
 
 _here = partial(
     Guard,
-    file="aggregates/sensitivity.py",
+    file="statistics/sensitivity.py",
     tests=(
-        "tests/aggregates/test_sensitivity.py",
+        "tests/statistics/test_sensitivity.py",
         "tests/wall/test_recompute.py",
         "tests/contracts/test_sensitivities.py",
     ),
@@ -20,7 +20,7 @@ _sums = partial(Guard, tests=("tests/contracts/test_sums_of_groups.py",))
 GUARDS = (
     _sums(
         "a sum of groups has the rows of one of them",
-        file="aggregates/sensitivity.py",
+        file="statistics/sensitivity.py",
         old="most = bounds.groups * bounds.rows\n",
         new="most = bounds.rows\n",
     ),
@@ -77,19 +77,19 @@ GUARDS = (
         "the squared move forgets groups that change inside",
         old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
         new="changed = {0}",
-        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/statistics/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the squared move forgets groups that appear or vanish",
         old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
         new="changed = {min(most, groups)}",
-        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/statistics/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "a signed form counts as nowhere negative",
         old="if positive and len(measurement.cells) > 1:",
         new="if len(measurement.cells) > 1:",
-        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/statistics/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "a total cap counts one row less",
@@ -100,7 +100,7 @@ GUARDS = (
         "the last rows under a total cap have no square",
         old="m * m + (everywhere % m) ** 2",
         new="m * m",
-        tests=("tests/aggregates/test_sensitivity.py", "tests/contracts/test_squares.py"),
+        tests=("tests/statistics/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the engine is not told how many groups a unit keeps",
@@ -117,7 +117,7 @@ GUARDS = (
         old="Bounds(max_rows or unit.max_rows_per_group,",
         new="Bounds(unit.max_rows_per_group,",
         tests=(
-            "tests/aggregates/test_sensitivity.py",
+            "tests/statistics/test_sensitivity.py",
             "tests/wall/test_recompute.py",
             "tests/wall/test_execute.py",
         ),

@@ -18,7 +18,7 @@ _execute = partial(
 _cells = partial(
     Guard,
     file="measurements/scalar.py",
-    tests=("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
+    tests=("tests/measurements/test_law.py", "tests/wall/test_execute.py"),
 )
 _total = partial(
     Guard,
@@ -102,7 +102,7 @@ GUARDS = (
     _held(
         "a mean's law is at another scale than its column",
         file="measurements/truncated_mean.py",
-        old="if not why and isinstance(law, MeanDraw) and law.scale != measurement.scale:",
+        old="if not why and isinstance(law, MeanLaw) and law.scale != measurement.scale:",
         new="if False:",
     ),
     _held(
@@ -184,7 +184,7 @@ GUARDS = (
         (
             "tests/wall/test_execute.py",
             "tests/planning/test_delta.py",
-            "tests/measurements/test_draw.py",
+            "tests/measurements/test_law.py",
         ),
     ),
     Guard(
@@ -206,14 +206,14 @@ GUARDS = (
         "measurements/truncated_mean.py",
         "if self.chain_length < sensitivity.chain_length:",
         "if False:",
-        ("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
+        ("tests/measurements/test_law.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a truncated mean reaches less far than its rows",
         "measurements/truncated_mean.py",
         "if self.sum_sensitivity < sum_sensitivity(sensitivity, self.scale * self.step_size):",
         "if False:",
-        ("tests/measurements/test_draw.py", "tests/wall/test_execute.py"),
+        ("tests/measurements/test_law.py", "tests/wall/test_execute.py"),
     ),
     Guard(
         "a box covers any change of a component",
@@ -235,7 +235,7 @@ GUARDS = (
         "found = Proof(pure=(total / self.changed_groups,) * self.changed_groups)",
         "found = Proof(pure=(total / self.changed_groups,))",
         (
-            "tests/measurements/test_draw.py",
+            "tests/measurements/test_law.py",
             "tests/wall/test_execute.py",
             "tests/planning/test_delta.py",
         ),

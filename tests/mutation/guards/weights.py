@@ -25,7 +25,7 @@ GUARDS = (
     ),
     Guard(
         "a row of a ratio has both columns",
-        file="aggregates/types_of_change.py",
+        file="statistics/types_of_change.py",
         old="*(() if keeps_every_row(query, c) else (None,))",
         new="",
         tests=("tests/contracts/test_weighted_sensitivities.py",),
@@ -49,14 +49,14 @@ GUARDS = (
         file="query/weight.py",
         old="if code.grid.lower < 0:",
         new="if code.grid.upper < 0:",
-        tests=("tests/aggregates/test_weighted.py",),
+        tests=("tests/statistics/test_weighted.py",),
     ),
     Guard(
         "rows without a weight are publicly many",
         file="query/weight.py",
         old="size = None if weight.code.default is None else found.public_rows",
         new="size = found.public_rows",
-        tests=("tests/aggregates/test_weighted.py",),
+        tests=("tests/statistics/test_weighted.py",),
     ),
     Guard(
         "a quotient of sums over different rows is read as a weighted mean",

@@ -9,18 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.candidate import Option
-from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.cells import CellLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.query.bounded import BoundedQuery, GroupKeys
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.results.noised import TIDY, Noised
+from dprelease.results.draw import TIDY, Draw
 from dprelease.results.receipt import Receipt
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, UserUnit
+from dprelease.statistics.measurement import Measurement
 
 LEDGER = Receipt(
     epsilon="1/2",
@@ -77,12 +77,12 @@ def block(
     family: str = "scalar",
     epsilon: str = "1/4",
     measurement: Mapping[str, Any] | None = None,
-) -> PlannedMeasurement:
-    return PlannedMeasurement(
+) -> Block:
+    return Block(
         name=name,
         epsilon=Fraction(epsilon),
         measurement=Measurement.from_json({**_measurement(family), **(measurement or {})}),
-        law=CellDraw(CellNoise.calibrate(1, Fraction(epsilon)), 1),
+        law=CellLaw(CellNoise.calibrate(1, Fraction(epsilon)), 1),
         certificate={"epsilon_upper": epsilon},
     )
 
@@ -105,7 +105,7 @@ def _measurement(family: str) -> dict[str, Any]:
 
 def plan(
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedMeasurement],
+    blocks: Sequence[Block],
     *,
     by: tuple[str, ...] = ("region",),
     keys: Sequence[tuple[str, ...]] = (("north",), ("south",), ("east",)),
@@ -135,7 +135,7 @@ Row = tuple[float, float, float, str]
 
 def noised(
     plan: ReleasePlan, values: Mapping[str, Sequence[Row]], receipt: Receipt = LEDGER
-) -> Noised:
+) -> Draw:
     """Return the release whose published column `c` has `values[c][g]` in group g."""
     rows = []
     for g, key in enumerate(plan.keys):
@@ -162,10 +162,10 @@ def noised(
     schema = pa.schema([*((name, pa.utf8()) for name in plan.by), *TIDY])
     arrays = [pa.array([row[i] for row in rows], schema.field(i).type) for i in range(len(schema))]
     cells = {b.name: tuple((g,) for g, _ in enumerate(plan.keys)) for b in plan.blocks}
-    return Noised(plan, pa.Table.from_arrays(arrays, schema=schema), cells, receipt)
+    return Draw(plan, pa.Table.from_arrays(arrays, schema=schema), cells, receipt)
 
 
-def replaced(release: Noised, column: str, row: int, value: object) -> Noised:
+def replaced(release: Draw, column: str, row: int, value: object) -> Draw:
     """Return `release` with one cell of the tidy table changed."""
     table = release.table
     at = table.column_names.index(column)
@@ -173,10 +173,10 @@ def replaced(release: Noised, column: str, row: int, value: object) -> Noised:
     cells[row] = value
     array = pa.array(cells, table.schema.field(at).type)
     changed = table.set_column(at, table.schema.field(at), array)
-    return Noised(release.plan, changed, release.cells, release.receipt)
+    return Draw(release.plan, changed, release.cells, release.receipt)
 
 
-def clinic() -> Noised:
+def clinic() -> Draw:
     """Return three regions; a gap, a count, a histogram, mean + variance + std of one block."""
     bernstein = {"offset": "10", "scale": "700", "step_size": "1/10"}
     statistics = (

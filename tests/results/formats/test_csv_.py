@@ -86,7 +86,7 @@ def test_the_wide_table_is_the_plan_s_shape_whatever_the_row_order():
     assert wide.column("count").to_pylist() == [1204, 10, 0]
     assert str(wide.schema.field("count").type) == "int64"
     assert wide.column("region").to_pylist() == ["north", "south", "east"]
-    turned = releases.Noised(
+    turned = releases.Draw(
         GOOD.plan, GOOD.table.take(list(range(GOOD.table.num_rows))[::-1]), GOOD.cells
     )
     assert wide_table(turned).equals(wide)

@@ -172,7 +172,7 @@ def test_the_report_says_what_was_promised_and_what_is_uncertain():
     ):
         assert part in text, part
     assert "Privacy budget" not in page(GOOD)
-    assert "in no ledger" in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+    assert "in no ledger" in page(releases.Draw(GOOD.plan, GOOD.table, {}))
 
 
 def test_the_published_folder_alone_rebuilds_the_same_page(tmp_path):
@@ -266,7 +266,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_the_published_page_names_where_its_standing_is_recorded():
     assert 'href="../index.html"' in page(GOOD)
-    assert 'href="../index.html"' not in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+    assert 'href="../index.html"' not in page(releases.Draw(GOOD.plan, GOOD.table, {}))
 
 
 def test_a_page_made_after_a_withdrawal_says_so_first():

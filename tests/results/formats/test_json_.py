@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dprelease.release_plan.block import PlannedMeasurement
+from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.formats.json_ import build_manifest, manifest_bytes, write
 from dprelease.results.validate.rules import check
@@ -46,12 +46,12 @@ def test_the_manifest_holds_what_verification_needs():
         tuple(PlannedStatistic.from_json(s) for s in m["plan"]["statistics"])
         == GOOD.plan.statistics
     )
-    assert tuple(PlannedMeasurement.from_json(b) for b in m["plan"]["blocks"]) == GOOD.plan.blocks
+    assert tuple(Block.from_json(b) for b in m["plan"]["blocks"]) == GOOD.plan.blocks
 
 
 def test_cells_are_strings_because_readers_lose_large_integers():
     big = 2**53 + 1
-    release = releases.Noised(GOOD.plan, GOOD.table, {"rows": ((big,), (-1,), (0,))}, GOOD.receipt)
+    release = releases.Draw(GOOD.plan, GOOD.table, {"rows": ((big,), (-1,), (0,))}, GOOD.receipt)
     back = json.loads(manifest_bytes(manifest(release)))
     assert back["draw"]["cells"]["rows"] == [[str(big)], ["-1"], ["0"]]
     assert int(float(big)) != big  # the control: a number would have been rounded by such a reader
@@ -59,12 +59,12 @@ def test_cells_are_strings_because_readers_lose_large_integers():
 
 def test_a_retry_gives_the_same_bytes():
     later = replace(GOOD.receipt, spent="11", budget="20", fresh=False)
-    retry = releases.Noised(GOOD.plan, GOOD.table, GOOD.cells, later)
+    retry = releases.Draw(GOOD.plan, GOOD.table, GOOD.cells, later)
     assert manifest_bytes(manifest(retry)) == manifest_bytes(manifest())
 
 
 def test_an_unledgered_release_has_no_anchor():
     receipt = releases.Receipt("1/2", "0", "one row, added or removed")
-    m = manifest(releases.Noised(GOOD.plan, GOOD.table, GOOD.cells, receipt))
+    m = manifest(releases.Draw(GOOD.plan, GOOD.table, GOOD.cells, receipt))
     assert m["ledger"] is None
     assert m["pipeline"] is None

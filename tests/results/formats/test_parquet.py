@@ -28,5 +28,5 @@ def test_same_release_same_bytes_even_from_another_chunking():
     import pyarrow as pa
 
     pieces = pa.concat_tables([table.slice(0, 5), table.slice(5)])
-    chunked = releases.Noised(GOOD.plan, pieces, GOOD.cells, GOOD.receipt)
+    chunked = releases.Draw(GOOD.plan, pieces, GOOD.cells, GOOD.receipt)
     assert write(chunked, MANIFEST) == write(GOOD, MANIFEST) == write(releases.clinic(), MANIFEST)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 import dprelease as dp
+from dprelease.results.draw import Draw
 from dprelease.results.formats import registry_record
 from dprelease.results.formats.json_ import build_manifest
 from dprelease.results.formats.registry_record import FILE, OPEN, record, write
 from dprelease.results.formats.registry_schema import SCHEMA
-from dprelease.results.noised import Noised
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.unit import Adjacency
 from tests.results.formats.releases import SOFTWARE, clinic
@@ -54,7 +54,7 @@ def faults(said):
 
 
 def changed(**parts):
-    release = Noised(replace(GOOD.plan, **parts), GOOD.table, GOOD.cells, GOOD.receipt)
+    release = Draw(replace(GOOD.plan, **parts), GOOD.table, GOOD.cells, GOOD.receipt)
     return record(release.plan, manifest(release))["deployment"]
 
 

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.core import registry
 from dprelease.results.formats.words import (
     heading,
@@ -14,6 +13,7 @@ from dprelease.results.formats.words import (
     period_words,
     short,
 )
+from dprelease.statistics.base import kind_named
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_losses_are_never_rounded_down():
 
 def test_a_heading_that_names_what_is_counted_is_of_a_statistic_that_says_so():
     for name in registry.names("aggregates"):
-        aggregate = aggregate_named(name)
-        title = aggregate.title(("x",)) or aggregate.title(())
-        assert aggregate.counting == title.startswith("Number of"), name
+        statistic_kind = kind_named(name)
+        title = statistic_kind.title(("x",)) or statistic_kind.title(())
+        assert statistic_kind.counting == title.startswith("Number of"), name

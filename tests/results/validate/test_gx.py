@@ -14,7 +14,7 @@ import warnings
 import pyarrow as pa
 import pytest
 
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.validate import gx_beside
 from dprelease.results.validate.gx import expectations, gx_validate
 from dprelease.results.validate.rules import check
@@ -24,21 +24,21 @@ from tests.results.formats import releases
 GOOD = releases.clinic()
 
 
-def dropped(rows: int) -> Noised:
-    return Noised(GOOD.plan, GOOD.table.slice(rows), GOOD.cells)
+def dropped(rows: int) -> Draw:
+    return Draw(GOOD.plan, GOOD.table.slice(rows), GOOD.cells)
 
 
-def repeated() -> Noised:
-    return Noised(GOOD.plan, pa.concat_tables([GOOD.table, GOOD.table.slice(0, 1)]), GOOD.cells)
+def repeated() -> Draw:
+    return Draw(GOOD.plan, pa.concat_tables([GOOD.table, GOOD.table.slice(0, 1)]), GOOD.cells)
 
 
-def swapped() -> Noised:
+def swapped() -> Draw:
     """One row twice and another missing: the number of rows is right."""
     table = pa.concat_tables([GOOD.table.slice(1), GOOD.table.slice(1, 1)])
-    return Noised(GOOD.plan, table, GOOD.cells)
+    return Draw(GOOD.plan, table, GOOD.cells)
 
 
-def changed(column: str, row: int, value: object) -> Noised:
+def changed(column: str, row: int, value: object) -> Draw:
     return releases.replaced(GOOD, column, row, value)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.noised import Noised, assemble
+from dprelease.results.draw import Draw, assemble
 from dprelease.results.validate.joint import joint_rules
 from dprelease.results.validate.joint_pairs import PairRule, pair_holds, pair_rules
 from dprelease.results.validate.rules import check
@@ -32,14 +32,14 @@ def plan_of(statistics: list[Any], groups: int = whole(40, 120)) -> ReleasePlan:
     )
 
 
-def noised(plan: ReleasePlan, seed: int) -> Noised:
+def noised(plan: ReleasePlan, seed: int) -> Draw:
     """Return a release of noise alone and of few rows: the worst for a joint domain."""
     random = np.random.default_rng(seed)
     (block,) = plan.blocks
     total = block.measurement.l1_added_row
     raw = random.normal(0, 3, (len(plan.keys), 9)) + random.integers(0, 9, (len(plan.keys), 9))
     cells = {block.name: tuple(tuple(int(v * total) for v in row) for row in raw)}
-    return Noised(plan, assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells), cells)
+    return Draw(plan, assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells), cells)
 
 
 @pytest.mark.parametrize("statistics", [ALL, ALL[:3]])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.core.codec import decode
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 from dprelease.results.validate.joint import JointRule, holds, joint_rules
 from dprelease.results.validate.rules import check, on_step
 from dprelease.results.validate.verdict import Verdict
@@ -23,7 +23,7 @@ GOOD = releases.clinic()
 COLUMNS = 7  # published columns per group; rows are group-major
 
 
-def failed(release: Noised) -> set[tuple[str, str]]:
+def failed(release: Draw) -> set[tuple[str, str]]:
     verdict = check(release)
     assert verdict.ok == (not verdict.failures)
     return {(r.name, r.statistic) for r in verdict.failures}
@@ -73,11 +73,11 @@ def test_one_broken_cell_is_caught_and_named(column, row, value, rules):
 
 def test_a_missing_or_repeated_row_is_caught():
     table = GOOD.table
-    short = Noised(GOOD.plan, table.slice(0, table.num_rows - 1), GOOD.cells)
+    short = Draw(GOOD.plan, table.slice(0, table.num_rows - 1), GOOD.cells)
     assert failed(short) == {("groups", "histogram_age")}
-    twice = Noised(GOOD.plan, pa.concat_tables([table, table.slice(0, 1)]), GOOD.cells)
+    twice = Draw(GOOD.plan, pa.concat_tables([table, table.slice(0, 1)]), GOOD.cells)
     assert failed(twice) == {("groups", "count")}
-    empty = Noised(GOOD.plan, table.slice(0, 0), GOOD.cells)
+    empty = Draw(GOOD.plan, table.slice(0, 0), GOOD.cells)
     assert {name for name, _ in failed(empty)} == {"groups"}
 
 
@@ -87,12 +87,12 @@ def test_a_table_of_another_shape_is_refused_without_an_exception():
         GOOD.table.rename_columns(["group", *GOOD.table.column_names[1:]]),
         GOOD.table.set_column(2, "value", pa.array(["1"] * GOOD.table.num_rows)),
     ):
-        assert failed(Noised(GOOD.plan, table, GOOD.cells)) == {("shape", "*")}
+        assert failed(Draw(GOOD.plan, table, GOOD.cells)) == {("shape", "*")}
 
 
 def test_row_order_does_not_matter():
     order = np.random.default_rng(0).permutation(GOOD.table.num_rows)
-    assert check(Noised(GOOD.plan, GOOD.table.take(pa.array(order)), GOOD.cells)) == check(GOOD)
+    assert check(Draw(GOOD.plan, GOOD.table.take(pa.array(order)), GOOD.cells)) == check(GOOD)
 
 
 def test_a_release_without_groups_and_one_with_two_key_columns():

@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.results.noised import Noised
+from dprelease.results.draw import Draw
 
 FILE = "data.jsonl"
 
 
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.jsonl": bytes}`."""
     del manifest
     lines = [

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.mean import Mean
-from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.schema.domain import Domain
+from dprelease.statistics.mean import Mean
+from dprelease.statistics.measurement import Context, Measurement
 
 
 class Level(Mean):
@@ -33,4 +33,4 @@ class Level(Mean):
         )
 
 
-aggregate = Level("level")
+statistic = Level("level")

@@ -1,0 +1,351 @@
+"""What leaves the wall: noised integers and the tidy table made of them.
+
+Everything here is a deterministic function of the plan and of the committed noisy integers
+(post-processing), so anyone who holds the published manifest can make it again.
+
+The tidy table has one row per (group, published column):
+
+    <key columns>   utf8      labels of the group
+    statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
+    value           float64   always finite and inside the statistic's domain
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded
+                              outward to multiples of the value's step (so an end may pass an end of
+                              the domain that is none, by less than a step); both null for a choice
+                              by rank without `interval: true`: its error is known in rows only
+    estimate        float64   median-unbiased estimate of the same statistic, clipped to the
+                              domain's hull, not rounded, gaps not left out; null for variances,
+                              covariances and choices by rank, for which none is known, and where
+                              no signal is left; leans to one side where a truncated law has few
+                              allowed values, or beside a gap
+    unbiased        float64   estimate whose expectation is that statistic, before a declared domain
+                              of its own cuts it; for averaging many releases. Null where none
+                              exists (truncated laws) or none is offered (ratios, tables, ranks)
+    consistent      float64   the value made to fit the other released ones (`consistency`), inside
+                              its domain; in tables that add up there is none, as the value is it
+    mechanism, block  utf8
+    epsilon         float64   of the block
+    status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank
+                              no_interval for ok. It is uninformative where its error in rows is as
+                              large as the group, empty_signal where no value may be known: by the
+                              counts released beside it (`measurements.known`), else by the plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dprelease.measurements.base import counts_values, family_of, seen_by
+from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
+from dprelease.measurements.law import RAW_LIMIT, Objects
+from dprelease.release_plan.block import Block
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.consistency import consistent, outward, to_domain
+from dprelease.results.receipt import Receipt
+from dprelease.statistics.base import Estimating, Floats, Reading, kind_named
+from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.moments import Quotient
+
+Cells = dict[str, tuple[tuple[int, ...], ...]]
+"""Noisy integers per block, `(groups, cells)`."""
+
+CELL_BYTES = 32
+"""Every noisy integer is stored in this many bytes, big-endian, two's complement."""
+
+assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
+
+_WORD = 1 << 63
+_WORDS = CELL_BYTES // 8
+
+LEVEL = 0.95
+"""Confidence level of the published intervals."""
+
+WEAK = ("uninformative", "empty_signal")
+"""Statuses of values that say nothing."""
+
+TIDY = pa.schema(
+    [
+        ("statistic", pa.utf8()),
+        ("value", pa.float64()),
+        ("lower", pa.float64()),
+        ("upper", pa.float64()),
+        ("estimate", pa.float64()),
+        ("unbiased", pa.float64()),
+        ("consistent", pa.float64()),
+        ("mechanism", pa.utf8()),
+        ("block", pa.utf8()),
+        ("epsilon", pa.float64()),
+        ("status", pa.utf8()),
+    ]
+)
+"""The tidy table's columns after the key columns."""
+
+
+def tidy_columns(plan: ReleasePlan) -> pa.Schema:
+    """Return the columns after the key columns of a table of `plan`: where tables add up, no consistent value beside it."""
+    return TIDY if not plan.fitted else TIDY.remove(TIDY.get_field_index("consistent"))
+
+
+_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A drawn release.
+
+    Attributes:
+        table: the tidy table, `(groups x columns, keys + TIDY)`; without a column where there are several.
+        cells: per block, the noisy integers as drawn, `(groups, cells)`.
+        parts: of several tables, each by its name as a release of its own; empty for one table.
+        fits: of several tables, the values that add up, with their proofs (`fitted`); rows: of a table with
+            rows of several levels, the table and cell that each is.
+    """
+
+    plan: ReleasePlan
+    table: pa.Table
+    cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
+    receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Draw] = field(default_factory=dict)
+    fits: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rows: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+
+    @property
+    def shown(self) -> pa.Table | dict[str, pa.Table]:
+        """The tidy table, or of several all of them by name."""
+        return {name: part.table for name, part in self.parts.items()} or self.table
+
+
+def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
+    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
+
+    Raises:
+        ValueError: of another shape, or not an integer as the ledger could have stored it.
+    """
+    if set(value) != {b.name for b in plan.blocks}:
+        raise ValueError("the noisy integers are of other blocks")
+    cells: Cells = {}
+    for block in plan.blocks:
+        rows = value[block.name]
+        if len(rows) != plan.groups(block) or any(len(row) != len(block.cells) for row in rows):
+            raise ValueError("the noisy integers are of another shape")
+        cells[block.name] = tuple(tuple(map(_noisy, row)) for row in rows)
+    return cells
+
+
+def _noisy(text: str) -> int:
+    """Return a noisy integer as `str` writes it, which holds it to be a text; `int` bounds its length."""
+    value = int(text)
+    if str(value) != text or abs(value) > RAW_LIMIT:
+        raise ValueError("not a noisy integer")
+    return value
+
+
+def assemble(
+    by: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    statistics: Sequence[PlannedStatistic],
+    blocks: Sequence[Block],
+    cells: Mapping[str, Sequence[Sequence[int]]],
+) -> pa.Table:
+    """Return the tidy table for noisy `cells`: post-processing, the same bytes everywhere.
+
+    Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
+    """
+    drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
+    parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
+    counts = None
+    for statistic in statistics:
+        if statistic.text == statistic.function and kind_named(statistic.function).of_rows:
+            counts = counts or (
+                drawn[statistic.block].rows,
+                drawn[statistic.block].values(statistic),
+            )
+    for statistic in statistics:
+        block, statistic_kind = drawn[statistic.block], kind_named(statistic.function)
+        values, lower, upper, status = block.values(statistic)
+        rows = counts[1] if counts is not None and counts[0] == block.rows else None
+        if chosen_by_rank(block.measurement, statistic_kind):
+            within = None if rows is None else Known(rows[1][:, 0], rows[2][:, 0])
+            known = _known(block, within, drawn)
+            lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
+        elif rows is not None and (statistic_kind.moment or isinstance(statistic_kind, Quotient)):
+            status[rows[0][:, 0] <= 0] = "empty_signal"  # of nobody it is nothing
+        parts["value"].append(values)
+        parts["lower"].append(lower)
+        parts["upper"].append(upper)
+        estimate, unbiased = block.companions(statistic)
+        parts["estimate"].append(estimate)
+        parts["unbiased"].append(unbiased)
+        parts["status"].append(status)
+    parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
+    return tidy(by, keys, statistics, blocks, parts)
+
+
+def tidy(
+    by: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    statistics: Sequence[PlannedStatistic],
+    blocks: Sequence[Block],
+    parts: Mapping[str, list[Any]],
+) -> pa.Table:
+    """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`."""
+    count = len(keys)
+    paid = {b.name: float(b.epsilon) for b in blocks}
+    parts = dict(parts)
+    parts["epsilon"] = [np.full((count, len(s.columns)), paid[s.block]) for s in statistics]
+    made = [(c, s) for s in statistics for c in s.columns]
+    names = {
+        "statistic": [c for c, _ in made],
+        "mechanism": [s.mechanism for _, s in made],
+        "block": [s.block for _, s in made],
+    }
+    # Labels repeat: each is made once and taken where it belongs.
+    per_group = pa.array(np.repeat(np.arange(count), len(made)))
+    in_column = pa.array(np.tile(np.arange(len(made)), count))
+    arrays = {
+        name: pa.array([key[i] for key in keys], pa.utf8()).take(per_group)
+        for i, name in enumerate(by)
+    }
+    for column in TIDY:
+        if column.name not in (*names, *parts):  # tables that add up have no consistent values
+            continue
+        if column.name in names:
+            arrays[column.name] = pa.array(names[column.name], pa.utf8()).take(in_column)
+            continue
+        data = np.concatenate(parts[column.name], axis=1).ravel()
+        missing = np.isnan(data) if column.name in _MAYBE_UNKNOWN else None
+        arrays[column.name] = pa.array(data, column.type, mask=missing)
+    return pa.table(arrays)
+
+
+def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
+    """Return one block's noisy integers as an array, `(groups, cells)`."""
+    return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
+
+
+def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Known | None:
+    """Return among how many values the values of `block` were chosen, from what is released beside them."""
+    same = [b for b in drawn.values() if counts_values(b.measurement, block.measurement)]
+    found = [k for k in (known_values(b.measurement, b.reading) for b in same) if k is not None]
+    return all_of(found, rows, complete=block.complete)
+
+
+class _Drawn:
+    """One block's noisy integers, read back once for all its statistics."""
+
+    def __init__(self, block: Block, cells: Sequence[Sequence[int]]) -> None:
+        self.block = block
+        self._draw, self.measurement = block.law, block.measurement
+        self.rows = self.measurement.max_rows
+        self.complete = bool(self.measurement.data.get("complete"))
+        raw = as_raw(cells)
+        self._cells = self._draw.cells(raw)
+        self.reading = self._draw.reading(raw, LEVEL)
+        self._empty = self._draw.empty(raw)
+        self._median, self._unbiased = self._draw.companions(raw)
+
+    def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
+        return seen_by(statistic.view, self.measurement, self._cells, self.reading)
+
+    def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
+        """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""
+        statistic_kind = kind_named(statistic.function)
+        measurement, _, reading = self._seen(statistic)
+        none = np.full((reading.raw.shape[0], len(statistic.columns)), np.nan)
+        kind = family_of(measurement)
+        if kind.direct and statistic.view is None:
+            middle = statistic_kind.finish(measurement, self._median)
+            # A root of an unbiased estimate is biased: only the identity keeps expectations.
+            probe = np.tile([[-2.0], [0.25], [4.0]], (1, self._unbiased.shape[1]))
+            same = kind.centred and np.array_equal(statistic_kind.finish(measurement, probe), probe)
+            unbiased = self._unbiased if same else none
+        elif kind.direct and reading.mix:
+            middle = unbiased = reading.raw @ np.array(reading.mix).T
+        elif isinstance(statistic_kind, Estimating):
+            middle, unbiased = statistic_kind.estimate(measurement, reading), none
+        else:
+            middle, unbiased = none, none
+        empty = self._empty & (not statistic_kind.of_rows)
+        middle = np.where(empty[:, None], np.nan, middle)
+        return np.clip(middle, *statistic.domain.hull), unbiased
+
+    def values(
+        self, statistic: PlannedStatistic
+    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.object_]]:
+        """Return (value, lower, upper, status), each `(groups, columns)`."""
+        statistic_kind = kind_named(statistic.function)
+        domain = statistic.domain
+        low_end, high_end = domain.hull
+        measurement, cells, reading = self._seen(statistic)
+        value = to_domain(statistic_kind.finish(measurement, cells), domain, statistic.step)
+        lower, upper = statistic_kind.interval(measurement, reading)
+        empty = self._empty & (not statistic_kind.of_rows)  # no row is a number of rows
+        nothing = empty[:, None]
+        lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
+        # One about a place beyond an end is moved to it: it is never a point.
+        half = (upper - lower) / 2
+        lower, upper = np.minimum(lower, high_end - half), np.maximum(upper, low_end + half)
+        # Outward to the published step, so that rounding never makes an interval too short.
+        lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
+        upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)
+        lower, upper = np.minimum(lower, value), np.maximum(upper, value)
+        status = np.full(value.shape, "ok", dtype=object)
+        status[(value <= low_end) | (value >= high_end)] = "at_bound"
+        whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
+        status[whole] = "uninformative"
+        status[empty] = "empty_signal"
+        if self.block.public:
+            status[:] = "ok"
+        return value, lower, upper, status
+
+    def by_rank(self, statistic: PlannedStatistic, known: Known | None, read: Read) -> Read:
+        """Return intervals and statuses of values chosen by rank among so many, as far as is `known`."""
+        few, hull, view = statistic.uninformative, statistic.domain.hull, statistic.view
+        nothing = few is not None and few.groups == few.of
+        lower, upper, status = by_rank(
+            self.measurement, self._draw, view, known, read, hull=hull, planned=nothing
+        )
+        step = statistic.step
+        return outward(lower, step, np.floor), outward(upper, step, np.ceil), status
+
+
+def width(plan: ReleasePlan) -> int:
+    """Return the number of bytes of the plan's payload: a public constant."""
+    return CELL_BYTES * sum(plan.groups(b) * len(b.cells) for b in plan.blocks)
+
+
+def encode(raw: Objects) -> bytes:
+    """Return the fixed-width bytes of one block's noisy integers, `(groups, cells)`."""
+    flat = raw.ravel()
+    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: upper words are a sign
+        low = flat.astype(np.int64)
+        return np.stack([low >> 63] * (_WORDS - 1) + [low], axis=1).astype(">i8").tobytes()
+    return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in flat)
+
+
+def decode(plan: ReleasePlan, payload: bytes) -> Cells:
+    """Return the noisy integers of a committed payload."""
+    *high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, _WORDS).astype(np.int64).T
+    if all(np.array_equal(word, low >> 63) for word in high):
+        values = low.tolist()
+    else:
+        values = [
+            int.from_bytes(payload[i : i + CELL_BYTES], "big", signed=True)
+            for i in range(0, len(payload), CELL_BYTES)
+        ]
+    out: Cells = {}
+    at = 0
+    for block in plan.blocks:
+        n, groups = len(block.cells), plan.groups(block)
+        end = at + n * groups
+        columns = [values[at + i : end : n] for i in range(n)]
+        out[block.name] = tuple(zip(*columns, strict=True)) if n else ((),) * groups
+        at = end
+    return out

@@ -1,0 +1,115 @@
+"""Number of contribution-bounded rows, and number of units.
+
+A row changes `count` by 1 (m rows of a user by at most m); a unit changes `count(persons)` by 1
+per group it is in. Domain {0..N} with N the public cap, or {0..n} when n is public; then the count
+is a public constant and costs nothing
+(`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dprelease.core.errors import ConfigError
+from dprelease.query.arguments import Arguments, Given, Statistic, Syntax
+from dprelease.schema.column import Column
+from dprelease.schema.domain import Domain
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import StatisticSpec
+from dprelease.statistics.base import StatisticKind
+from dprelease.statistics.measurement import Context, Measure, Measurement
+from dprelease.statistics.scalar import require_cap
+
+
+class RowsOrPersons(Arguments):
+    """Nothing, or `*`, for rows; `persons` for units."""
+
+    def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+        if texts == ("*",):
+            return ()
+        if texts not in ((), ("persons",)):
+            raise ConfigError(
+                f"`count({texts[0][:40]})` is not a statistic",
+                where=origin,
+                why="count is of rows, count(persons) of units",
+                fix="did you mean `count(persons)`?"
+                if nearest(texts[0], ("persons",))
+                else f'for a condition write "proportion({texts[0][:40]})", or filter with `where`;'
+                f' a column\'s known values: `where: "{texts[0][:40]} is not null"` and count',
+                code="DPR133",
+            )
+        return texts
+
+    def weighable(self, arguments: tuple[str, ...]) -> bool:
+        return not arguments  # a weight is a row's, not a person's
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        kind = persons if spec.arguments == ("persons",) else statistic
+        return Statistic(spec, kind.name, public_rows=given.size)
+
+
+class Count(StatisticKind):
+    """`count` or `count(persons)`."""
+
+    whole = additive = adds_up = counting = True
+
+    def __init__(self, name: str, kind: str, measure: str, syntax: Syntax | None) -> None:
+        self.name = name
+        self.measure = measure
+        self.syntax = syntax
+        self._kind = kind
+        self.of_rows = kind == "rows"
+        self.degree = 0 if self.of_rows else None
+
+    def title(self, arguments: tuple[str, ...]) -> str:
+        units = self._kind == "persons" or arguments == ("persons",)
+        return "Number of units" if units else "Number of rows"
+
+    def adds_over(self, groups: int) -> bool:
+        return self.of_rows or groups == 1  # a unit is counted in each of its groups
+
+    def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
+        del low, column
+        return int(high) if high >= 1 else None
+
+    def domain(self, context: Context) -> Domain:
+        return Domain(0, require_cap(context))
+
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
+        n = context.public_rows
+        if n is not None:
+            return (
+                Measurement(
+                    family="constant",
+                    key=("constant", "count"),
+                    cells=("rows",),
+                    measures=(),
+                    weights=(),
+                    l1_added_row=0,
+                    l1_replaced_row=0,
+                    public_rows=n,
+                    value=Fraction(n),
+                ),
+            )
+        return (
+            Measurement(
+                family="scalar",
+                key=("scalar", self._kind, context.spec.name),
+                cells=(self._kind,),
+                measures=(Measure(self._kind),),
+                weights=((1,),),
+                l1_added_row=1,
+                l1_replaced_row=1,
+                upper=require_cap(context),
+                per_unit=self._kind == "persons",
+            ),
+        )
+
+
+statistic = Count(
+    "count",
+    "rows",
+    "rows",
+    Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",), weighted="weighted_count"),
+)
+persons = Count("count_persons", "persons", "units", None)  # written count(persons)
