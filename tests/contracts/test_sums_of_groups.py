@@ -144,7 +144,7 @@ def test_the_planner_prices_what_the_wall_recomputes() -> None:
         for family, block in itertools.product(frame.families, plan.blocks):
             layout = family.layout(block.table or "", None)
             if layout.name == block.name:
-                priced = frame.maker.sensitivity(layout.options[0], layout)
+                priced = frame.prices.sensitivity(layout.options[0], layout)
                 assert priced == wall(plan, block)
 
 

@@ -71,16 +71,14 @@ class Announcing(DuckDBEngine):
 def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure(tmp_path):
     source, query = job(6_000_000)
     engine = Announcing(tmp_path)
-    before = signal.getsignal(signal.SIGINT)
+    before, running = signal.getsignal(signal.SIGINT), set(threading.enumerate())
     presser = interrupt_when(engine.started)
     with pytest.raises(KeyboardInterrupt):
         engine.compute(source, query, b"salt")
     presser.join()
     assert signal.getsignal(signal.SIGINT) is before
     assert not list(tmp_path.iterdir())  # the folder for spilled rows is gone, and its thread
-    assert not [
-        t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon
-    ]
+    assert not [t for t in threading.enumerate() if t not in running and not t.daemon]
 
 
 def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):
