@@ -22,14 +22,14 @@ from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.measurements.several_columns import shared_rows
 from dprelease.query.arguments import Statistic
-from dprelease.query.bounded import Code, Condition, Fixed
-from dprelease.query.never_null import never_null
+from dprelease.query.bounded import Code
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 from dprelease.statistics.base import StatisticKind, kind_named
 from dprelease.statistics.measurement import Axis, Context, Measurement
+from dprelease.statistics.types_of_change import keeps_every_row
 
 
 def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
@@ -152,14 +152,8 @@ def _columns_of(query: Query, member: Member) -> dict[Code, Axis] | None:
     one = () if context.code is None else (context.code,)
     axis = Axis(context.scale, context.lowest, context.step)
     columns = dict(zip(context.codes, context.axes, strict=True)) or dict.fromkeys(one, axis)
-    return columns if all(_always(query, code) for code in columns) else None
-
-
-def _always(query: Query, code: Code) -> bool:
-    """Return whether no row is without it."""
-    if isinstance(code, Condition):
-        return never_null(code.expression, query.schema.columns.values())
-    return isinstance(code, Fixed) and code.default is not None
+    declared = query.schema.columns.values()
+    return columns if all(keeps_every_row(declared, code) for code in columns) else None
 
 
 def _alone(member: Member) -> str | None:

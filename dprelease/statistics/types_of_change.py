@@ -18,11 +18,12 @@ Units: integer grid steps. Source: `docs/theory/composition.md#types-of-change`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations_with_replacement, product
 
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
 from dprelease.query.never_null import never_null
+from dprelease.schema.column import Column
 from dprelease.statistics.exact import form_of
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Bounds
@@ -32,7 +33,7 @@ Classes = tuple[tuple[int, ...], ...]
 _FOLLOWED = 2
 """Codes whose ends are tried; with more there would be too many pairs of rows."""
 
-_COUNTED = frozenset({"rows", "persons", "persons_in_cells"})
+_PERSONS = frozenset({"persons", "persons_in_cells"})
 
 
 def types_of_change(
@@ -59,7 +60,7 @@ def types_of_change(
     most = bounds.groups * bounds.rows
     most = most if bounds.total is None else min(most, bounds.total)
     added, replaced = row[:2]
-    if used and all(p.kind in _COUNTED - {"rows"} for p in used):
+    if used and all(p.kind in _PERSONS for p in used):
         units = min(bounds.groups, most)
         inside = cells == 1 and query.per is None  # a person may have other intervals
         stays = 0 if inside else min(cells, 2 * units) * added
@@ -82,17 +83,17 @@ def codes_of(code: Code) -> tuple[int, int]:
     return min(0, default), max(code.grid.hull_steps, default)
 
 
-def keeps_every_row(query: BoundedQuery, code: Code) -> bool:
+def keeps_every_row(columns: Collection[Column], code: Code) -> bool:
     """Return whether no row has a null code, whatever its cells hold."""
     if isinstance(code, Condition):
-        return never_null(code.expression, query.columns)
+        return never_null(code.expression, columns)
     return isinstance(code, Fixed) and code.default is not None
 
 
 def corners(query: BoundedQuery, codes: Sequence[int]) -> list[dict[int, int | None]]:
     """Return the rows of which each of `codes` has its least or its greatest value, or is null."""
     found = [query.codes[i] for i in codes]
-    ends = [(*codes_of(c), *(() if keeps_every_row(query, c) else (None,))) for c in found]
+    ends = [(*codes_of(c), *(() if keeps_every_row(query.columns, c) else (None,))) for c in found]
     return [dict(zip(codes, row, strict=True)) for row in product(*ends)]
 
 

@@ -191,7 +191,7 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
 
 def _by_cells(query: BoundedQuery, of: Measurement, ids: tuple[int, ...]) -> tuple[int, ...]:
     """Return what `cells_apart` does, if that is proved, else what `row_sensitivity` does."""
-    spans = {i: codes_of(c) for i, c in enumerate(query.codes) if keeps_every_row(query, c)}
+    spans = {i: codes_of(c) for i, c in enumerate(query.codes) if keeps_every_row(query.columns, c)}
     used = [query.primitives[i] for i in ids]
     return cells_apart(of.weights, used, spans) or row_sensitivity(query, of, ids)
 
@@ -370,7 +370,7 @@ def _check_public(
         and query.where is None
         and query.window is None
         and (query.view is None or query.view.keeps_rows)
-        and all(keeps_every_row(query, c) for c in codes)
+        and all(keeps_every_row(query.columns, c) for c in codes)
     )
     if not public:
         raise _unproved("it takes a private number of rows for a public one")

@@ -357,7 +357,7 @@ GUARDS = (
     ),
     _types(
         "no replaced row has a null",
-        old="*(() if keeps_every_row(query, c) else (None,))",
+        old="*(() if keeps_every_row(query.columns, c) else (None,))",
         new="",
         tests=("tests/contracts/test_types_at_any_rates.py",),
     ),

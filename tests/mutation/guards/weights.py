@@ -26,7 +26,7 @@ GUARDS = (
     Guard(
         "a row of a ratio has both columns",
         file="statistics/types_of_change.py",
-        old="*(() if keeps_every_row(query, c) else (None,))",
+        old="*(() if keeps_every_row(query.columns, c) else (None,))",
         new="",
         tests=("tests/contracts/test_weighted_sensitivities.py",),
     ),
