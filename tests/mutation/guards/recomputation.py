@@ -147,7 +147,7 @@ GUARDS = (
     Guard(
         "the wall takes any condition for one that is never null",
         file="statistics/types_of_change.py",
-        old="        return never_null(code.expression, query.columns)\n",
+        old="        return never_null(code.expression, columns)\n",
         new="        return True\n",
         tests=("tests/query/test_never_null.py",),
     ),
