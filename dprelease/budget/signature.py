@@ -1,4 +1,4 @@
-"""Ed25519 signatures of a ledger's head and of approvals: who wrote them, for someone who holds the public key.
+"""Ed25519 signatures of a ledger's head, of approvals and of releases: who wrote them, for someone who holds the public key.
 
     signed text = "dprelease ledger head 1" LF canonical JSON of {head_hash, ledger_id, seq}
 
@@ -57,12 +57,10 @@ def load_signer(text: str, where: str) -> Signer:
         LedgerError: it is neither (DPR421), or the extra is not installed (DPR422).
     """
     kinds = _library()
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     key: object = None
     try:
         if text.lstrip().startswith("-----BEGIN"):
-            key = load_pem_private_key(text.strip().encode() + b"\n", password=None)
+            key = kinds.load_pem_private_key(text.strip().encode() + b"\n", password=None)
         else:
             key = kinds.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip()))
     except (ValueError, TypeError, kinds.UnsupportedAlgorithm):
@@ -78,23 +76,33 @@ def load_signer(text: str, where: str) -> Signer:
     return Signer(key.public_key().public_bytes_raw().hex(), key)
 
 
-def public_key(text: str) -> str:
-    """Return a public key as 64 hex digits.
+def public_key(text: str, where: str | None = None) -> str:
+    """Return a public key as 64 hex digits, from these or from PEM.
+
+    Args:
+        where: what it came from, for the message.
 
     Raises:
-        LedgerError: it is not (DPR421).
+        LedgerError: it is none (DPR421), or the extra is not installed (DPR422).
     """
+    kinds = _library()
+    key: object = None
     try:
-        raw = binascii.unhexlify(text.strip())
-    except (ValueError, binascii.Error):
-        raw = b""
-    if len(raw) != 32:
+        if text.lstrip().startswith("-----BEGIN"):
+            key = kinds.load_pem_public_key(text.strip().encode() + b"\n")
+        else:
+            key = kinds.Ed25519PublicKey.from_public_bytes(binascii.unhexlify(text.strip()))
+    except (ValueError, binascii.Error, kinds.UnsupportedAlgorithm):
+        pass
+    if not isinstance(key, kinds.Ed25519PublicKey):
         raise LedgerError(
             "the public key is not an Ed25519 key",
-            fix="give the 64 hex digits that a signed head names as `public_key`",
+            where=where,
+            why="it is read as PEM, or as the 64 hex digits that a signature names as `public_key`",
+            fix="from a private one: openssl pkey -in office.pem -pubout",
             code="DPR421",
         )
-    return raw.hex()
+    return key.public_bytes_raw().hex()
 
 
 def verifies(anchor: Anchor, key: str, signature: str) -> bool:
@@ -130,12 +138,15 @@ class _Kinds:
 
     def __init__(self) -> None:
         from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
 
         self.InvalidSignature = InvalidSignature
         self.UnsupportedAlgorithm = UnsupportedAlgorithm
         self.Ed25519PrivateKey = ed25519.Ed25519PrivateKey
         self.Ed25519PublicKey = ed25519.Ed25519PublicKey
+        self.load_pem_private_key = serialization.load_pem_private_key
+        self.load_pem_public_key = serialization.load_pem_public_key
 
 
 def _library() -> _Kinds:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, print_json, show_error
+from dprelease.core.errors import VerificationError
+
+if TYPE_CHECKING:
+    from dprelease.verification.verify import Verification
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="The folder of one period, or several.", show_default=False),
+    ],
     ledger: Annotated[
         Path | None,
         typer.Option(help="Also check its anchor in this ledger: a file, or '${env:NAME}'."),
     ] = None,
+    public_key: Annotated[
+        list[str],
+        typer.Option(
+            help="It must be signed by this key, or another one given: a file, or 64 hex digits."
+        ),
+    ] = [],  # noqa: B006 - typer's way to say that there may be none
     patience: Annotated[
         float, typer.Option(help="Seconds that making a foreign plan again may take.", min=0.1)
     ] = 30.0,
@@ -23,25 +36,46 @@ def verify(
 ) -> None:
     """Make a published folder again from its request, draw and receipt, and compare every byte.
 
-    Example: dprelease verify public/flights_weekly/2013-W05
-    """
-    from rich.text import Text
+    Of several folders each has its answer, and one that does not verify makes the exit status 1.
 
-    from dprelease.verification.verify import UNKNOWN
+    Example: dprelease verify public/flights_weekly/2013-W05 --public-key office.pub
+    """
     from dprelease.verification.verify import verify as verify_folder
 
-    result = verify_folder(folder, ledger=ledger, patience=patience)
+    answers: list[dict[str, Any]] = []
+    for folder in folders:
+        try:
+            result = verify_folder(folder, ledger=ledger, public_key=public_key, patience=patience)
+        except (
+            VerificationError
+        ) as problem:  # no release at all: the others are looked at all the same
+            if len(folders) == 1:
+                raise
+            answers.append({"folder": str(folder), "ok": False, **problem.as_dict()})
+            if not as_json:
+                show_error(problem)
+            continue
+        answers.append(result.to_json())
+        if not as_json:
+            _print(result, named=len(folders) > 1)
     if as_json:
-        print_json(result.to_json())
-    else:
-        out = console()
-        marks = {True: ("ok  ", "green"), False: ("FAIL", "bold red"), None: ("-   ", "yellow")}
-        for check in result.checks:
-            line = Text.assemble(marks[check.ok], f"  {check.name:<13} {check.detail}")
-            out.print(line, soft_wrap=True)
-        out.print(result.summary, style="bold" if result.ok else "bold red", soft_wrap=True)
-        out.print("no folder can show:", style="dim")
-        for unknown in UNKNOWN:
-            out.print(f"  {unknown}", style="dim", soft_wrap=True)
-    if not result.ok:
+        print_json(answers[0] if len(folders) == 1 else answers)
+    if not all(answer["ok"] for answer in answers):
         raise typer.Exit(1)
+
+
+def _print(result: Verification, *, named: bool) -> None:
+    """Print one answer, below its folder's name where there are several."""
+    from rich.text import Text
+
+    out = console()
+    marks = {True: ("ok  ", "green"), False: ("FAIL", "bold red"), None: ("-   ", "yellow")}
+    if named:
+        out.print(Text(result.folder, style="bold"), soft_wrap=True)
+    for check in result.checks:
+        line = Text.assemble(marks[check.ok], f"  {check.name:<13} {check.detail}")
+        out.print(line, soft_wrap=True)
+    out.print(Text(result.summary, style="bold" if result.ok else "bold red"), soft_wrap=True)
+    out.print("no folder can show:", style="dim")
+    for unknown in result.unknown:
+        out.print(Text(f"  {unknown}", style="dim"), soft_wrap=True)

@@ -48,10 +48,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PublishConfig:
-    """The public folder and the formats written to it."""
+    """The public folder, the formats written to it, and the key that signs what is written."""
 
     to: Path
     formats: tuple[str, ...]
+    signing_key: SecretReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,12 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
                 fix="take it out of `publish.formats`, or mend the format",
                 code="DPR146",
             )
-    return PublishConfig(file.path(publish.to, "publish", "to"), tuple(publish.formats))
+    key = publish.signing_key
+    return PublishConfig(
+        file.path(publish.to, "publish", "to"),
+        tuple(publish.formats),
+        None if key is None else secret_at(file, key, "publish", "signing_key"),
+    )
 
 
 def _shown(path: Path) -> Path:

@@ -5,7 +5,7 @@
     draw        rows -> Draw            behind the wall, once per key
     validate    Draw -> Verdict         a failure withholds, never redraws
     bundle      Draw -> files           deterministic
-    commit      files -> the ledger       of two runs, the first one's bytes stand
+    commit      files -> the ledger       signed if there is a key; of two runs, the first one's bytes stand
     publish     files -> the folder       one atomic rename
 
 Plan, draw and receipt pass as objects; what is JSON is made for the ledger and the files alone.
@@ -56,6 +56,7 @@ class Flow:
         request: the ledger and the key; None for a release that nothing records.
         report: told what happens, in public text.
         head_moved: called whenever the ledger's head has moved.
+        sign: adds a signature to the files, which are as they are by default.
     """
 
     plan: ReleasePlan
@@ -63,6 +64,7 @@ class Flow:
     engine: Engine
     report: Progress = quiet
     head_moved: Callable[[], None] = _nothing
+    sign: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
 
     def preflight(self, source: Source) -> None:
         """Refuse, before the charge, what the plan does not fit; see `preflight.preflight`."""
@@ -128,7 +130,7 @@ class Flow:
                 scheduled=None if due is None else instant_text(due),
                 published=stages.day_of(moment or datetime.now(UTC)),
             )
-            stages.commit(self.request, made)
+            stages.commit(self.request, self.sign(made))
 
     def publish(
         self, folder: str | Path, receipt: Receipt, *, due: datetime | None = None

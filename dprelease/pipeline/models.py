@@ -255,6 +255,9 @@ class PublishModel(Strict):
     formats: Annotated[list[Identifier], BeforeValidator(_formats)] = Field(
         ["parquet", "csv", "html"], description="What to write beside the manifest."
     )
+    signing_key: Text | None = Field(
+        None, description="Ed25519 key that signs every release, by reference."
+    )
 
 
 def _catch_up(value: object) -> object:

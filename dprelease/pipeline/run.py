@@ -55,6 +55,7 @@ from dprelease.release_plan.promise import ledger_window
 from dprelease.release_plan.weak import weak_of
 from dprelease.results.publish import folder_for
 from dprelease.results.receipt import Receipt
+from dprelease.results.signature_file import signing
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
@@ -142,7 +143,7 @@ def run(
         must_be_approved(plan, request)
     due = due_at(config, name)
     export = partial(anchoring.export_after_charge, config.budget, request.ledger)
-    flow = Flow(plan, request, _engine(config, meter), report, export)
+    flow = Flow(plan, request, _engine(config, meter), report, export, _signing(config, ready))
     source = None if ready else open_source(config.source)
     if source is not None:
         flow.preflight(source)
@@ -155,6 +156,16 @@ def run(
         flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
     folder, files = flow.publish(config.publish.to, receipt, due=due)
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
+
+
+def _signing(
+    config: PipelineConfig, ready: bool
+) -> Callable[[Mapping[str, bytes]], Mapping[str, bytes]]:
+    """Return what signs the files, which are as they were made where the pipeline names no key, or they are `ready`."""
+    key = config.publish.signing_key
+    if key is None or ready:
+        return dict
+    return signing(key.reveal_to_source(), "publish.signing_key")
 
 
 def _drawn(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""A connection string by reference: `${env:NAME}` or `${file:PATH}`, never written in a file.
+"""A connection string or a key by reference: `${env:NAME}` or `${file:PATH}`, never written in a file.
 
 The reference is read when it is used, so planning needs no secret; its text is never printed.
 """
@@ -33,7 +33,7 @@ class SecretReference:
         found = parse_reference(text)
         if found is None:
             raise ConfigError(
-                "a connection string is given by reference only",
+                "a connection string or a key is given by reference only",
                 where=origin,
                 why="files are shared and kept in version control",
                 fix='write "${env:NAME}" or "${file:PATH}"',
@@ -53,14 +53,14 @@ class SecretReference:
         secret = read_secret(self.__kind, self.__target)
         if not secret:
             raise SourceError(
-                "the connection string is not available",
+                "the connection string or key is not available",
                 where=self.__origin,
                 why=f"the environment variable {self.__target} is not set, or blank"
                 if self.__kind == "env"
                 else "the file that it refers to is missing, unreadable or blank",
                 fix=f"set {self.__target} to it, then run again"
                 if self.__kind == "env"
-                else "write the connection string into it, then run again",
+                else "write it into that file, then run again",
                 code="DPR520",
             )
         return secret

@@ -67,6 +67,11 @@ def listing(path: Path) -> Listing:
     raise not_a_release(path, why)
 
 
+def read_small(path: Path, found: Listing, name: str) -> bytes | None:
+    """Return the bytes of a file that the folder is said to hold, or None."""
+    return _small(path / name, MOST_BYTES) if name in found else None
+
+
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file that is not a link; OSError, or larger than `most`."""
     with os.fdopen(os.open(path, _PLAIN), "rb") as file:

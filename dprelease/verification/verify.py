@@ -12,20 +12,22 @@ the format version alone, never a software version, chooses the rules.
     values        the table made again from the noisy integers: finite, in its domains, on its steps;
                   joint constraints hold
     files         every byte of every file, made again, is here, and nothing else is
+    signature     the manifest's hash is signed, by a key that was given; without one it is said whose
     status        the record of corrections beside the folder does not withdraw the release
     ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
                   under it, and the whole chain; without it the receipt is stated, not checked
 
 No data is needed, and no trust in the publisher's software: only in the arithmetic done here. What
-cannot be checked from outside is in `UNKNOWN`, and said with every answer.
+cannot be checked from outside is in `UNKNOWN`, and said with every answer; who made the folder too, unless a
+key was given that signed it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,6 @@ from dprelease.budget.connection import Place
 from dprelease.core.codec import encode
 from dprelease.core.errors import (
     ConfigError,
-    DpreleaseError,
     VerificationError,
     printable,
     shortened,
@@ -47,9 +48,11 @@ from dprelease.core.numeric import counted
 from dprelease.core.patience import within
 from dprelease.core.strict_json import read_json
 from dprelease.query.calendar import zone_tables
+from dprelease.results import signature_file
 from dprelease.results.formats.json_ import FILE, VERSION
 from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.series.correct import standing_of
+from dprelease.verification.check import FAULTS, Check, look_in_order, looked_at, within_length
 from dprelease.verification.cited_entry import against_ledger
 from dprelease.verification.comparison import (
     Listing,
@@ -57,7 +60,7 @@ from dprelease.verification.comparison import (
     differences,
     listing,
     paths_apart,
-    read_file,
+    read_small,
 )
 from dprelease.verification.derivation import Derivation, missing_packages
 
@@ -74,36 +77,13 @@ UNKNOWN = (
 )
 """What no folder can show."""
 
+SIGNATURE = "signature"
+"""The check that no other version can make good."""
+
 _OF_TODAY = frozenset({"status", "ledger"})
 """Checks whose answer no other version changes."""
 
 _VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,2}[a-z0-9.]{0,12}", re.ASCII)
-
-_MOST_SAID = 1000
-"""Bytes of UTF-8 that all details have together: an answer, its fixed words counted, takes at most 2 kB."""
-
-_FAULTS = (
-    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
-    RecursionError, MemoryError,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at.
-
-    Attributes:
-        ok: whether it holds; None if it was not looked at.
-        detail: what was found, in public words.
-    """
-
-    name: str
-    ok: bool | None
-    detail: str
-
-    @property
-    def mark(self) -> str:
-        return {True: "ok", False: "FAIL", None: "-"}[self.ok]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +95,14 @@ class Verification:
     Attributes:
         of: which release it is, by its manifest, whatever the folder is called.
         made_by: the version that made it, as it states, where that is not this one.
+        publisher: who publishes it, as it states.
     """
 
     folder: str
     checks: tuple[Check, ...]
     of: str = ""
     made_by: str | None = None
+    publisher: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -151,9 +133,21 @@ class Verification:
         It is the folder's own word, and no answer: the folder is not verified.
         """
         failed = {check.name for check in self.checks if check.ok is False}
-        if self.made_by is None or not failed or failed <= _OF_TODAY:
+        if self.made_by is None or SIGNATURE in failed or failed <= _OF_TODAY:
             return None
         return f"dprelease {self.made_by}"
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What no folder can show: who made it too, unless a key that was given signed it."""
+        found = next((check for check in self.checks if check.name == SIGNATURE), None)
+        if found is not None and found.ok:
+            return UNKNOWN
+        stated = "no publisher is named"
+        if self.publisher is not None:
+            stated = f"the publisher, {self.publisher}, is stated"
+        how = "the folder is not signed" if found is None else "`--public-key KEY` says who signed"
+        return (*UNKNOWN, f"who made it: {stated}; {how}")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -164,61 +158,83 @@ class Verification:
             "needs": self.needs,
             "checks": [encode(check) for check in self.checks],
             "not_checked": list(self.not_checked),
-            "unknown": list(UNKNOWN),
+            "unknown": list(self.unknown),
         }
 
     def __str__(self) -> str:
         lines = [f"{c.mark:<4} {c.name:<13} {c.detail}" for c in self.checks]
         return "\n".join(
-            [*lines, self.summary, "no folder can show:", *(f"  {u}" for u in UNKNOWN)]
+            [*lines, self.summary, "no folder can show:", *(f"  {u}" for u in self.unknown)]
         )
 
 
 def verify(
-    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+    folder: str | Path,
+    *,
+    ledger: Place | str | None = None,
+    public_key: str | Path | Sequence[str | Path] = (),
+    patience: float = PATIENCE,
 ) -> Verification:
     """Re-check one publication folder, with the ledger's anchor if `ledger` is given.
 
     Args:
         ledger: its file, or a server by reference: `${env:NAME}`.
+        public_key: the publisher's, as 64 hex digits or a file, or several of which any may have signed. A
+            folder that none of them signed does not verify.
         patience: seconds after which a foreign plan that takes long is given up.
 
     Raises:
         VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
             (DPR802), or one of a format that is revoked (DPR803).
+        LedgerError: a key is none (DPR421), or the extra that checks signatures is missing (DPR422).
         ArgumentError: `folder` is no path (DPR642).
     """
-    return examined(folder, ledger=ledger, patience=patience)[0]
+    given = [public_key] if isinstance(public_key, str | Path) else public_key
+    keys = frozenset(signature_file.key_given(key) for key in given)
+    return examined(folder, ledger=ledger, keys=keys, patience=patience)[0]
 
 
 def examined(
-    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+    folder: str | Path,
+    *,
+    ledger: Place | str | None = None,
+    keys: frozenset[str] = frozenset(),
+    patience: float = PATIENCE,
 ) -> tuple[Verification, Derivation]:
     """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
     path = given_path(folder, "a publication", "public/clinic_weekly/latest")
     found = listing(path)
-    data = _manifest_bytes(path, found)
+    data = read_small(path, found, FILE)
     manifest = read_manifest(data, path)
     assert data is not None
     made = Derivation(manifest, lambda name, data: as_published(path / name, data))
     checks: list[Check] = []
     with within(patience):  # a few bytes can ask for much; what follows is bounded by what is there
-        _chain(
+        look_in_order(
             checks,
             ("request", lambda: _request(manifest, made)),
             ("plan", lambda: _plan(manifest, made)),
             ("certificates", lambda: _certificates(made)),
         )
-    _chain(checks, ("values", lambda: _values(made)))
+    look_in_order(checks, ("values", lambda: _values(made)))
     manifest.pop("draw", None)  # read by now: the integers of many groups take their room once
-    _chain(checks, ("files", lambda: _files(path, found, data, made)))
+    look_in_order(checks, ("files", lambda: _files(path, found, data, made)))
+    if keys or signature_file.FILE in found:
+        stated = read_small(path, found, signature_file.FILE)
+        checks.append(looked_at(SIGNATURE, lambda: signature_file.verdict(stated, data, keys)))
     release = hashlib.sha256(data).hexdigest()
-    checks.append(_guarded("status", lambda: standing_of(path, manifest, release)))
+    checks.append(looked_at("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:
         checks.append(Check("ledger", None, _not_asked(manifest)))
     else:
-        checks.append(_guarded("ledger", lambda: against_ledger(path, found, made, ledger)))
-    answer = Verification(str(path), _within(checks), _of(path, manifest), _maker(manifest))
+        checks.append(looked_at("ledger", lambda: against_ledger(path, found, made, ledger)))
+    answer = Verification(
+        str(path),
+        within_length(checks),
+        _of(path, manifest),
+        _maker(manifest),
+        _publisher(manifest),
+    )
     return answer, made
 
 
@@ -231,47 +247,19 @@ def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Ta
         VerificationError: as `verify`, or the release does not follow from its request (DPR805).
     """
     found = listing(folder)
-    data = _manifest_bytes(folder, found)
+    data = read_small(folder, found, FILE)
     made = Derivation(read_manifest(data, folder), lambda name, b: as_published(folder / name, b))
     release = hashlib.sha256(data or b"").hexdigest()
     with within(PATIENCE):
         try:
             return read_json(made.files[FILE]), made.noised.shown, release
-        except (*_FAULTS, ConfigError):
+        except (*FAULTS, ConfigError):
             raise VerificationError(
                 "the release does not follow from its request",
                 where=str(folder),
                 fix="`dprelease verify` says what is wrong with it",
                 code="DPR805",
             ) from None
-
-
-def _manifest_bytes(path: Path, found: Listing) -> bytes | None:
-    try:
-        return read_file(path / FILE) if FILE in found else None
-    except OSError:
-        return None
-
-
-def _chain(checks: list[Check], *looks: tuple[str, Callable[[], tuple[bool, str]]]) -> None:
-    """Run checks of which each rests on those before: after one that fails none is looked at."""
-    for name, look in looks:
-        failed = next((c.name for c in checks if c.ok is False), None)
-        if failed is not None:
-            checks.append(Check(name, None, f"not looked at: it rests on the {failed}"))
-        else:
-            checks.append(_guarded(name, look))
-
-
-def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
-    """Run one check; a manifest that breaks it is a failed check, not a traceback."""
-    try:
-        ok, detail = look()
-    except DpreleaseError as problem:
-        ok, detail = False, _said(problem)
-    except _FAULTS:
-        ok, detail = False, "the manifest does not hold what this check needs"
-    return Check(name, ok, printable(detail))
 
 
 def _of(path: Path, manifest: Mapping[str, Any]) -> str:
@@ -292,16 +280,13 @@ def _maker(manifest: Mapping[str, Any]) -> str | None:
     return str(named) if known and named != __version__ else None
 
 
-def _within(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """Return the checks with the longest details shortened, so that the whole answer stays short."""
-    sizes = [len(c.detail.encode()) for c in checks]
-    most = next(n for n in range(_MOST_SAID, 0, -1) if sum(min(s, n) for s in sizes) <= _MOST_SAID)
-    return tuple(replace(c, detail=shortened(c.detail, most)) for c in checks)
-
-
-def _said(problem: DpreleaseError) -> str:
-    why = "" if problem.why is None else f": {problem.why.splitlines()[0]}"
-    return f"{problem.what}{why} ({problem.code})"
+def _publisher(manifest: Mapping[str, Any]) -> str | None:
+    """Return the publisher's name, as the manifest states it."""
+    try:
+        name = manifest["request"]["schema"]["publisher"]["name"]
+    except FAULTS:
+        return None
+    return printable(shortened(name, 60)) if isinstance(name, str) and name else None
 
 
 def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
@@ -355,6 +340,7 @@ def _values(made: Derivation) -> tuple[bool, str]:
 
 def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
     files = made.files
+    found = {name: size for name, size in found.items() if name != signature_file.FILE}
     wrong = differences(path, found, files)
     if not wrong:
         return True, f"{counted(len(files), 'file')} made again, every byte"
@@ -375,5 +361,5 @@ def _not_asked(manifest: Mapping[str, Any]) -> str:
             f"not checked: entry {int(cited['seq'])} of ledger {str(cited['ledger_id'])[:8]} is"
             " stated; `--ledger FILE` checks it"
         )
-    except _FAULTS:
+    except FAULTS:
         return "not checked: none was given"

@@ -25,6 +25,7 @@ from dprelease.results.series.correct import withdraw
 from dprelease.results.validate.verdict import RuleResult, Verdict
 from dprelease.verification import derivation
 from dprelease.verification import verify as verification
+from dprelease.verification.check import within_length
 from dprelease.verification.comparison import as_published
 from dprelease.verification.verify import verify
 from tests.end_to_end.projects import clinic
@@ -338,10 +339,10 @@ def test_an_answer_takes_two_kilobytes_whatever_it_repeats(published, tmp_path):
     assert len(str(result).encode()) <= 2000
     assert len(json.dumps({**result.to_json(), "folder": ""}).encode()) <= 2000
     assert min(len(c.detail) for c in result.checks) >= 30
-    kept = verification._within([replace(c, detail="ü\x1b" * 4000) for c in result.checks])
+    kept = within_length([replace(c, detail="ü\x1b" * 4000) for c in result.checks])
     assert sum(len(c.detail.encode()) for c in kept) <= 1000
     honest = verify(published[0]).checks
-    assert verification._within(honest) == honest
+    assert within_length(honest) == honest
 
 
 def test_a_receipt_is_not_checked_without_its_ledger_and_that_is_said(published):

@@ -44,6 +44,8 @@ from dprelease.results.published_folder import MOST_BYTES, read_folder, record_a
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.foreign import Place, Shape, Stated, stated
 from dprelease.results.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
+from dprelease.results.signature_file import FILE as SIGNATURE
+from dprelease.results.signature_file import signed_by
 
 _FAULTS = (
     LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
@@ -57,13 +59,14 @@ class Period(Stated):
 
     Attributes:
         release: SHA-256 of its `release.json`.
-        report: whether the folder holds one.
+        report: whether the folder holds one. signed_by: the key that signed it, 64 hex digits; None: unsigned.
         correction: the entry that withdrew or superseded it, if there is one.
     """
 
     name: str
     release: str
     report: bool
+    signed_by: str | None
     correction: Correction | None
 
     @property
@@ -127,6 +130,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
 
     Raises:
         VerificationError: the record of corrections is broken (DPR830).
+        LedgerError: a period is signed, and the extra that checks that is missing (DPR422).
         OSError: the folder cannot be listed.
     """
     status = (folder / STATUS) if beside is None else None
@@ -144,7 +148,9 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
     for name in sorted(names, key=period_order):
         try:
             found.append(_read(folder / name, name, stands.get(name)))
-        except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
+        except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError) as problem:
+            if getattr(problem, "code", "") == "DPR422":  # nothing is wrong with the folder
+                raise
             unreadable.append(printable(name))  # a folder's name may not be text at all
     return PublishedSeries(
         pipeline=folder.name,
@@ -183,6 +189,7 @@ def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period,
         name=name,
         release=hashlib.sha256(files[json_.FILE]).hexdigest(),
         report=REPORT in files,
+        signed_by=signed_by(files[SIGNATURE], files[json_.FILE]) if SIGNATURE in files else None,
         correction=correction,
     )
     values = _values(files, manifest, said)

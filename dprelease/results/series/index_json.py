@@ -5,6 +5,7 @@
     budget    what the pipeline's own periods cost one unit together; the dataset's, as of the newest
               ledger entry; `person`: what they cost a whole person, where the unit is one of their
               intervals (null: no bound)
+    keys      where periods are signed: the public keys, with fingerprint and days of publication
     tracks    per published column (of several tables, per table and column): definition, and per group one [value, lower, upper, status]
               (or null) for each period, in the order of `periods`; lower and upper are null for
               a choice by rank
@@ -28,6 +29,7 @@ from dprelease.results.formats.text_columns import joined, lines, one_array, sho
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.lines import NUMBERS, Key
 from dprelease.results.series.over_time import series_loss
+from dprelease.results.signature_file import fingerprint
 
 FILE = "index.json"
 VERSION = "index/1"
@@ -70,9 +72,22 @@ def summary(series: PublishedSeries) -> dict[str, Any]:
             "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
             **({"person": encode(total.person, PersonLoss | None)} if line and line.per else {}),
         },
+        **({"keys": keys} if (keys := _signing_keys(series.periods)) else {}),
         "corrections_head": series.corrections[-1].hash if series.corrections else None,
         "unreadable": list(series.unreadable),
     }
+
+
+def _signing_keys(periods: Sequence[Period]) -> list[dict[str, Any]]:
+    """Return each key that signed a period, with the days from and to which it did."""
+    days: dict[str, list[str]] = {}
+    for period in periods:
+        if period.signed_by is not None:
+            days.setdefault(period.signed_by, []).append(period.published or "")
+    return [
+        {"public_key": key, "fingerprint": fingerprint(key), "from": min(used), "to": max(used)}
+        for key, used in sorted(days.items(), key=lambda item: (min(item[1]), item[0]))
+    ]
 
 
 def newest_entry(series: PublishedSeries) -> Period | None:
@@ -95,6 +110,7 @@ def _period(period: Period) -> dict[str, Any]:
         "unit": period.unit,
         "plan_hash": period.plan_hash,
         "release_sha256": period.release,
+        **({} if period.signed_by is None else {"public_key": period.signed_by}),
         "ledger": None if period.ledger is None else dict(period.ledger),
         "status": "published" if correction is None else correction.word,
         "correction": None

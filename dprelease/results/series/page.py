@@ -137,6 +137,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
             {"period": c.period, "says": c.says()} for c in reversed(series.corrections)
         ],
         "head": said["corrections_head"],
+        "signed": said.get("keys", []),
         "unreadable": series.unreadable,
     }
 

@@ -14,11 +14,68 @@ _forged = (
 _verify = partial(Guard, file="verification/verify.py", tests=_forged)
 _cited = partial(Guard, file="verification/cited_entry.py", tests=_forged)
 _derive = partial(Guard, file="verification/derivation.py", tests=_forged)
+_signed = ("tests/security/test_signed_folders.py", "tests/results/test_signature_file.py")
+_signature = partial(Guard, file="results/signature_file.py", tests=_signed)
 _planned = ("tests/planning/test_again.py", "tests/security/test_forged_folders.py")
 _again = partial(Guard, file="planning/again.py", tests=_planned)
 _compare = partial(Guard, file="verification/comparison.py", tests=_forged)
 
 GUARDS = (
+    _signature(
+        "a signature is believed as it stands",
+        old="    if not verifies_bytes(_text(manifest), key, signature):\n",
+        new="    if False:\n",
+    ),
+    _signature(
+        "a signature is of no manifest",
+        old="hashlib.sha256(manifest).hexdigest()",
+        new='hashlib.sha256(b"").hexdigest()',
+    ),
+    _signature(
+        "something stands beside a signature",
+        old="found = _WRITTEN.fullmatch(data)",
+        new="found = _WRITTEN.match(data)",
+    ),
+    Guard(
+        "a folder that nobody signed is good enough for a key",
+        "verification/verify.py",
+        "    if keys or signature_file.FILE in found:\n",
+        "    if signature_file.FILE in found:\n",
+        _signed,
+    ),
+    _signature(
+        "any key is as good as the one that was given",
+        old="    return key in keys, said",
+        new="    return True, said",
+    ),
+    Guard(
+        "a folder that the wrong key signed is another version's",
+        "verification/verify.py",
+        "SIGNATURE in failed or failed <= _OF_TODAY",
+        "failed <= _OF_TODAY",
+        _signed,
+    ),
+    Guard(
+        "without a key it is not said that nobody knows who made a folder",
+        "verification/verify.py",
+        "        if found is not None and found.ok:\n",
+        "        if found is not None:\n",
+        _signed,
+    ),
+    Guard(
+        "a period that another's signature stands in is in the index",
+        "results/series/collect.py",
+        "signed_by(files[SIGNATURE], files[json_.FILE]) if",
+        "files[SIGNATURE][53:117].decode() if",
+        _signed,
+    ),
+    Guard(
+        "a signing key is looked for after the charge",
+        "pipeline/run.py",
+        '    return signing(key.reveal_to_source(), "publish.signing_key")',
+        '    return lambda files: signing(key.reveal_to_source(), "publish.signing_key")(files)',
+        _signed,
+    ),
     Guard(
         "short lists stand for as much as they say",
         file="core/strict_json.py",
@@ -239,8 +296,8 @@ GUARDS = (
     ),
     _verify(
         "an answer may be of any length",
-        old="    answer = Verification(str(path), _within(checks), ",
-        new="    answer = Verification(str(path), tuple(checks), ",
+        old="str(path), within_length(checks), ",
+        new="str(path), tuple(checks), ",
     ),
     _cited(
         "the ledger may say that the period was over",
