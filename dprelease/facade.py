@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.budget.population import Population
 from dprelease.budget.record import check_identifier
 from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
 from dprelease.core.given import plain_values
 from dprelease.core.numeric import Number
+from dprelease.core.periods import Every
 from dprelease.core.strict_json import canonical_json
 from dprelease.engines.source import TableLike, as_source
 from dprelease.pipeline.flow import Flow
@@ -310,6 +312,11 @@ def create_ledger(
     delta: Number = 0,
     dataset: str | None = None,
     composition: Literal["basic", "zcdp"] = "basic",
+    population: str | None = None,
+    population_epsilon: Number | None = None,
+    population_delta: Number = 0,
+    population_composition: Literal["basic", "zcdp"] = "basic",
+    population_interval: Every | None = None,
 ) -> Path:
     """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
 
@@ -320,16 +327,21 @@ def create_ledger(
         epsilon, delta: everything that may ever be spent on the dataset.
         dataset: its name; the schema's by default.
         composition: "basic", or "zcdp" (with a delta): releases add up by their rho.
+        population: whom the units are, as the schema says by default. population_epsilon, population_delta,
+            population_composition: what one member may lose by all its datasets; stated again, a dataset joins.
+        population_interval: protect each member's rows of one interval; whole members by default.
 
     Returns:
         `path`, for `release(..., ledger=...)`.
 
     Raises:
-        LedgerError: the dataset has another budget, adjacency or unit here, or the folder cannot
-            hold a ledger.
-        ConfigError, ArgumentError: a faulty schema, name or number.
+        LedgerError: the dataset or population has another budget, adjacency or unit here, it cannot join, or
+            the folder cannot hold a ledger.
+        BudgetError: what the dataset has cost a member does not fit (DPR309).
+        ConfigError, ArgumentError: a faulty schema, name or number, or half a population (DPR675).
     """
     table = as_schema(schema)
+    given = population_epsilon, population_delta, population_composition, population_interval
     Ledger.create(
         path,
         dataset=table.name if dataset is None else dataset,
@@ -339,6 +351,8 @@ def create_ledger(
         adjacency=table.adjacency.value,
         unit=canonical_json(unit_to_json(table.unit)),
         time=declared_time(table.unit, table.time),
+        population=Population.declared(population or table.population, *given),
+        public_size=table.rows.exact is not None,
     )
     return Path(path)
 

@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from dprelease.budget import location, postgres, refusals, storage
-from dprelease.budget.connection import Connection, Place
-from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.budget.connection import Connection, Place, PostgresPlace
 
 
 def make(place: Place, first: Callable[[Connection], object], *, allowed: bool) -> None:

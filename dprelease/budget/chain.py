@@ -10,6 +10,7 @@ would otherwise give the head that an earlier manifest cites. The later kinds:
     cap       dataset, epsilon that one period may cost
     moved     where to; the last event of a ledger that rests (moving.py)
     approval  dataset, pipeline, request, limits, last day, who, when (approval.py)
+    population  name, terms                                  member   dataset, population (population.py)
     debit     the entry, its cost in integers, the request    payload  entry, size, sha256
     files     entry, sha256 of each file                      state    entry, published | failed
 
@@ -28,7 +29,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass, field
 
-from dprelease.budget import approval, period_cap
+from dprelease.budget import approval, period_cap, population
 from dprelease.budget.accountant import Cost
 from dprelease.budget.approval_chain import Approvals
 from dprelease.budget.connection import Connection, Server, schema_version
@@ -54,6 +55,7 @@ _VERSIONS = (
     (MOVED,),
     (TIMED,),
     (approval.VERSION,),
+    (population.VERSION,),
 )
 
 # DpreleaseError: an entry that could never have been charged.
@@ -109,17 +111,16 @@ class _Fold:
     payload: list[tuple[object, ...]] = field(default_factory=list)
     file: list[tuple[object, ...]] = field(default_factory=list)
     state: list[tuple[object, ...]] = field(default_factory=list)
-    left: dict[str, Cost] = field(default_factory=dict)
     payloads: dict[object, str] = field(default_factory=dict)
     files: dict[tuple[object, object], str] = field(default_factory=dict)
     salts: dict[object, str] = field(default_factory=dict)
     declared: dict[str, Cost] = field(default_factory=dict)
     rho: dict[str, int] = field(default_factory=dict)
-    rho_spent: dict[str, int] = field(default_factory=dict)
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
     moved: bool = False
     timed: Timed = field(default_factory=Timed)
     approvals: Approvals = field(default_factory=Approvals)
+    populations: population.Populations = field(default_factory=population.Populations)
     problems: list[str] = field(default_factory=list)
 
 
@@ -196,7 +197,12 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
         _apply(fold, seq, body)
         previous, expected = value, expected + 1
     for name in fold.timed.datasets:
-        _check_timed(fold, name, expected)
+        _check_sum(fold, name, expected)
+    fold.problems += [
+        f"the debits exceed the budget of population {name}"
+        for name in fold.populations.known
+        if not fold.problems and fold.populations.over(name)
+    ]
     return [] if expected > 1 else ["the chain is empty"]
 
 
@@ -204,22 +210,20 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
     if fold.moved:
         fold.problems.append(f"event {seq} of the chain comes after its move")
     match body["kind"]:
-        case "ledger" | "approval":
+        case "ledger" | "approval" | "population" | "member":
             pass
         case "moved":
             fold.moved = True
         case "dataset":
             fold.dataset.append((seq, body["name"]))
             fold.salts[body["name"]] = str(body["salt_sha256"])
-            fold.left[str(body["name"])] = Cost(0)
             fold.timed.declare(body)
         case "budget":
             row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
             fold.budget.append(row)
-            _check_timed(fold, str(body["dataset"]), seq)
+            _check_sum(fold, str(body["dataset"]), seq)
             wrong = fold.timed.raise_budget(body)
             fold.problems += [] if wrong is None else [f"budget {seq} {wrong}"]
-            _spend(fold, seq, body, sign=1)
             _declare_rho(fold, seq, body)
         case "cap":
             wrong = fold.caps.declare(_known(fold, body), _integer(body["nano_epsilon"]))
@@ -235,7 +239,6 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.entry.append(
                 (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta)
             )
-            _spend(fold, seq, {**body, "dataset": key.dataset}, sign=-1)
             _spend_rho(fold, seq, entry, body)
             for wrong in (
                 fold.caps.debit(seq, key.dataset, body, cost.nano_epsilon),
@@ -253,24 +256,13 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.state.append((body["entry"], seq, body["state"], body["code"]))
         case _:
             fold.problems.append(f"event {seq} of the chain has an unknown kind")
+    wrong = fold.populations.note(str(body["kind"]), body)
+    fold.problems += [] if wrong is None else [f"event {seq} {wrong}"]
 
 
-def _spend(fold: _Fold, seq: int, body: dict[str, object], *, sign: int) -> None:
-    name = str(body["dataset"])
-    if sign < 0 and name in fold.timed:
-        return
-    left = fold.left[name] + Cost(
-        sign * _integer(body["nano_epsilon"]), sign * _integer(body["atto_delta"])
-    )
-    fold.left[name] = left
-    if left.nano_epsilon < 0 or left.atto_delta < 0:
-        fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
-
-
-def _check_timed(fold: _Fold, name: str, seq: int) -> None:
-    if name in fold.timed:
-        wrong = fold.timed.check(name, seq, fold.left[name], fold.rho.get(name))
-        fold.problems += [] if wrong is None else [wrong]
+def _check_sum(fold: _Fold, name: str, seq: int) -> None:
+    wrong = fold.timed.check(name, seq, fold.rho.get(name))
+    fold.problems += [] if wrong is None else [wrong]
 
 
 def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
@@ -303,24 +295,21 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
     spent = _integer(body["nano_rho"])
     if spent != nano_rho(entry):
         fold.problems.append(f"debit {seq} costs less or more rho than its loss")
-    if name in fold.timed:
-        return
-    fold.rho_spent[name] = fold.rho_spent.get(name, 0) + spent
-    if fold.rho_spent[name] > fold.rho[name]:
-        fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """6 with an approval, else 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
+    """7 with a population, else 6 with an approval, 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
     if fold.moved:
         expected = MOVED
-    if fold.timed.datasets:
+    if fold.timed.any_time():
         expected = TIMED
     if fold.approvals.known:
         expected = approval.VERSION
+    if fold.populations.known:
+        expected = population.VERSION
     return (
         []
         if schema_version(db) == expected
@@ -357,7 +346,7 @@ def _bytes(db: Connection, fold: _Fold) -> list[str]:
 
 def _known(fold: _Fold, body: dict[str, object]) -> str:
     name = str(body["dataset"])
-    if name not in fold.left:
+    if name not in fold.timed.datasets:
         raise LookupError(name)
     return name
 

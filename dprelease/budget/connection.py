@@ -6,10 +6,30 @@ version, integrity of the storage) is asked through the functions here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from dprelease.budget.postgres_place import PostgresPlace
+
+@dataclass(frozen=True, slots=True)
+class PostgresPlace:
+    """A ledger in the schema `dprelease_ledger` of a database.
+
+    Attributes:
+        name: how it is shown, never the connection string.
+    """
+
+    name: str
+    _dsn: Callable[[], str] = field(repr=False)
+
+    def reveal_to_driver(self) -> str:
+        """Return the connection string, for opening a connection only."""
+        return self._dsn()
+
+    def __str__(self) -> str:
+        return self.name
+
 
 Place: TypeAlias = Path | PostgresPlace
 """Where a ledger is; its text is shown in messages."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 
-from dprelease.budget import chain, period_cap, refusals, rho_filter
+from dprelease.budget import chain, period_cap, population, refusals, rho_filter
 from dprelease.budget.accountant import Cost
-from dprelease.budget.connection import Connection, Place, raise_version
-from dprelease.budget.record import protected_unit
+from dprelease.budget.connection import Connection, Place, raise_version, schema_version
+from dprelease.budget.population import Declaration, Population, Populations
+from dprelease.budget.record import Budget, Entry, protected_unit
 from dprelease.budget.timeline import Timeline, timeline
+from dprelease.core.errors import BudgetError, LedgerError
+from dprelease.core.numeric import plain
 
 _NOTHING = Cost(0)
-
-Declaration = tuple[str, str, str | None]
-"""Adjacency, protected unit, and the time that losses are added up by, if they are."""
 
 
 def declaration(db: Connection, dataset: str) -> Declaration | None:
@@ -131,3 +132,114 @@ def _append_budget(db: Connection, dataset: str, row: Cost, more: Mapping[str, o
     body = {**dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True)), **more}
     seq = chain.append(db, "budget", body)
     db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *values))
+
+
+def populations(db: Connection, seq: int | None = None, *, first: bool = False) -> Populations:
+    """Return the populations, as of event `seq`; `first`: also where the ledger has none yet."""
+    found = Populations()
+    if first or schema_version(db) >= population.VERSION:
+        events = db.execute(
+            "SELECT body FROM chain WHERE (seq IN (SELECT seq FROM dataset) OR seq IN (SELECT seq FROM entry)"
+            """ OR body LIKE '%"kind":"population"%' OR body LIKE '%"kind":"member"%') AND seq <= ?"""
+            " ORDER BY seq",
+            (2**62 if seq is None else seq,),
+        )
+        for body in map(json.loads, [text for (text,) in events.fetchall()]):
+            found.note(body["kind"], body)
+    return found
+
+
+def join(
+    db: Connection, dataset: str, asked: Population | None, path: Place, *, public_size: bool
+) -> None:
+    """Let a dataset share a population's budget, which the first of them declares; a no-op if it does, or for None.
+
+    Raises:
+        LedgerError: the population has other terms here, or the dataset is of another (DPR429), or it
+            cannot join (DPR430).
+        BudgetError: what its debits cost a member does not fit beside the others (DPR309).
+    """
+    if asked is None:
+        return
+    found, name = populations(db, first=True), asked.name
+    adjacency, here = found.datasets[dataset][0], found.member.get(dataset)
+    if name not in found.known:
+        calendar = timeline(*found.datasets[dataset]).calendar if asked.interval else None
+        first = replace(asked, adjacency=adjacency, calendar=calendar)
+        _note(db, found, "population", asdict(first))
+    terms = found.known[name]
+    stated = [replace(each, adjacency=None, calendar=None) for each in (terms[0], terms[-1])]
+    if here not in (None, name) or asked not in stated:
+        now = terms[-1]
+        figures = f"epsilon {plain(now.budget.epsilon)}, delta {plain(now.budget.delta)}"
+        here = f"{here or name}: {figures}, {now.composition}, interval {now.interval or 'none'}"
+        raise refusals.other_population(path, dataset, here)
+    why = found.why_apart(name, dataset)
+    if public_size and (terms[-1].adjacency, adjacency) == ("add_remove", "substitution"):
+        why = "its number of rows is public, and members of the population come and go"
+    if why is not None:
+        raise LedgerError(
+            f"dataset {dataset} cannot join population {name}",
+            where=str(path),
+            why=why,
+            fix="leave its `population` out: its own budget then stands for it alone, and says nothing of a member",
+            code="DPR430",
+        )
+    if here is None:
+        _note(db, found, "member", {"dataset": dataset, "population": name})
+        _must_fit(found, name, path)
+
+
+def raise_population(db: Connection, name: str, more: Cost, path: Place) -> Budget:
+    """Raise a population's budget and return it; LedgerError where there is none (DPR431)."""
+    found = populations(db)
+    if name not in found.known:
+        raise refusals.no_population(path, name, sorted(found.known))
+    raised = found.known[name][-1].raised(more)
+    Cost.budget(raised.budget.epsilon, raised.budget.delta)  # the sum, too, must fit 64 bits
+    _note(db, found, "population", asdict(raised))
+    return found.budget(name)
+
+
+def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
+    """Refuse a debit that costs a member of its dataset's population more than is left, or no number.
+
+    Raises:
+        BudgetError: it does not fit (DPR309), or cannot be counted (DPR310).
+    """
+    found = populations(db)
+    name = found.member.get(entry.key.dataset)
+    if name is None:
+        return
+    why = found.note("debit", {"entry": entry.to_json()})
+    if why is not None:
+        raise BudgetError(
+            f"what this release costs a member of population {name} cannot be added up",
+            where=str(path),
+            why=why,
+            fix="release one period at a time, by laws whose loss the population's composition counts",
+            code="DPR310",
+        )
+    _must_fit(found, name, path)
+
+
+def _must_fit(found: Populations, name: str, path: Place) -> None:
+    if not found.over(name):
+        return
+    now = found.budget(name)
+    rho = "" if now.rho is None else f", rho {plain(now.spent_rho or now.rho)} of {plain(now.rho)}"
+    raise BudgetError(
+        f"the budget of population {name} does not cover this release: a member would have lost epsilon"
+        f" {plain(now.spent)} of {plain(now.epsilon)}, delta {plain(now.spent_delta)} of {plain(now.delta)}{rho}",
+        where=str(path),
+        why="it is for the releases of all the population's datasets together",
+        fix="ask for less, or raise it on the record: "
+        f"`{refusals.on_ledger(path, 'add')} --population {name} --epsilon E`",
+        code="DPR309",
+    )
+
+
+def _note(db: Connection, found: Populations, kind: str, body: dict[str, object]) -> None:
+    raise_version(db, population.VERSION)
+    chain.append(db, kind, body)
+    found.note(kind, body)

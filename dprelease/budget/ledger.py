@@ -43,6 +43,7 @@ from dprelease.budget.approval import Approval, ApprovalRequest
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.named_place import named_place
+from dprelease.budget.population import Population
 from dprelease.budget.readable import ReadableLedger
 from dprelease.budget.record import (
     Anchor,
@@ -85,6 +86,8 @@ class Ledger(ReadableLedger):
         composition: str = "basic",
         per_period: object = None,
         time: str | None = None,
+        population: Population | None = None,
+        public_size: bool = False,
     ) -> Ledger:
         """Create the ledger if needed and the dataset's budget in it; a no-op if both exist.
 
@@ -92,17 +95,16 @@ class Ledger(ReadableLedger):
             epsilon, delta: the dataset's whole budget (rounded down to 1e-9 and 1e-18).
             unit: JSON; limits named `max_*` are not compared (see `protected_unit`).
             anchors: public folders whose manifests this ledger must account for.
-            composition: "basic" (epsilons and deltas add up) or "zcdp" (rho adds up, up to what
-                the declared epsilon and delta are worth; see `rho_filter`). Fixed at creation.
+            composition: "basic" (epsilons and deltas add up) or "zcdp" (`rho_filter`). Fixed at creation.
             per_period: epsilon that one period may cost over all pipelines (`period_cap`).
             time: JSON of the time that losses are added up by (`schema.time.declared_time`).
+            population: whose members the units are, with the budget that they share; public_size: of the schema.
 
         Raises:
             LedgerError: the dataset has another budget, adjacency, unit, time or cap here (DPR414,
-                DPR411, DPR418); a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
+                DPR411, DPR418) or population (DPR429, DPR430); a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
                 or as `open`.
-            ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150,
-                DPR644, DPR650, DPR651, DPR653, DPR654).
+            ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150, DPR644, DPR65x).
         """
         check_identifier(dataset, "dataset")
         unit, time = declaration_text(adjacency, unit), time_text(time)
@@ -124,11 +126,12 @@ class Ledger(ReadableLedger):
                 declarations.insert_dataset(db, dataset, budget, adjacency, unit, composition, time)
                 if cap is not None:
                     declarations.insert_cap(db, dataset, cap)
-                return ledger
-            if declared != (adjacency, protected_unit(unit), time):
+            elif declared != (adjacency, protected_unit(unit), time):
                 raise refusals.other_declaration(ledger.path, dataset)
-            declarations.must_be_same_budget(db, dataset, budget, cap, composition, ledger.path)
-            cited.must_account(db, citations, ledger.path)
+            else:
+                declarations.must_be_same_budget(db, dataset, budget, cap, composition, ledger.path)
+                cited.must_account(db, citations, ledger.path)
+            declarations.join(db, dataset, population, ledger.path, public_size=public_size)
         return ledger
 
     @classmethod
@@ -177,6 +180,17 @@ class Ledger(ReadableLedger):
             declarations.insert_budget(db, dataset, more)
         return self.budget(dataset)
 
+    def add_population(self, name: str, epsilon: object, delta: object = 0) -> Budget:
+        """Raise a population's budget *by* epsilon (and delta), on the record.
+
+        Raises:
+            LedgerError: there is no such population here (DPR431), or as `charge`.
+            ArgumentError: epsilon is not positive (DPR606, DPR650).
+        """
+        more = _budget(epsilon, delta)
+        with self._write() as db:
+            return declarations.raise_population(db, name, more, self.path)
+
     def cap_period(self, dataset: str, epsilon: object) -> None:
         """Let one period of the dataset cost at most `epsilon` from now on, on the record.
 
@@ -217,7 +231,7 @@ class Ledger(ReadableLedger):
 
         Raises:
             BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta, DPR303 rho,
-                DPR305 the period's cap), or is not approved (DPR306 to DPR308).
+                DPR305 the period's cap), or its population's (DPR309, DPR310), or is not approved (DPR306 to DPR308).
             LedgerError: the key exists with another plan (DPR410), the dataset has another
                 adjacency or unit (DPR411) or no budget here (DPR407), or the storage failed
                 (DPR402).

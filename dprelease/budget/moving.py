@@ -16,8 +16,13 @@ import os
 from pathlib import Path
 
 from dprelease.budget import backend, chain, postgres, refusals
-from dprelease.budget.connection import Connection, Place, raise_version, schema_version
-from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.budget.connection import (
+    Connection,
+    Place,
+    PostgresPlace,
+    raise_version,
+    schema_version,
+)
 
 _TABLES = ("chain", "dataset", "budget", "entry", "payload", "file", "state")
 """In the order in which rows may refer to one another."""

@@ -10,8 +10,7 @@ import re
 from pathlib import Path
 
 from dprelease.budget import location
-from dprelease.budget.connection import Place
-from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.budget.connection import Place, PostgresPlace
 from dprelease.core.errors import ConfigError, SourceError
 from dprelease.core.given import given_path
 from dprelease.core.secret_text import parse_reference, read_secret

@@ -31,7 +31,10 @@ from itertools import accumulate
 from typing import Any
 
 from dprelease.budget.accountant import Cost
+from dprelease.budget.record import Budget
+from dprelease.budget.rho_filter import spent_epsilon
 from dprelease.budget.timeline import ALWAYS, Instants
+from dprelease.core.numeric import NANO
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,34 @@ def worst_rho(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWA
     """Return the largest sum of rho, in nano-units."""
     rhos = [c.nano_rho for c in charges]
     return int(worst([c.instants for c in charges], rhos, pairs=pairs, within=within))
+
+
+def remainder(
+    total: Cost,
+    nano_rho: int | None,
+    charges: Sequence[Charge],
+    *,
+    pairs: bool,
+    within: Instants = ALWAYS,
+) -> Budget:
+    """Return a budget with what is spent of it by the worst unit, and left; `nano_rho` of one in rho."""
+    worst = worst_cost(charges, pairs=pairs, within=within)
+    used, delta, rho = worst.epsilon, worst.delta, None
+    if nano_rho is not None:
+        nano = worst_rho(charges, pairs=pairs, within=within)
+        rho = Fraction(nano, NANO)
+        used = spent_epsilon(nano, total.delta)
+        delta = total.delta if nano else Fraction(0)
+    return Budget(
+        epsilon=total.epsilon,
+        delta=total.delta,
+        spent=used,
+        left=total.epsilon - used,
+        spent_delta=delta,
+        left_delta=total.delta - delta,
+        rho=None if nano_rho is None else Fraction(nano_rho, NANO),
+        spent_rho=rho,
+    )
 
 
 def worst(

@@ -27,8 +27,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dprelease.budget import refusals, storage
-from dprelease.budget.connection import Connection
-from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.budget.connection import Connection, PostgresPlace
 from dprelease.core.errors import DpreleaseError, LedgerError
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from dprelease.budget import (
     stored,
 )
 from dprelease.budget.approval import ApprovalRequest, Approved, approvals, must_cover
-from dprelease.budget.balance import balance, spent_by, spent_delta_by
+from dprelease.budget.balance import balance, spent_by
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import TimeStretch, stretches
+from dprelease.budget.population import Populations
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.core.errors import LedgerError
@@ -104,8 +105,10 @@ class ReadableLedger:
         with self._read() as db:
             return "basic" if rho_filter.rho_budget(db, dataset) is None else "zcdp"
 
-    def spent_at(self, dataset: str, seq: int, delta: Fraction | None = None) -> Fraction:
-        """Return the epsilon that the dataset's debits up to `seq` have cost together.
+    def spent_at(
+        self, dataset: str, seq: int, delta: Fraction | None = None
+    ) -> tuple[Fraction, Fraction]:
+        """Return the epsilon and delta that the dataset's debits up to `seq` have cost: both are the promise's.
 
         Args:
             delta: of a dataset that adds up by zCDP; its present one by default.
@@ -114,11 +117,10 @@ class ReadableLedger:
         with self._read() as db:
             return spent_by(db, dataset, kept, delta)
 
-    def spent_delta_at(self, dataset: str, seq: int) -> Fraction:
-        """Return the delta beside `spent_at`: it belongs to the whole promise, as epsilon does."""
-        kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
+    def populations(self, seq: int | None = None) -> Populations:
+        """Return the populations, their terms, datasets and debits, as of event `seq`."""
         with self._read() as db:
-            return spent_delta_by(db, dataset, kept)
+            return declarations.populations(db, seq)
 
     def salt(self, dataset: str) -> bytes:
         """Return the dataset's 32 secret bytes for contribution bounding; never publish them.

@@ -19,7 +19,9 @@
 | DPR425 | the server does not answer                   | DPR426 | a move's target is taken        |
 | DPR427 | the ledger was moved                         | DPR428 | approved by another key, or none |
 | DPR306 | not approved, or another request was         | DPR307 | its approval ended              |
-| DPR308 | beyond the limits of its approval            |        |                                 |
+| DPR308 | beyond the limits of its approval            | DPR309 | a population's budget is too small |
+| DPR310 | a population cannot count it                  | DPR429 | of another population, or terms |
+| DPR430 | a dataset cannot join its population          | DPR431 | no population of that name      |
 """
 
 from __future__ import annotations
@@ -309,6 +311,27 @@ def over_budget(
         why=why,
         fix=f"ask for less, or raise both on the record: `{raising(path, dataset)} --delta D`",
         code="DPR302",
+    )
+
+
+def other_population(place: Place, dataset: str, here: str) -> LedgerError:
+    return LedgerError(
+        f"the population of dataset {dataset} is another in this ledger, or has other terms",
+        where=str(place),
+        why=f"the ledger holds {here}; all its datasets state the same",
+        fix=f"state what `{on_ledger(place, 'show')}` says; `{on_ledger(place, 'init')}` with --schema, --epsilon,"
+        " --population and --population-epsilon lets a dataset join",
+        code="DPR429",
+    )
+
+
+def no_population(place: Place, name: str, held: Sequence[str]) -> LedgerError:
+    return LedgerError(
+        f"there is no population {name} in this ledger",
+        where=str(place),
+        why=f"it holds populations: {', '.join(held) or 'none'}",
+        fix="name one of these; `dprelease ledger init` with --population declares one",
+        code="DPR431",
     )
 
 

@@ -15,7 +15,7 @@ from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place
-from dprelease.budget.declarations import declared, timeline_of, total
+from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, canonical, protected_unit
 from dprelease.budget.stored import state
@@ -100,6 +100,7 @@ def insert_entry(
     if declared(db, key.dataset, path) != stated:
         raise refusals.other_declaration(path, key.dataset)
     rho = _fitting(db, entry, path)
+    must_fit_members(db, entry, path)
     period = key.period if again is None else entry_row(db, again).entry.key.period
     period_cap.must_fit(db, entry, period, path)
     under = None if origin else approval.must_cover(db, entry, asked, period, path)

@@ -1,4 +1,4 @@
-"""What datasets are declared as, and those whose losses are added up by time, while the chain is folded again.
+"""What datasets are declared as, and what their debits cost together, while the chain is folded again.
 
 Every debit speaks of its dataset's adjacency, unit and time, as `charge` requires. When its window is
 laid out in time, the dataset's declaration says what it meets, never the debit's own.
@@ -25,8 +25,9 @@ _NOTHING = Cost(0)
 
 @dataclass(slots=True)
 class _Dataset:
-    """One of them: its declaration, its budget where the tables hold a ceiling, its debits so far."""
+    """One of them: its declaration, its budget, its debits so far."""
 
+    declared: tuple[str, str, str | None]
     line: Timeline
     budget: Cost = _NOTHING
     charges: list[Charge] = field(default_factory=list)
@@ -37,60 +38,52 @@ class Timed:
     """The datasets by name. What is wrong is returned as text, None for nothing."""
 
     datasets: dict[str, _Dataset] = field(default_factory=dict)
-    declared: dict[str, tuple[str, str, str | None]] = field(default_factory=dict)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.datasets
+    def any_time(self) -> bool:
+        """Return whether losses of any dataset are added up by time."""
+        return any(dataset.declared[2] is not None for dataset in self.datasets.values())
 
     def declare(self, body: Mapping[str, Any]) -> None:
-        """Note what a dataset is declared as, and how its losses lie in time, if it has one."""
+        """Note what a dataset is declared as, and how its losses lie in time."""
         name, adjacency, unit = (str(body[part]) for part in ("name", "adjacency", "unit"))
         time = str(body["time"]) if "time" in body else None
-        self.declared[name] = adjacency, protected_unit(unit), time
-        if time is not None:
-            self.datasets[name] = _Dataset(timeline(adjacency, unit, time))
+        said = adjacency, protected_unit(unit), time
+        self.datasets[name] = _Dataset(said, timeline(adjacency, unit, time))
 
     def raise_budget(self, body: Mapping[str, Any]) -> str | None:
         """Note a budget: where disjoint losses do not add up, its row is a ceiling and it says so."""
-        found = self.datasets.get(str(body["dataset"]))
-        apart = found is not None and found.line.apart and "zcdp" not in body
+        found = self.datasets[str(body["dataset"])]
+        apart = found.line.apart and "zcdp" not in body
         if apart != ("apart" in body):
             return "changes how its dataset composes"
-        if found is None or not apart:
-            return None
-        more = Cost(*(body["apart"][name] for name in ("nano_epsilon", "atto_delta")))
-        row = NEXT if found.budget.nano_epsilon else CEILING
+        stated, row = (
+            body["apart"] if apart else body,
+            NEXT if found.budget.nano_epsilon else CEILING,
+        )
+        more = Cost(*(stated[name] for name in ("nano_epsilon", "atto_delta")))
         whole = all(type(part) is int and part >= 0 for part in astuple(more))
-        if not whole or (body["nano_epsilon"], body["atto_delta"]) != astuple(row):
+        in_table = (body["nano_epsilon"], body["atto_delta"])
+        if not whole or (apart and in_table != astuple(row)):
             return "is not written as its dataset composes"
         found.budget += more
         return None
 
     def debit(self, entry: Entry, nano_rho: int) -> str | None:
         """Note a debit; it speaks of its dataset's adjacency, unit and time, and lies in that time."""
-        found = self.datasets.get(entry.key.dataset)
-        if found is not None:
-            instants = found.line.instants(window_of_texts(entry.window))
-            found.charges.append(Charge(instants, entry.cost, nano_rho))
-        adjacency, unit, time = self.declared[entry.key.dataset]
+        found = self.datasets[entry.key.dataset]
+        instants = found.line.instants(window_of_texts(entry.window))
+        found.charges.append(Charge(instants, entry.cost, nano_rho))
+        adjacency, unit, time = found.declared
         if entry.time != time:
             return "is of another time than its dataset"
         if (entry.adjacency, protected_unit(entry.unit)) != (adjacency, unit):
             return "is of another adjacency or unit than its dataset"
         return None
 
-    def check(self, name: str, seq: int, left: Cost, nano_rho: int | None) -> str | None:
-        """Add up the debits before event `seq`.
-
-        Args:
-            left: the budget in the tables; nano_rho: of a dataset that composes by zCDP.
-        """
-        found = self.datasets.get(name)
-        if found is None or not found.charges:
-            return None
+    def check(self, name: str, seq: int, nano_rho: int | None) -> str | None:
+        """Add up the debits before event `seq`; `nano_rho`: of a dataset that composes by zCDP."""
+        found = self.datasets[name]
         pairs = found.line.pairs
-        apart = found.line.apart and nano_rho is None
-        budget = found.budget if apart else left
-        over = not fits((), worst_cost(found.charges, pairs=pairs), budget)
+        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)
         over = over or (nano_rho is not None and worst_rho(found.charges, pairs=pairs) > nano_rho)
         return f"a debit before event {seq} exceeds the budget it was charged to" if over else None

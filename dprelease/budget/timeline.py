@@ -38,6 +38,7 @@ class Timeline:
 
     Attributes:
         per: the interval of a unit that is a person in it; None for a row.
+        person: whether a unit is a person, or one in an interval; dates: whether times have no zone.
         zone: of the intervals; apart: whether disjoint releases are told apart; pairs: whether
             neighbours differ in units of two instants (a replaced row may be of another one).
     """
@@ -46,6 +47,13 @@ class Timeline:
     zone: str = "UTC"
     apart: bool = False
     pairs: bool = False
+    person: bool = False
+    dates: bool = False
+
+    @property
+    def calendar(self) -> str:
+        """By which days its intervals are counted."""
+        return "dates" if self.dates else self.zone
 
     def instants(self, window: Instants) -> Instants:
         """Return the instants whose units an entry with this window may have read."""
@@ -84,13 +92,16 @@ def timeline(adjacency: str, unit: str, time: str | None) -> Timeline:
     """
     declared, value = json.loads(unit), None if time is None else json.loads(time)
     per = declared.get("per") if isinstance(declared, Mapping) else None
+    person = isinstance(declared, Mapping) and "user" in declared
     if value is None:
-        return Timeline()
+        return Timeline(person=person)
     return Timeline(
         per=None if per is None else known_every(per),
         zone="UTC" if value["dates"] else str(value["timezone"]),
         apart=bool(value["immutable"]) and (per is not None or declared == "row"),
         pairs=per is None and adjacency == "substitution",
+        person=person,
+        dates=bool(value["dates"]),
     )
 
 

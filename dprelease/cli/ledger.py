@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.ledger_time import over_time, over_time_json
+from dprelease.cli.ledger_time import datasets_of, over_tables, over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json
 from dprelease.core.numeric import counted
 
@@ -75,12 +75,15 @@ def init(
     pipeline: Pipeline = None,
     ledger: File = None,
     schema: Annotated[Path | None, typer.Option(help="With --ledger: who is protected.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="With --ledger: the dataset; the schema's name by default.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Its name; the schema's by default.")] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="With --ledger: the dataset's whole budget.")
     ] = None,
+    population: Annotated[str | None, typer.Option(help="With --ledger: whom units are.")] = None,
+    population_epsilon: Annotated[str | None, typer.Option(help="A member's budget.")] = None,
+    population_delta: Annotated[str, typer.Option(help="A delta beside it.")] = "0",
+    population_composition: Annotated[str, typer.Option(help="basic or zcdp.")] = "basic",
+    population_interval: Annotated[str | None, typer.Option(help="By week, say.")] = None,
 ) -> None:
     """Create the ledger and the dataset budget that PIPELINE names; a no-op if both exist.
 
@@ -97,7 +100,17 @@ def init(
     if pipeline is None and ledger and schema and epsilon:
         declared = Schema.load(schema)
         name = declared.name if dataset is None else dataset
-        create_ledger(ledger, declared, dataset=name, epsilon=epsilon)
+        create_ledger(
+            ledger,
+            declared,
+            dataset=name,
+            epsilon=epsilon,
+            population=population,
+            population_epsilon=population_epsilon,
+            population_delta=population_delta,
+            population_composition=population_composition,  # type: ignore[arg-type]
+            population_interval=population_interval,  # type: ignore[arg-type]
+        )
         book = Ledger.open(ledger)
     else:
         config = _config(pipeline)
@@ -112,14 +125,20 @@ def init(
 
 @app.command("show")
 @guarded
-def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False) -> None:
+def show(
+    pipeline: Pipeline = None,
+    ledger: File = None,
+    population: Annotated[str | None, typer.Option(help="Of this population alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Show every debit and what is left. Holds nothing private.
 
     Example: dprelease ledger show pipelines/flights_weekly.yaml
     """
     book = _open(pipeline, ledger)
-    entries = book.entries()
-    budgets = {name: book.budget(name) for name in book.datasets()}
+    names = datasets_of(book, population)
+    entries = [row for row in book.entries() if row.entry.key.dataset in names]
+    budgets = {name: book.budget(name) for name in names}
     if as_json:
         print_json(_as_json(book, entries, budgets))
         return
@@ -135,6 +154,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
         )
         for line in over_time(book, name, called.get(name)):
             out.print(line, markup=False)
+        out.print(over_tables(book, name, called.get(name)), markup=False)
         known = book.approvals(name)
         for found in known:
             out.print(f"approval, event {found.event}: {found.approval}", markup=False)
@@ -181,6 +201,7 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "spent_delta": str(b.spent_delta),
                 **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
                 **over_time_json(book, name),
+                "population": loss.to_json() if (loss := book.populations().loss(name)) else None,
                 "approvals": [
                     {"event": found.event, "request_hash": found.approval.hash}
                     | {k: v for k, v in found.approval.to_json().items() if k != "request"}
@@ -259,16 +280,11 @@ def verify(
 def add(
     pipeline: Pipeline = None,
     ledger: File = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="With --ledger: whose budget.", show_default=False)
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(help="How much epsilon to add.", show_default=False)
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="With --ledger: whose budget.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="How much epsilon to add.")] = None,
     delta: Annotated[str, typer.Option(help="How much delta to add, beside epsilon.")] = "0",
-    per_period: Annotated[
-        str | None, typer.Option(help="What one period may cost from now on.", show_default=False)
-    ] = None,
+    per_period: Annotated[str | None, typer.Option(help="What a period may cost now.")] = None,
+    population: Annotated[str | None, typer.Option(help="A population's, instead.")] = None,
 ) -> None:
     """Raise the budget of PIPELINE's dataset, or change its cap; recorded in the ledger for good.
 
@@ -286,25 +302,27 @@ def add(
             code="DPR100",
         )
     config = _config(pipeline) if ledger is None else None
-    if config is None and dataset is None:
+    if config is None and dataset is None and population is None:
         raise ConfigError(
             "whose budget is to be raised?",
             fix="add --dataset NAME; `dprelease ledger show --ledger LEDGER` lists them",
             code="DPR100",
         )
     book = _open(pipeline, ledger)
-    name = str(dataset) if config is None else config.budget.dataset
+    name = population or (str(dataset) if config is None else config.budget.dataset)
+    more = book.add_budget if population is None else book.add_population
     if per_period is not None:
         book.cap_period(name, per_period)
-    budget = None if per_period and epsilon is None else book.add_budget(name, epsilon or "", delta)
+    budget = None if per_period and epsilon is None else more(name, epsilon or "", delta)
     if config is not None:
         anchoring.export(config.budget, book)
-    out = console()
     if per_period is not None:
-        out.print(f"one period of {name} may cost epsilon {per_period} from now on", markup=False)
+        console().print(
+            f"one period of {name} may cost epsilon {per_period} from now on", markup=False
+        )
     if budget is not None:
         left = f"{_shown(budget.left)} left{_of_delta(budget)}"
-        out.print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
+        console().print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
         _say_if_weak(budget.epsilon)
 
 
@@ -371,14 +389,11 @@ def reconcile(
                 code="DPR100",
             )
         count = Ledger.open(ledger).reconcile(public)
-        console().print(
-            f"{counted(count, 'release')} debited that the ledger did not know", markup=False
-        )
-        return
-    config = _config(pipeline)
-    book = Ledger.open(config.budget.ledger)
-    count = book.reconcile([config.publish.to])
-    anchoring.export(config.budget, book, replace=True)
+    else:
+        config = _config(pipeline)
+        book = Ledger.open(config.budget.ledger)
+        count = book.reconcile([config.publish.to])
+        anchoring.export(config.budget, book, replace=True)
     console().print(
         f"{counted(count, 'release')} debited that the ledger did not know", markup=False
     )

@@ -1,17 +1,28 @@
-"""What `dprelease ledger show` says of losses over time: who has lost what, by stretches of time."""
+"""What `dprelease ledger show` says of losses over time and over tables: who has lost what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dprelease.core.numeric import counted
+from dprelease.core.numeric import counted, plain
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
 _SHOWN = 60
 """Stretches of time in the table: the newest ones."""
+
+
+def datasets_of(book: Ledger, population: str | None) -> tuple[str, ...]:
+    """Return the datasets of a population, or all; LedgerError for one that is not there (DPR431)."""
+    found, names = book.populations(), book.datasets()
+    if population not in (None, *found.known):
+        from dprelease.budget.refusals import no_population
+
+        raise no_population(book.path, str(population), sorted(found.known))
+    return tuple(n for n in names if population in (None, found.member.get(n)))
 
 
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
@@ -48,9 +59,6 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
     Args:
         called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
     """
-    from fractions import Fraction
-
-    from dprelease.core.numeric import plain
     from dprelease.release_plan.weak import weak_promise
 
     said, budget = over_time_json(book, dataset), book.budget(dataset)
@@ -80,3 +88,14 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
     for part in found[-_SHOWN:]:
         span = f"{part['from'] or 'ever before'} to {part['to'] or 'ever after'}"
         yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {counted(part['entries'], 'debit')}"
+
+
+def over_tables(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> str:
+    """Return what a member of the dataset's population has lost by all its datasets, in one line."""
+    from dprelease.results.formats.over_time import member_words
+
+    loss = book.populations().loss(dataset)
+    if loss is None:
+        return "no population: what a person loses by other datasets is not added to this"
+    [said] = member_words(loss, None if called is None else called[1])
+    return f"population {loss.population}: {said}"

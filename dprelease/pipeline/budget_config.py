@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget.connection import Place
-from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.budget.connection import Place, PostgresPlace
+from dprelease.budget.population import Population
+from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import plain
 from dprelease.pipeline.models import BudgetModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
@@ -35,9 +36,10 @@ class BudgetConfig:
     on_crash: str = "redraw"
     anchor: Path | None = None
     signing_key: SecretReference | None = None
+    population: Population | None = None
 
 
-def read_budget(file: DeclarationFile, budget: BudgetModel) -> BudgetConfig:
+def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | None) -> BudgetConfig:
     """Return the budget of a file's block; ConfigError DPR145 for numbers that bound nothing."""
     if not isinstance(budget.epsilon, Fraction) or budget.epsilon <= 0:
         file.fail(
@@ -92,4 +94,15 @@ def read_budget(file: DeclarationFile, budget: BudgetModel) -> BudgetConfig:
         signing_key=None
         if budget.signing_key is None
         else secret_at(file, budget.signing_key, "budget", "signing_key"),
+        population=_population(file, budget, population),
     )
+
+
+def _population(file: DeclarationFile, budget: BudgetModel, name: str | None) -> Population | None:
+    """Return the budget of the schema's population: both are stated (DPR168), or neither."""
+    asked = budget.population
+    given = (asked.epsilon, asked.delta, asked.composition, asked.interval) if asked else (None,)
+    try:
+        return Population.declared(name, *given)
+    except ArgumentError as error:
+        file.fail(error.what, "budget", "population", fix=str(error.fix), code="DPR168")

@@ -128,7 +128,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         source=source,
         schema=schema,
         release=release,
-        budget=read_budget(file, model.budget),
+        budget=read_budget(file, model.budget, schema.population),
         publish=_publish(file, model.publish, many_tables=bool(release.tables)),
         root=file.root,
         engine=engine.kind,

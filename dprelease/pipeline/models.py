@@ -211,6 +211,17 @@ class PeriodModel(Strict):
     )
 
 
+class PopulationModel(Strict):
+    """What one member of the schema's population may lose by the releases of all its datasets."""
+
+    epsilon: Number = Field(description="In nats; every dataset of the population states the same.")
+    delta: Number = Field(0, description="A small probability beside it.")
+    composition: Literal["basic", "zcdp"] = Field("basic", description="How releases add up.")
+    interval: Every | None = Field(
+        None, description="Protect each member's rows of one interval; by default whole members."
+    )
+
+
 class BudgetModel(Strict):
     """The durable budget that runs are charged to."""
 
@@ -222,6 +233,9 @@ class BudgetModel(Strict):
     delta: Number = Field(0, description="The dataset's whole delta.")
     composition: Literal["basic", "zcdp"] = Field(
         "basic", description="How releases add up; zcdp needs a delta."
+    )
+    population: PopulationModel | None = Field(
+        None, description="The budget that the schema's population shares over all its datasets."
     )
     per_period: Number | None = Field(
         None, description="What one period of the dataset may cost over all pipelines, in nats."

@@ -288,6 +288,8 @@ def _declare(config: PipelineConfig) -> Ledger:
         adjacency=config.schema.adjacency.value,
         unit=canonical_json(unit_to_json(config.schema.unit)),
         time=declared_time(config.schema.unit, config.schema.time),
+        population=budget.population,
+        public_size=config.schema.rows.exact is not None,
         anchors=[config.publish.to],
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -36,7 +36,7 @@ from dprelease.release_plan.promise import counted_for, ledger_window
 from dprelease.results.draw import Draw, decode, width
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
-from dprelease.results.formats.over_time import ledger_over_time
+from dprelease.results.formats.over_time import ledger_over_time, member_words
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
@@ -75,10 +75,15 @@ def charge(
         early: when the period closes, if that lies ahead.
 
     Raises:
-        BudgetError: it does not fit or is not approved; InternalError: the plan claims too little.
+        BudgetError: it does not fit or is not approved; LedgerError: its schema's population is not charged for
+            it (DPR429), or as `Ledger.charge`; InternalError: the plan claims too little.
     """
     execute.check(plan)
     ledger, key = request.ledger, request.key
+    asked = None if plan.asked is None else plan.asked.schema.population
+    if asked not in (None, here := ledger.populations().member.get(key.dataset)):
+        here = f"{here or 'none'}, and its schema says {asked}"
+        raise refusals.other_population(ledger.path, key.dataset, here)
     try:
         got = ledger.charge(_entry(plan, request, early), again=again, asked=_asked(plan, request))
     except LedgerError as refused:
@@ -106,7 +111,7 @@ def charge(
     )
 
 
-_ABOUT = frozenset(said.name for said in fields(About))
+_ABOUT = frozenset(About.__dataclass_fields__)
 
 
 def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> LedgerError:
@@ -139,12 +144,13 @@ def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[s
 
 
 def _over_time(plan: ReleasePlan, request: Request, seq: int) -> str:
-    """Return what one unit and a whole person have lost by now, in words; "" where no time is declared."""
-    if declared_time(plan.unit, plan.time) is None:
-        return ""
+    """Return what one unit, a whole person and a member of a population have lost by now, in words, or ""."""
     about = About() if plan.asked is None else plan.asked.schema.about
     words = PublicWords(plan.schema, plan.unit, about)
-    return ledger_over_time(request.ledger, request.key.dataset, words, seq)
+    book, dataset = request.ledger, request.key.dataset
+    timed = declared_time(plan.unit, plan.time) is not None
+    said = [ledger_over_time(book, dataset, words, seq)] if timed else []
+    return "; ".join([*said, *member_words(book.populations(seq).loss(dataset), words.whole)])
 
 
 def must_be_approved(plan: ReleasePlan, request: Request) -> None:
@@ -175,11 +181,16 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         ),
         epsilon=plan.epsilon,
         delta=plan.delta,
-        rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
+        rho=execute.concentrated(plan) if _counts_rho(ledger, key.dataset) else None,
         early=early,
         time=declared_time(plan.unit, plan.time),
         window=ledger_window(plan),
     )
+
+
+def _counts_rho(ledger: Ledger, dataset: str) -> bool:
+    """Return whether the dataset's budget is in rho, or can be that of its population."""
+    return ledger.composition(dataset) == "zcdp" or dataset in ledger.populations().member
 
 
 def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:
@@ -317,23 +328,25 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     `history` holds what was spent after each of the last debits, this one included; `composition`
     says how they add up; `delta` is that of the whole promise: spent like epsilon, or the one at which
     a sum of rho is worth that much; `person` is what a whole person has lost, where the unit is one of
-    their intervals.
+    their intervals; `member` what a member of the dataset's population has lost by all its datasets.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
-    history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
-    total = ledger.spent_at(key.dataset, seq)
+    history = [str(ledger.spent_at(key.dataset, at)[0]) for at in debits[-_HISTORY:]]
+    total, delta = ledger.spent_at(key.dataset, seq)
     budget, composition = ledger.budget(key.dataset), ledger.composition(key.dataset)
+    member = ledger.populations(seq).loss(key.dataset)
     return {
         "spent": str(total),
         "total": str(budget.epsilon),
         "history": history,
         "composition": composition,
-        "delta": str(ledger.spent_delta_at(key.dataset, seq)),
+        "delta": str(delta),
         **(
             {"person": encode(person_at(ledger, key.dataset, seq), PersonLoss | None)}
             if ledger.timeline(key.dataset).per is not None
             else {}
         ),
+        **({} if member is None else {"member": member.to_json()}),
     }
 
 

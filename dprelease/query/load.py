@@ -80,7 +80,7 @@ def load_schema(path: str | Path) -> Schema:
     Raises:
         ConfigError: DPR10x (not strict YAML), DPR110 unknown key, DPR111 missing key, DPR112 wrong
             value, DPR113 not a number, DPR114 domain or step, DPR115 unit, DPR116 path out of the
-            project, DPR117 key file, DPR118 rows, DPR138 and DPR139 derived columns, DPR152 time, DPR156
+            project, DPR117 key file, DPR118 rows, DPR138 and DPR139 derived columns, DPR152 time, DPR167 population, DPR156
             another kind of file, DPR157 a category's values, DPR158 a key that is not of its column's kind, and for the release block DPR12x, DPR13x,
             DPR119; `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
@@ -126,6 +126,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
         adjacency=adjacency,
         columns=columns,
         rows=read_rows(file, model.rows, adjacency),
+        population=model.population,
         time=read_time(file, model.time, unit, columns),
         about=about_of(model),
         hierarchies=read_hierarchies(file, model.hierarchies, columns),

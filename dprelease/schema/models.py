@@ -363,6 +363,10 @@ class SchemaModel(SchemaAboutModel):
     adjacency: Literal["add_remove", "substitution"] = Field(
         description="Which tables are neighbours."
     )
+    population: Identifier | None = Field(
+        None,
+        description="Whom the units are: persons that datasets of this population share, and one budget with them.",
+    )
     time: TimeModel | None = Field(None, description="When a row happened.")
     rows: RowsModel | None = Field(None, description="Public sizes.")
     columns: dict[Text, ColumnModel] = Field(min_length=1, description="The declared columns.")
@@ -372,7 +376,14 @@ class SchemaModel(SchemaAboutModel):
     release: ReleaseModel | None = Field(None, description="The default release.")
 
     @model_validator(mode="after")
-    def _distinct_names(self) -> Self:
+    def _fits_together(self) -> Self:
+        if self.population is not None and not isinstance(self.unit, UserModel):
+            raise fault(
+                "DPR167",
+                "only a table whose unit is a person has a population: nobody knows whose rows or edges are whose",
+                "declare `unit: {user: COLUMN, …}`, or leave `population` out",
+                key="population",
+            )
         seen: dict[str, str] = {}
         for name in self.columns:
             folded = name.casefold()

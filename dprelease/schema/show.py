@@ -40,6 +40,8 @@ def html(schema: TableSchema) -> str:
         if value is not None
     ]
     said = [f"protects {describe(schema.adjacency, schema.unit)}"]
+    if schema.population is not None:
+        said.append(f"of population {schema.population}")
     if schema.time is not None:
         said.append(f"time: {time_words(schema.time)}")
     said += [f"rows: {', '.join(sizes)}"] if sizes else []

@@ -156,6 +156,7 @@ class TableSchema:
     """Everything public about one private table; what users hold is its child `query.load.Schema`.
 
     Attributes:
+        population: whom the units are, by the name that other tables of the same people give them too.
         time: the column that says when a row happened, if one is declared.
         about: words for public pages, which decide nothing.
         hierarchies: coarser levels of columns, by the hierarchy's name.
@@ -171,6 +172,7 @@ class TableSchema:
     adjacency: Adjacency
     columns: Mapping[str, Column]
     rows: Rows = Rows()
+    population: str | None = None
     time: Time | None = None
     about: About = field(default=About(), compare=False)
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)

@@ -26,6 +26,7 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
         **schema.about.to_json(),
         "unit": unit_to_json(schema.unit),
         "adjacency": schema.adjacency.value,
+        **({} if schema.population is None else {"population": schema.population}),
         **({} if schema.time is None else {"time": time_to_json(schema.time)}),
         "rows": _rows(schema.rows),
         "columns": {name: _column(column) for name, column in schema.columns.items()},

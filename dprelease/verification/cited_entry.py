@@ -17,7 +17,7 @@ from dprelease.budget.person import PersonLoss, person_at
 from dprelease.core.codec import encode
 from dprelease.core.numeric import counted
 from dprelease.results.formats.json_ import FILE
-from dprelease.results.formats.over_time import ledger_over_time
+from dprelease.results.formats.over_time import ledger_over_time, member_words
 from dprelease.results.formats.public_words import public_words
 from dprelease.verification.comparison import Listing, holds
 
@@ -67,7 +67,9 @@ def against_ledger(
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    said = ledger_over_time(book, key.dataset, public_words(manifest))
+    words, loss = public_words(manifest), book.populations().loss(key.dataset)
+    whom = member_words(loss, words.whole)
+    said = "; ".join([ledger_over_time(book, key.dataset, words), *whom])
     return (
         True,
         f"entry {anchor.seq} debits this plan; {counted(report.entries, 'debit')}, chain intact; {said}",
@@ -76,17 +78,16 @@ def against_ledger(
 
 def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
     """Return whether the dataset had this budget at the entry: totals and deltas only rise."""
-    now = book.budget(key.dataset)
-    delta = Fraction(stated["delta"])
-    by_rho = book.composition(key.dataset) == "zcdp"
+    now, member = book.budget(key.dataset), book.populations(anchor.seq).loss(key.dataset)
+    delta, composition = Fraction(stated["delta"]), book.composition(key.dataset)
+    spent, spent_delta = book.spent_at(key.dataset, anchor.seq, delta)
     return (
-        stated["composition"] == book.composition(key.dataset)
-        and Fraction(stated["spent"]) == book.spent_at(key.dataset, anchor.seq, delta)
+        stated["composition"] == composition
+        and Fraction(stated["spent"]) == spent
         and Fraction(stated["total"]) <= now.epsilon
-        and (
-            delta <= now.delta if by_rho else delta == book.spent_delta_at(key.dataset, anchor.seq)
-        )
+        and (delta <= now.delta if composition == "zcdp" else delta == spent_delta)
         and _person_stated(book, anchor, key, stated, delta)
+        and stated.get("member") == (None if member is None else member.to_json())
     )
 
 

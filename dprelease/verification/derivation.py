@@ -24,6 +24,7 @@ from typing import Any
 from dprelease.budget.approval import request_hash
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.person import PersonLoss
+from dprelease.budget.population import MemberLoss
 from dprelease.budget.record import check_identifier
 from dprelease.core import registry
 from dprelease.core.codec import decode, encode
@@ -265,6 +266,7 @@ class Derivation:
             "composition": value["composition"],
             "delta": str(delta),
             **self._whole(value),
+            **({"member": self._member(value["member"])} if "member" in value else {}),
         }
 
     def _whole(self, budget: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,6 +280,20 @@ class Derivation:
         if not possible:
             raise _refused("a whole person cannot have lost what the stated budget says")
         return {"person": encode(stated, PersonLoss | None)}
+
+    def _member(self, stated: Any) -> Any:
+        """Return what a member is said to have lost by all tables: within the budget, no less than by this release."""
+        found = decode(MemberLoss, stated)
+        basic, name = found.composition == "basic", self.query.schema.population
+        least = self.plan.epsilon if basic else Fraction(0)
+        possible = least <= found.spent <= found.total and 0 <= found.delta <= found.total_delta
+        possible = possible and (self.plan.delta <= found.delta if basic else found.delta > 0)
+        if not possible or found.tables < 1 or name not in (None, found.population):
+            raise _refused(
+                "a member of the population cannot have lost what the stated budget says"
+            )
+        check_identifier(found.population, "population")
+        return found.to_json()
 
     def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
         """Return the least epsilon that this release leaves spent under zCDP, after `before`.

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.budget import chain, moving
+from dprelease.budget.connection import PostgresPlace
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.core.errors import LedgerError
 from tests.budget.samples import UNIT, entry, key, release

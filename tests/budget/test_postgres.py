@@ -14,17 +14,20 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.budget import postgres
+from dprelease.budget.connection import PostgresPlace
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.core.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
 from dprelease.results.published_folder import read_folder
 from tests.budget import (
+    populations,
     samples,
     test_approval,
     test_ledger,
     test_period_cap,
+    test_population,
+    test_population_sums,
     test_timed_ledger,
 )
 from tests.budget.samples import (
@@ -181,6 +184,35 @@ def test_losses_over_time_are_the_same(test, given, place, dsn, tmp_path, monkey
     if test in OF_WEEKS:
         monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(24, 52)])
     test(tmp_path, **given)
+
+
+OF_MEMBERS = [
+    test_population.test_two_tables_of_the_same_people_add_up,
+    test_population.test_a_member_and_week_lose_what_meets_the_week,
+    test_population.test_a_raise_is_on_the_record,
+    test_population.test_a_dataset_joins_with_what_it_has_cost_already,
+    test_population.test_a_debit_that_got_round_the_check_is_found,
+    test_population.test_a_raise_does_not_heal_what_came_before_it,
+    test_population.test_processes_race_over_two_datasets_for_three_slots,
+    test_population.test_paying_again_costs_a_member_again,
+]
+
+
+@pytest.mark.parametrize("test", OF_MEMBERS, ids=lambda test: test.__name__)
+def test_populations_are_the_same(test, place, tmp_path, monkeypatch):
+    def on_server(_place, *given, **more):
+        return populations.joined(place, *given, **more)
+
+    monkeypatch.setattr(test_population, "joined", on_server)
+    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
+    given = {"tmp_path": tmp_path, "monkeypatch": monkeypatch}
+    test(**{name: given[name] for name in wanted})
+
+
+@pytest.mark.parametrize("seed", range(whole(4, 40)))
+def test_own_sums_of_members_admit_and_refuse_the_same(place, seed):
+    found = test_population_sums.Trial(place, 500 + seed).run()
+    assert (found.over_admitted, found.wrongly_refused) == (0, 0)
 
 
 def test_zcdp_budgets_too(place):

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease as dp
+from dprelease.budget.connection import PostgresPlace
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.core.errors import DpreleaseError
 from dprelease.pipeline import flow

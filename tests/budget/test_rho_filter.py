@@ -54,7 +54,7 @@ def test_many_small_releases_fit_where_the_sum_would_not(tmp_path: Path) -> None
     assert found.left == 3 - found.spent >= 0
     assert (found.spent_delta, found.left_delta) == (DELTA, 0)
     assert ledger.verify().ok
-    assert ledger.spent_at("clinic", receipt.anchor.seq) == receipt.spent
+    assert ledger.spent_at("clinic", receipt.anchor.seq)[0] == receipt.spent
     assert not ledger.charge(entry(0)).fresh  # a repeat costs nothing
 
 
@@ -186,7 +186,9 @@ def test_twin_a_debit_beyond_rho_max(tmp_path: Path) -> None:
     def less(body: dict[str, Any]) -> None:
         body["zcdp"]["nano_rho"] = 10**6
 
-    assert forged(tmp_path, "budget", less) == ["debit 4 exceeds the budget it was charged to"]
+    assert forged(tmp_path, "budget", less) == [
+        "a debit before event 5 exceeds the budget it was charged to"
+    ]
 
 
 def test_twin_the_ceiling_is_taken_for_a_budget(tmp_path: Path) -> None:

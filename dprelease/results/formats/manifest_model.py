@@ -121,6 +121,10 @@ class BudgetModel(Open):
     person: PersonModel | None = Field(
         None, description="What a whole person has lost by all debits so far; null: no bound."
     )
+    member: dict[str, Any] | None = Field(
+        None,
+        description="Of a population's member: `spent` of `total` over `tables`, `delta` of `total_delta`.",
+    )
 
 
 class ApprovalModel(Open):

@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.person import PersonLoss, person_at
+from dprelease.budget.population import MemberLoss
 from dprelease.core.codec import decode
-from dprelease.core.numeric import fraction_from_json
+from dprelease.core.numeric import counted, fraction_from_json
 from dprelease.release_plan.weak import weak_note
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import short
@@ -55,15 +56,38 @@ def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | 
         now = book.budget(dataset)
         spent = now.spent, now.spent_delta
     else:
-        spent = book.spent_at(dataset, seq), book.spent_delta_at(dataset, seq)
+        spent = book.spent_at(dataset, seq)
     return over_time_words(words, spent, whole, apart=line.apart, most=True)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
     """Return what one unit and a whole person lose: by all so far, as the receipt says, or by this."""
+    budget = manifest.get("budget")
+    timed = _timed(manifest, words) if "time" in manifest["guarantee"] else ""
+    if budget is None or "member" not in budget:
+        return timed
+    loss = decode(MemberLoss, budget["member"])
+    return "; ".join([*filter(None, [timed]), *member_words(loss, words.whole)])
+
+
+def member_words(loss: MemberLoss | None, one: str | None = None) -> list[str]:
+    """Return: one patient, over everything that this office has published from 3 tables: ε = 2.5 of 3. [] for none."""
+    if loss is None:
+        return []
+    whose = one or f"one of the {loss.population}"
+    whose += "" if loss.interval is None else f" and {loss.interval}"
+    said = f"ε = {short(loss.spent)} of {short(loss.total)}{weak_note(loss.spent)}"
+    if loss.composition == "zcdp":
+        said += f", by zCDP at δ = {delta_text(loss.total_delta)}"
+    elif loss.total_delta:
+        said += f", δ = {delta_text(loss.delta)} of {delta_text(loss.total_delta)}"
+    return [
+        f"{whose}, over everything that this office has published from {counted(loss.tables, 'table')}: {said}"
+    ]
+
+
+def _timed(manifest: Mapping[str, Any], words: PublicWords) -> str:
     guarantee, budget = manifest["guarantee"], manifest.get("budget")
-    if "time" not in guarantee:
-        return ""
     if budget is not None and ("person" in budget or "person" not in guarantee):
         spent, delta = (fraction_from_json(budget[name]) for name in ("spent", "delta"))
         person, scope = budget.get("person"), SO_FAR

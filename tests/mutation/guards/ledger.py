@@ -27,6 +27,7 @@ _chain = partial(
         "tests/budget/test_rho_filter.py",
     ),
 )
+_sums = partial(_chain, file="budget/timed_chain.py")
 _storage = partial(
     Guard,
     file="budget/storage.py",
@@ -129,20 +130,20 @@ GUARDS = (
         old="            if cost != entry.cost:\n",
         new="            if False:\n",
     ),
-    _chain(
+    _sums(
         "debits may exceed the budget",
-        old="    if left.nano_epsilon < 0 or left.atto_delta < 0:\n",
-        new="    if False:\n",
+        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)\n",
+        new="        over = False\n",
     ),
     _chain(
         "a budget may state more rho than it is worth",
         old="    if rho < 0 or spent_epsilon(rho, total.delta) > total.epsilon:\n",
         new="    if False:\n",
     ),
-    _chain(
+    _sums(
         "debits may exceed the budget in rho",
-        old="    if fold.rho_spent[name] > fold.rho[name]:\n",
-        new="    if False:\n",
+        old="nano_rho is not None and worst_rho(found.charges, pairs=pairs) > nano_rho",
+        new="False",
     ),
     _chain(
         "triggers may be dropped",

@@ -89,7 +89,7 @@ GUARDS = (
     ),
     _chain(
         "an overspent interval verifies",
-        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), budget)\n",
+        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)\n",
         new="        over = False\n",
     ),
     _chain(
@@ -104,8 +104,8 @@ GUARDS = (
     ),
     _chain(
         "a debit says itself which intervals its window meets",
-        old="            instants = found.line.instants(window_of_texts(entry.window))\n",
-        new="            instants = entry.instants\n",
+        old="        instants = found.line.instants(window_of_texts(entry.window))\n",
+        new="        instants = entry.instants\n",
     ),
     _view(
         "a view calls another stored column the time",

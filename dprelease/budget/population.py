@@ -1,0 +1,294 @@
+"""One budget for each member of a population: what the releases of all its datasets cost one of them together.
+
+Law      docs/theory/composition.md#one-member-over-all-tables. A member is k units of a dataset that a
+         release can have read: one, or as many as the intervals that its window meets. The release costs
+         the member what the group rule says for k (`group_rule`; k^2 rho), and releases add up over all datasets.
+Relation that of the dataset that came first. Where it replaces, a dataset that adds or removes counts twice
+         as many units: one member goes and another comes. Where it adds or removes, a dataset that replaces
+         counts as it is: its losses cover a unit that is replaced by none, unless a size is public.
+Interval a population protects whole members, or each member's rows of one interval; then k counts the units in
+         it, and disjoint intervals are told apart as those of a dataset are (`timeline`, `parallel`).
+Record   an event "population" declares its terms; a later one raises the figures, and the latest counts. An
+         event "member" says that a dataset joins for good, with all debits that it has. No table holds
+         them. A ledger with such an event has schema version 7: software that would overlook it refuses it.
+Units    epsilon and rho in nats, rounded up to nano-units, delta to atto-units; budgets are rounded down.
+Limits   whom a dataset's ids name is declared, and nobody can check that two datasets hold the same people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dprelease.budget.accountant import ATTO, Cost
+from dprelease.budget.exact_rho import rho_of_pure
+from dprelease.budget.parallel import Charge, remainder
+from dprelease.budget.person import group_rule, window_of_texts
+from dprelease.budget.record import OPEN, Budget, check_identifier, protected_unit
+from dprelease.budget.rho_filter import check_composition, spent_epsilon, worth
+from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
+from dprelease.core.codec import Stored
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import nano_up, positive
+from dprelease.core.periods import Every, known_every
+
+VERSION = 7
+"""Schema version of a ledger that holds a population."""
+
+_DAYS = {"week": 7, "month": 31, "quarter": 92, "year": 366}
+_MONTHS = {"quarter": 3, "year": 12}
+_WITHIN = {"day": _DAYS, "month": _MONTHS, "quarter": {"year": 4}}
+"""How many intervals of a dataset lie in one of a population, at most; no week lies in one month or year."""
+
+Declaration = tuple[str, str, str | None]
+"""A dataset's adjacency, protected unit, and the time that losses are added up by, if they are."""
+
+
+class UncountableError(ValueError):
+    """A release that costs a member no number that could be added up; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The terms of one population's budget.
+
+    Attributes:
+        interval: None for whole members; nano_rho: of one that composes by zCDP.
+        adjacency: of the dataset that came first, and the calendar of its intervals, where they count.
+    """
+
+    name: str
+    nano_epsilon: int
+    atto_delta: int = 0
+    composition: str = "basic"
+    interval: Every | None = None
+    adjacency: str | None = None
+    calendar: str | None = None
+    nano_rho: int | None = None
+
+    @classmethod
+    def declared(
+        cls,
+        name: str | None,
+        epsilon: object,
+        delta: object = 0,
+        composition: str = "basic",
+        interval: str | None = None,
+    ) -> Population | None:
+        """Return what somebody declares, before a dataset has joined; None where neither name nor epsilon is given.
+
+        Raises:
+            ConfigError, ArgumentError: one of the two is missing (DPR675); a malformed name, number, composition
+                or interval (DPR150, DPR606, DPR640, DPR650, DPR653, DPR654).
+        """
+        if name is None and epsilon is None:
+            return None
+        if name is None or epsilon is None:
+            raise ArgumentError(
+                f"a population and its budget are stated together: {name or 'no name'}, {epsilon or 'no budget'}",
+                fix="name it in the schema, `population: NAME`, and state its epsilon beside the dataset's budget",
+                code="DPR675",
+            )
+        budget = Cost.budget(
+            positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True)
+        )
+        check_composition(composition, budget)
+        every = None if interval is None else known_every(interval)
+        return cls(check_identifier(name, "population"), 0, 0, composition, every).raised(budget)
+
+    def raised(self, more: Cost) -> Population:
+        total = self.budget + more
+        nano_rho = worth(total) if self.composition == "zcdp" else None
+        return replace(
+            self,
+            nano_epsilon=total.nano_epsilon,
+            atto_delta=total.atto_delta,
+            nano_rho=nano_rho,
+        )
+
+    @property
+    def terms(self) -> tuple[str | None, ...]:
+        """What no raise changes."""
+        return self.name, self.composition, self.interval, self.adjacency, self.calendar
+
+    @property
+    def budget(self) -> Cost:
+        return Cost(self.nano_epsilon, self.atto_delta)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLoss(Stored):
+    """What the most charged member has lost by everything so far, of what budget.
+
+    Attributes:
+        tables: datasets that releases were made of; interval: whose rows of a member are meant, None for all.
+        delta: spent beside epsilon; where rho adds up, the whole one.
+    """
+
+    population: str
+    tables: int
+    spent: Fraction
+    total: Fraction
+    delta: Fraction = Fraction(0)
+    total_delta: Fraction = Fraction(0)
+    composition: str = "basic"
+    interval: str | None = None
+
+
+class Debit(NamedTuple):
+    """What is counted of a debit."""
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None
+    window: Instants
+
+
+@dataclass(slots=True)
+class Populations:
+    """A ledger's populations, datasets and debits: followed event by event, and asked then."""
+
+    known: dict[str, list[Population]] = field(default_factory=dict)
+    datasets: dict[str, Declaration] = field(default_factory=dict)
+    member: dict[str, str] = field(default_factory=dict)
+    debits: dict[str, list[Debit]] = field(default_factory=dict)
+
+    def note(self, kind: str, body: Mapping[str, Any]) -> str | None:
+        """Note one event of the chain; return what is wrong with it."""
+        match kind:
+            case "dataset":
+                said = str(body["adjacency"]), protected_unit(str(body["unit"])), body.get("time")
+                self.datasets[str(body["name"])] = said
+            case "debit":
+                dataset, debit = str(body["entry"]["dataset"]), _debit(body["entry"])
+                self.debits.setdefault(dataset, []).append(debit)
+                return self._uncountable(self.member.get(dataset), dataset, [debit])
+            case "population":
+                terms = {k: v for k, v in body.items() if k not in ("kind", "nonce")}
+                return self._declare(Population(**terms))
+            case "member":
+                dataset, name = body["dataset"], body["population"]
+                why = "it has one" if dataset in self.member else self.why_apart(name, dataset)
+                self.member[dataset] = name
+                return None if why is None else f"gives a dataset a population: {why}"
+        return None
+
+    def why_apart(self, name: str, dataset: str) -> str | None:
+        """Return why the dataset cannot join the population, None if it can."""
+        terms, line = self.known[name][-1], _line(self.datasets[dataset])
+        if not line.person:
+            return "its unit is no person: who is behind its rows or edges is not known"
+        if terms.interval is not None and not _most(line, terms.interval):
+            own = f"one {line.per}" if line.per else "all times"
+            return f"its unit is a person's rows of {own}, the population's a member's of one {terms.interval}"
+        if terms.calendar not in (None, line.calendar):
+            return f"its intervals are not counted by the population's calendar, {terms.calendar}"
+        return self._uncountable(name, dataset, self.debits.get(dataset, []))
+
+    def charges(self, name: str) -> list[Charge]:
+        """Return what every debit of the population's datasets costs a member."""
+        return [
+            member_charge(self.known[name][-1], self.datasets[dataset], debit)
+            for dataset, population in self.member.items()
+            if population == name
+            for debit in self.debits.get(dataset, ())
+        ]
+
+    def budget(self, name: str) -> Budget:
+        """Return the budget, and what is left of it to the most charged member; negative where it is passed."""
+        terms = self.known[name][-1]
+        return remainder(terms.budget, terms.nano_rho, self.charges(name), pairs=False)
+
+    def over(self, name: str) -> bool:
+        """Return whether the debits cost some member more than the budget."""
+        now = self.budget(name)
+        if now.rho is not None and now.spent_rho is not None:
+            return now.spent_rho > now.rho
+        return now.left < 0 or now.left_delta < 0
+
+    def loss(self, dataset: str) -> MemberLoss | None:
+        """Return what one member of the dataset's population has lost; None where it is of none."""
+        name = self.member.get(dataset)
+        if name is None:
+            return None
+        terms, now = self.known[name][-1], self.budget(name)
+        tables = sum(self.member.get(other) == name for other in self.debits)
+        spent, total = (now.spent, now.spent_delta), (now.epsilon, now.delta)
+        figures = spent[0], total[0], spent[1], total[1]
+        return MemberLoss(name, tables, *figures, terms.composition, terms.interval)
+
+    def _uncountable(self, name: str | None, dataset: str, debits: Sequence[Debit]) -> str | None:
+        """Return why one of the dataset's debits cannot be counted for the population, None if all can."""
+        try:
+            for debit in debits if name is not None else ():
+                member_charge(self.known[str(name)][-1], self.datasets[dataset], debit)
+        except UncountableError as why:
+            return str(why)
+        return None
+
+    def _declare(self, new: Population) -> str | None:
+        before, wrong, rho = self.known.setdefault(new.name, []), None, new.nano_rho
+        if before:
+            old, lower = before[-1], new.nano_epsilon < before[-1].nano_epsilon
+            if lower or new.atto_delta < old.atto_delta or new.terms != old.terms:
+                wrong = "changes a population's terms"
+            elif self.over(new.name):
+                wrong = "comes after debits that exceed the population's budget"
+        worth_more = rho is not None and spent_epsilon(rho, new.budget.delta) > new.budget.epsilon
+        if worth_more or (rho is None) != (new.composition == "basic"):
+            wrong = "states more rho than the population's budget is worth"
+        before.append(new)
+        return wrong
+
+
+def _debit(entry: Mapping[str, Any]) -> Debit:
+    rho = None if "rho" not in entry else Fraction(entry["rho"])
+    window = window_of_texts(entry.get("window", OPEN))
+    return Debit(Fraction(entry["epsilon"]), Fraction(entry["delta"]), rho, window)
+
+
+@lru_cache(maxsize=65_536)
+def member_charge(terms: Population, dataset: Declaration, debit: Debit) -> Charge:
+    """Return what one debit costs a member.
+
+    Raises:
+        UncountableError: no number bounds it, or it has no rho and the population counts rho.
+    """
+    line, instants = _line(dataset), ALWAYS
+    count = 1 if line.per is None else line.met(debit.window)
+    if terms.interval is not None:
+        most = _most(line, terms.interval)
+        count = most if count is None else min(count, most)
+        instants = Timeline(terms.interval, line.zone, line.apart).instants(debit.window)
+    if count is None:
+        raise UncountableError(
+            f"a release without a period reads every {line.per} of a member, and no number bounds them"
+        )
+    if (terms.adjacency, dataset[0]) == ("substitution", "add_remove"):
+        count *= 2
+    epsilon, delta = group_rule(debit.epsilon, debit.delta, count)
+    rho = debit.rho
+    if terms.nano_rho is None:
+        rho = Fraction(0)
+    elif rho is None and debit.delta == 0:
+        rho = rho_of_pure(debit.epsilon)
+    if rho is None:
+        raise UncountableError(
+            "an (epsilon, delta) alone has no rho, and the population counts rho"
+        )
+    cost = Cost(nano_up(epsilon), min(ATTO, math.ceil(delta * ATTO)))
+    return Charge(instants, cost, nano_up(count**2 * rho))
+
+
+def _most(line: Timeline, interval: Every) -> int:
+    """Return how many of a dataset's units lie in one interval of a population, at most; 0 if they do not."""
+    return 1 if line.per == interval else _WITHIN.get(line.per or "", {}).get(interval, 0)
+
+
+@lru_cache(maxsize=1024)
+def _line(dataset: Declaration) -> Timeline:
+    return timeline(*dataset)

@@ -1,0 +1,172 @@
+"""Guards of populations: what a member's budget counts, and who may share it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_population = partial(
+    Guard,
+    file="budget/population.py",
+    tests=(
+        "tests/budget/test_population.py",
+        "tests/budget/test_population_worlds.py",
+        "tests/budget/test_population_sums.py",
+    ),
+)
+_declarations = partial(
+    Guard, file="budget/declarations.py", tests=("tests/budget/test_population.py",)
+)
+
+GUARDS = (
+    Guard(
+        "a debit is checked against its dataset's budget alone",
+        "budget/rows.py",
+        "    must_fit_members(db, entry, path)\n",
+        "",
+        ("tests/budget/test_population.py",),
+    ),
+    _population(
+        "a member who is replaced is counted once where rows come and go",
+        old="        count *= 2\n",
+        new="        count *= 1\n",
+    ),
+    _population(
+        "a member is in one interval of a release, however long",
+        old="    count = 1 if line.per is None else line.met(debit.window)\n",
+        new="    count = 1 if line.met(debit.window) or line.per is None else None\n",
+    ),
+    _population(
+        "a release without a period is counted as one interval",
+        old="    if count is None:\n        raise",
+        new="    count = count or 1\n    if count is None:\n        raise",
+    ),
+    _population(
+        "a delta of several units is added up without the factor",
+        old="    epsilon, delta = group_rule(debit.epsilon, debit.delta, count)\n",
+        new="    epsilon, delta = count * debit.epsilon, count * debit.delta\n",
+    ),
+    _population(
+        "rho grows with the units and not with their square",
+        old="nano_up(count**2 * rho)",
+        new="nano_up(count * rho)",
+    ),
+    _population(
+        "what has no rho costs a population by zcdp nothing",
+        old="    if terms.nano_rho is None:\n",
+        new="    if terms.nano_rho is None or (rho is None and debit.delta):\n",
+    ),
+    _population(
+        "a cost of a member is rounded down",
+        old="cost = Cost(nano_up(epsilon), min(ATTO, math.ceil(delta * ATTO)))",
+        new="cost = Cost(math.floor(epsilon * 10**9), min(ATTO, math.floor(delta * ATTO)))",
+    ),
+    _population(
+        "days in a week count as one unit of a member and week",
+        old="        count = most if count is None else min(count, most)\n",
+        new="        count = 1 if most else 0\n",
+    ),
+    _population(
+        "weeks are told apart where times may change",
+        old="Timeline(terms.interval, line.zone, line.apart)",
+        new="Timeline(terms.interval, line.zone, True)",
+    ),
+    _population(
+        "a delta that is passed is no refusal",
+        old="        return now.left < 0 or now.left_delta < 0\n",
+        new="        return now.left < 0\n",
+    ),
+    _population(
+        "rows and edges may join",
+        old="        if not line.person:\n",
+        new="        if False:\n",
+    ),
+    _population(
+        "a week may join a population of months",
+        old="        if terms.interval is not None and not _most(line, terms.interval):\n",
+        new="        if terms.interval is not None and not line.per:\n",
+    ),
+    _population(
+        "intervals of two calendars share a budget",
+        old="        if terms.calendar not in (None, line.calendar):\n",
+        new="        if False:\n",
+    ),
+    _population(
+        "a later event lowers or changes a population's terms",
+        old="            if lower or new.atto_delta < old.atto_delta or new.terms != old.terms:\n",
+        new="            if False:\n",
+    ),
+    _population(
+        "a raise heals the debits before it",
+        old="            elif self.over(new.name):\n",
+        new="            elif False:\n",
+    ),
+    _population(
+        "an event states more rho than its budget is worth",
+        old="        if worth_more or",
+        new="        if",
+    ),
+    _population(
+        "a dataset joins twice",
+        old='why = "it has one" if dataset in self.member else self.why_apart(name, dataset)',
+        new="why = self.why_apart(name, dataset)",
+    ),
+    Guard(
+        "the chain does not add up what a member has lost",
+        "budget/chain.py",
+        "        if not fold.problems and fold.populations.over(name)\n",
+        "        if False\n",
+        ("tests/budget/test_population.py",),
+    ),
+    Guard(
+        "a ledger with a population opens in software that does not know it",
+        "budget/chain.py",
+        "    if fold.populations.known:\n        expected = population.VERSION\n",
+        "",
+        ("tests/budget/test_population.py",),
+    ),
+    _declarations(
+        "a dataset joins with other figures",
+        old="    if here not in (None, name) or asked not in stated:\n",
+        new="    if here not in (None, name):\n",
+    ),
+    _declarations(
+        "a dataset with a public size joins members that come and go",
+        old="    if public_size and ",
+        new="    if False and ",
+    ),
+    _declarations(
+        "a dataset joins without what it has cost already",
+        old='        _note(db, found, "member", {"dataset": dataset, "population": name})\n        _must_fit(found, name, path)\n',
+        new='        _note(db, found, "member", {"dataset": dataset, "population": name})\n',
+    ),
+    Guard(
+        "a schema's population is counted nowhere",
+        "pipeline/stages.py",
+        "    if asked not in (None, here := ledger.populations().member.get(key.dataset)):\n",
+        "    here = None\n    if False:\n",
+        ("tests/pipeline/test_population.py",),
+    ),
+    Guard(
+        "a folder may understate what a member has lost",
+        "verification/derivation.py",
+        "        if not possible or found.tables < 1 or name not in (None, found.population):\n",
+        "        if False:\n",
+        ("tests/pipeline/test_population.py",),
+    ),
+    Guard(
+        "the ledger does not decide what a member had lost",
+        "verification/cited_entry.py",
+        '        and stated.get("member") == (None if member is None else member.to_json())\n',
+        "",
+        ("tests/pipeline/test_population.py",),
+    ),
+    Guard(
+        "a table of rows names a population",
+        "schema/models.py",
+        "        if self.population is not None and not isinstance(self.unit, UserModel):\n",
+        "        if False:\n",
+        ("tests/pipeline/test_population.py",),
+    ),
+)

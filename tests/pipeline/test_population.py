@@ -1,0 +1,357 @@
+"""Two pipelines over two tables of the same people: one budget for each of them, and one sentence everywhere."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dprelease as dp
+from dprelease.budget.ledger import Ledger
+from dprelease.cli import app
+from dprelease.core.errors import ArgumentError, BudgetError, ConfigError, LedgerError
+from dprelease.pipeline import stages
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.run import init_ledger, run
+from dprelease.query.load import schema_from_dict
+from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.schema.written import schema_to_json
+from dprelease.verification.verify import verify
+from tests.rules_alone import built_in_rules_only
+
+SCHEMA = """\
+dprelease: schema/1
+name: NAME
+unit_name: {one: member, many: members, rows: rows}
+population: members
+unit: {user: id, max_groups: 1, max_rows_per_group: 2}
+adjacency: add_remove
+rows: {max: 1000, expected: 20}
+columns:
+  id:  {kind: identifier}
+  age: {kind: integer, range: [0, 100]}
+release: {epsilon: 1, statistics: [count]}
+"""
+PIPELINE = """\
+dprelease: pipeline/1
+name: NAME
+source: {csv: ../data/NAME.csv}
+schema: ../schemas/NAME.yaml
+budget: {ledger: ../.dprelease/ledger.db, dataset: NAME, epsilon: 9, population: {epsilon: 1.5}}
+release: {epsilon: 1}
+publish: {to: ../public, formats: [csv, html]}
+"""
+SO_FAR = "one member, over everything that this office has published from"
+
+
+@pytest.fixture(autouse=True)
+def rules(monkeypatch):
+    built_in_rules_only(monkeypatch)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return the pipelines of two tables, with their ledger."""
+    return [project(tmp_path, name) for name in ("visits", "drugs")]
+
+
+def project(folder, name, *, init=True):
+    for part in ("schemas", "pipelines", "data", ".dprelease"):
+        (folder / part).mkdir(exist_ok=True)
+    rows = pd.DataFrame({"id": [f"p{i}" for i in range(30)], "age": range(20, 50)})
+    rows.to_csv(folder / "data" / f"{name}.csv", index=False)
+    (folder / "schemas" / f"{name}.yaml").write_text(SCHEMA.replace("NAME", name))
+    file = folder / "pipelines" / f"{name}.yaml"
+    file.write_text(PIPELINE.replace("NAME", name))
+    if init:
+        init_ledger(load_pipeline(file))
+    return file
+
+
+def invoke(*arguments, exit_code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == exit_code, result.output
+    return " ".join(result.output.split())
+
+
+def test_the_second_release_is_refused_before_its_charge_and_draw(files, monkeypatch):
+    visits, drugs = files
+    run(visits)
+    book = Ledger.open(load_pipeline(visits).budget.ledger)
+    before, drawn = book.head(), []
+    monkeypatch.setattr(stages, "draw", lambda *_, **__: drawn.append(1))
+    with pytest.raises(BudgetError, match="population members does not cover") as caught:
+        run(drugs)
+    assert (caught.value.code, drawn, book.head()) == ("DPR309", [], before)
+    assert "ledger add" in str(caught.value.fix)
+    assert not (drugs.parent.parent / "public" / "drugs").exists()
+    monkeypatch.undo()
+    built_in_rules_only(monkeypatch)
+    invoke("ledger", "add", "--ledger", book.path, "--population", "members", "--epsilon", "0.5")
+    drugs.write_text(drugs.read_text().replace("epsilon: 1.5", "epsilon: 2"))
+    assert f"{SO_FAR} 2 tables: ε = 2 of 2" in str(run(drugs).receipt)
+
+
+def test_one_sentence_everywhere(files, monkeypatch):
+    visits, drugs = files
+    drugs.write_text(drugs.read_text().replace("release: {epsilon: 1}", "release: {epsilon: 0.5}"))
+    first = run(visits)
+    said = f"{SO_FAR} 1 table: ε = 1 of 1.5"
+    assert said in str(first.receipt)
+    made = run(drugs)
+    said = f"{SO_FAR} 2 tables: ε = 1.5 of 1.5"
+    assert said in str(made.receipt)
+    manifest = json.loads((made.folder / "release.json").read_text())
+    assert manifest["budget"]["member"] == {
+        "population": "members",
+        "tables": 2,
+        "spent": "3/2",
+        "total": "3/2",
+    }
+    assert manifest["request"]["schema"]["population"] == "members"
+    for page in (made.folder / "report.html", made.folder.parent / "index.html"):
+        assert said in page.read_text(), page
+    assert (
+        said
+        in json.loads((made.folder.parent / "index.json").read_text())["periods"][0]["over_time"]
+    )
+    ledger = load_pipeline(drugs).budget.ledger
+    assert said in invoke("ledger", "show", drugs)
+    for folder in (first.folder, made.folder):
+        assert said in invoke("verify", folder, "--ledger", ledger)
+        assert verify(folder).ok
+    run(visits)  # a repeat says what its own entry said
+    assert said not in (first.folder / "report.html").read_text()
+
+
+def test_a_folder_that_understates_a_member_does_not_verify(files):
+    made = run(files[0])
+    path, ledger = made.folder / "release.json", load_pipeline(files[0]).budget.ledger
+    text = path.read_text()
+    for part, other in (('"population":"members","spent":"1"', '"population":"members","spent":"1/2"'),
+                        ('"population":"members","spent":"1"', '"population":"others","spent":"1"')):  # fmt: skip
+        compact = json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+        assert part in compact
+        path.write_text(compact.replace(part, other))
+        assert not verify(made.folder).ok
+    path.write_text(text)
+    assert verify(made.folder, ledger=ledger).ok
+
+
+def test_the_ledger_decides_what_a_member_had_lost(files, monkeypatch):
+    """A folder that states more than the ledger is possible by itself, and refused beside the ledger."""
+    spent_at = stages.spent_at
+
+    def more(*given):
+        said = spent_at(*given)
+        return {**said, "member": {**said["member"], "tables": 2}}
+
+    monkeypatch.setattr(stages, "spent_at", more)
+    made = run(files[0])
+    assert verify(made.folder).ok
+    assert not verify(made.folder, ledger=load_pipeline(files[0]).budget.ledger).ok
+
+
+def test_a_withdrawn_release_stays_spent(files):
+    made = run(files[0])
+    invoke("withdraw", made.folder, "--reason", "a fault of ours")
+    with pytest.raises(BudgetError):
+        run(files[1])
+
+
+def test_a_crash_that_is_charged_again_costs_a_member_again(files, monkeypatch):
+    visits, _ = files
+    visits.write_text(
+        visits.read_text().replace("epsilon: 9,", "epsilon: 9, on_crash: charge_again,")
+    )
+    monkeypatch.setattr(stages, "draw", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(visits)
+    with pytest.raises(BudgetError) as caught:
+        run(visits)
+    assert caught.value.code == "DPR309"
+
+
+def test_an_approval_is_of_the_population_too(files):
+    visits, drugs = files
+    for file in files:
+        file.write_text(file.read_text().replace("epsilon: 9,", "epsilon: 9, approval: required,"))
+    asked = request_for_all_periods(dp.plan(load_pipeline(visits).schema).asked)
+    assert asked["schema"]["population"] == "members"
+    with pytest.raises(BudgetError) as caught:
+        run(drugs)
+    assert caught.value.code == "DPR306"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (", population: {epsilon: 1.5}", "", "stated together: members, no budget"),
+        ("population: {epsilon: 1.5}", "population: {epsilon: 0}", "epsilon"),
+        (
+            "population: {epsilon: 1.5}",
+            "population: {epsilon: 1, composition: zcdp}",
+            "needs a delta",
+        ),
+    ],
+)
+def test_a_file_that_states_half_of_it_is_refused(tmp_path, old, new, says):
+    file = project(tmp_path, "visits", init=False)
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ConfigError, match=says) as caught:
+        load_pipeline(file)
+    assert caught.value.code == "DPR168"
+
+
+def test_a_budget_without_a_population_in_the_schema_is_refused(tmp_path):
+    file = project(tmp_path, "visits", init=False)
+    schema = tmp_path / "schemas" / "visits.yaml"
+    schema.write_text(schema.read_text().replace("population: members\n", ""))
+    with pytest.raises(ConfigError, match="stated together: no name"):
+        load_pipeline(file)
+
+
+def test_another_budget_in_the_file_is_refused(files):
+    for file in files:
+        file.write_text(file.read_text().replace("epsilon: 1.5", "epsilon: 1.4"))
+        with pytest.raises(LedgerError, match="has other terms") as caught:
+            run(file)
+        assert caught.value.code == "DPR429"
+
+
+# -- in Python -----------------------------------------------------------------------------
+
+ROWS = pd.DataFrame({"id": ["a", "b", "c"], "age": [30, 40, 50]})
+
+
+def schema(name="visits", **more):
+    return {
+        "dprelease": "schema/1",
+        "name": name,
+        "population": "members",
+        "unit": {"user": "id", "max_groups": 1, "max_rows_per_group": 2},
+        "adjacency": "add_remove",
+        "rows": {"max": 1000},
+        "columns": {"id": {"kind": "identifier"}, "age": {"kind": "integer", "range": [0, 100]}},
+        "release": {"epsilon": 1, "statistics": ["count"]},
+        **more,
+    }
+
+
+def test_two_tables_of_a_session_share_a_budget(tmp_path):
+    place = tmp_path / "ledger.db"
+    for name in ("visits", "drugs"):
+        dp.create_ledger(place, schema(name), epsilon=9, population_epsilon="1.5")
+    dp.release(ROWS, schema("visits"), ledger=place)
+    with pytest.raises(BudgetError) as caught:
+        dp.release(ROWS, schema("drugs"), ledger=place)
+    assert caught.value.code == "DPR309"
+    receipt = dp.release(ROWS, schema("drugs"), epsilon="0.5", ledger=place).receipt
+    assert "one id, over everything" in str(receipt)
+    assert "2 tables: ε = 1.5 of 1.5" in str(receipt)
+
+
+def test_a_population_counts_rho_of_a_dataset_that_does_not(tmp_path):
+    place, asked = tmp_path / "ledger.db", schema()
+    more = {"population_epsilon": 3, "population_delta": "1e-6", "population_composition": "zcdp"}
+    dp.create_ledger(place, asked, epsilon=9, **more)
+    for period in range(8):
+        dp.release(ROWS, asked, epsilon="0.2", ledger=place, period=f"p{period}")
+    now = Ledger.open(place).populations().budget("members")
+    assert Fraction(0) < now.spent_rho <= 8 * Fraction(1, 50)
+    receipt = dp.release(ROWS, asked, epsilon="0.2", ledger=place, period="last").receipt
+    assert "of 3, by zCDP at δ = 1e-06" in str(receipt)
+
+
+def test_a_schema_whose_population_the_ledger_does_not_know_is_refused(tmp_path):
+    place = tmp_path / "ledger.db"
+    plain = {k: v for k, v in schema().items() if k != "population"}
+    dp.create_ledger(place, plain, epsilon=9)
+    with pytest.raises(LedgerError, match="holds none, and its schema says members") as caught:
+        dp.release(ROWS, schema(), ledger=place)
+    assert (caught.value.code, dp.open_ledger(place).balance("visits").spent) == ("DPR429", 0)
+    dp.create_ledger(place, schema(), epsilon=9, population_epsilon=2)
+    dp.release(ROWS, schema(), ledger=place)
+    dp.release(ROWS, plain, ledger=place, period="second")  # and whoever says nothing is counted
+    assert Ledger.open(place).populations().budget("members").left == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"population": "members"}],
+)
+def test_a_population_and_its_budget_are_stated_together(tmp_path, given):
+    with pytest.raises(ArgumentError) as caught:
+        dp.create_ledger(tmp_path / "ledger.db", schema(), epsilon=9, **given)
+    assert caught.value.code == "DPR675"
+
+
+def test_a_public_size_cannot_join_members_that_come_and_go(tmp_path):
+    place = tmp_path / "ledger.db"
+    dp.create_ledger(place, schema(), epsilon=9, population_epsilon=1)
+    sized = schema("drugs", adjacency="substitution", rows={"exact": 3})
+    with pytest.raises(LedgerError, match="number of rows is public"):
+        dp.create_ledger(place, sized, epsilon=9, population_epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "unit", ["row", {"edge": {"source": "id", "target": "id2", "k": 1, "nodes": 9}}]
+)
+def test_a_table_of_rows_or_edges_has_no_population(unit):
+    columns = {"id": {"kind": "node"}, "id2": {"kind": "node"}}
+    columns = schema()["columns"] if unit == "row" else columns
+    with pytest.raises(ConfigError, match="has a population") as caught:
+        schema_from_dict(schema(unit=unit, columns=columns))
+    assert caught.value.code == "DPR167"
+
+
+def test_a_request_without_a_population_is_as_it_was():
+    with_one, without = schema(), {k: v for k, v in schema().items() if k != "population"}
+    plans = [dp.plan(asked) for asked in (with_one, without)]
+    said = [request_to_json(plan.asked)["schema"] for plan in plans]
+    assert [s.pop("population", None) for s in said] == ["members", None]
+    assert (said[0], plans[0].hash) == (said[1], plans[1].hash)
+    again = schema_from_dict(schema_to_json(plans[0].asked.schema))
+    assert again.population == "members"
+
+
+def test_a_ledger_of_the_command_line(tmp_path):
+    place, file = tmp_path / "ledger.db", tmp_path / "visits.yaml"
+    file.write_text(SCHEMA.replace("NAME", "visits").replace("population: members\n", ""))
+    words = (
+        "ledger",
+        "init",
+        "--ledger",
+        place,
+        "--schema",
+        file,
+        "--epsilon",
+        "9",
+        "--population",
+        "members",
+    )
+    said = invoke(
+        *words,
+        "--population-epsilon",
+        "3",
+        "--population-delta",
+        "1e-6",
+        "--population-interval",
+        "week",
+        exit_code=1,
+    )
+    assert "a member's of one week" in said
+    invoke(
+        *words,
+        "--population-epsilon",
+        "3",
+        "--population-delta",
+        "1e-6",
+        "--population-composition",
+        "zcdp",
+    )
+    terms = Ledger.open(place).populations().known["members"][-1]
+    assert (terms.composition, terms.interval, float(terms.budget.delta)) == ("zcdp", None, 1e-6)
