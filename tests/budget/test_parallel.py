@@ -212,9 +212,11 @@ def test_a_timeline_is_what_was_declared():
         None, "UTC", apart=True, pairs=True
     )
     assert timeline("add_remove", '"row"', time()) == Timeline(None, "UTC", apart=True)
-    assert timeline("substitution", user, time()) == Timeline("week", "UTC", apart=True)
+    assert timeline("substitution", user, time()) == Timeline(
+        "week", "UTC", apart=True, person=True
+    )
     assert not timeline("add_remove", user, time(immutable=False)).apart
-    assert timeline("add_remove", '{"user":"who"}', None) == Timeline()
+    assert timeline("add_remove", '{"user":"who"}', None) == Timeline(person=True)
     assert timeline("add_remove", user, time(timezone="Asia/Tokyo", dates=True)).zone == "UTC"
     assert Timeline().instants(span(0, 0)) == ALWAYS
     assert Timeline(apart=True).instants(span(0, 0)) == span(0, 0)
