@@ -1,13 +1,14 @@
-"""`dprelease report`: rebuild the HTML report from a published folder."""
+"""`dprelease report` and `dprelease note`: pages made again from a published folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dprelease.cli.terminal import console
+from dprelease.core.errors import ArgumentError
 
 
 def report(
@@ -22,15 +23,48 @@ def report(
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
     from dprelease.results.formats.html import report_from_manifest
+
+    manifest, table, _, gone = _made_again(folder)
+    _write(to, report_from_manifest(manifest, table, gone=gone), gone)
+
+
+def note(
+    folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
+    to: Annotated[Path, typer.Option(help="Where to write it: .md or .html.")] = Path("note.md"),
+) -> None:
+    """Write the methodology of a folder, to be printed or edited: who is protected, concepts, bounds, noise, budget.
+
+    Example: dprelease note public/flights_weekly/2013-W05 --to note.html
+    """
+    from dprelease.results.formats.note import note as written
+
+    kind = to.suffix.lower().removeprefix(".")
+    if kind not in ("md", "html"):
+        raise ArgumentError(
+            f"cannot write {to.name}",
+            why=f"`{to.suffix}` is not a format of a note",
+            fix="name a file that ends in .md or .html",
+            code="DPR668",
+        )
+    manifest, table, release, gone = _made_again(folder)
+    _write(to, written(manifest, table, kind, release=release, gone=gone), gone)
+
+
+def _made_again(folder: Path) -> tuple[dict[str, Any], Any, str, str]:
+    """Return manifest, table and the manifest's hash, and what is said of a release that does not stand."""
     from dprelease.results.series.correct import standing_of
     from dprelease.verification.verify import made_again
 
     manifest, table, release = made_again(folder)
     stands, said = standing_of(folder, manifest, release)
-    to.write_bytes(report_from_manifest(manifest, table, gone="" if stands else said))
+    return manifest, table, release, "" if stands else said
+
+
+def _write(to: Path, data: bytes, gone: str) -> None:
+    to.write_bytes(data)
     out = console()
     out.print(f"wrote {to}", markup=False)
-    if not stands:
+    if gone:
         out.print(
-            f"this release does not stand: {said}", style="yellow", markup=False, soft_wrap=True
+            f"this release does not stand: {gone}", style="yellow", markup=False, soft_wrap=True
         )

@@ -66,16 +66,14 @@ def verify(
 
 def _print(result: Verification, *, named: bool) -> None:
     """Print one answer, below its folder's name where there are several."""
-    from rich.text import Text
-
     out = console()
-    marks = {True: ("ok  ", "green"), False: ("FAIL", "bold red"), None: ("-   ", "yellow")}
+    styles = {True: "", False: "bold red", None: "yellow"}
     if named:
-        out.print(Text(result.folder, style="bold"), soft_wrap=True)
+        out.print(result.folder, style="bold", markup=False, soft_wrap=True)
     for check in result.checks:
-        line = Text.assemble(marks[check.ok], f"  {check.name:<13} {check.detail}")
-        out.print(line, soft_wrap=True)
-    out.print(Text(result.summary, style="bold" if result.ok else "bold red"), soft_wrap=True)
-    out.print("no folder can show:", style="dim")
-    for unknown in result.unknown:
-        out.print(Text(f"  {unknown}", style="dim"), soft_wrap=True)
+        line = f"{check.mark:<4}  {check.name:<13} {check.detail}"
+        out.print(line, style=styles[check.ok], markup=False, soft_wrap=True)
+    style = "bold" if result.ok else "bold red"
+    out.print(result.summary, style=style, markup=False, soft_wrap=True)
+    for line in ("no folder can show:", *(f"  {unknown}" for unknown in result.unknown)):
+        out.print(line, style="dim", markup=False, soft_wrap=True)

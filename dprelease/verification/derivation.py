@@ -49,7 +49,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.results.draw import Cells, Draw, as_raw, cells_from_json
 from dprelease.results.fitted import Fits, faults, noised_of
-from dprelease.results.formats.json_ import SOFTWARE
+from dprelease.results.formats.json_ import REPORT, SOFTWARE
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -98,6 +98,7 @@ class Derivation:
     def query(self) -> Query:
         asked = dict(self.manifest["request"])
         asked.pop("formats")
+        asked.pop("report", None)
         return request_from_json(asked)
 
     @cached_property
@@ -108,6 +109,14 @@ class Derivation:
         if len(set(listed)) != len(listed):
             raise _refused("a format is named twice")
         return tuple(listed)
+
+    @cached_property
+    def report(self) -> int | None:
+        """The edition of the page: a folder's page stays as it was published."""
+        named = self.manifest["request"].get("report")
+        if named not in (None, REPORT):
+            raise _refused("the report is of an edition that no version writes")
+        return None if named is None else REPORT
 
     @cached_property
     def plan(self) -> ReleasePlan:
@@ -322,6 +331,7 @@ class Derivation:
             software=self.software,
             what_if=self.what_if,
             as_published=self.as_published,
+            report=self.report,
             **self.stated,
         )
 

@@ -27,7 +27,7 @@ COMMANDS = [
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"], ["schema", "import"], ["schema", "draft"],
     ["derive"], ["diff"], ["approve"],
-    ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
+    ["note"], ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
     ["ledger", "reconcile"], ["ledger", "move"],
 ]  # fmt: skip
 

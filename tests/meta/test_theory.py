@@ -44,7 +44,7 @@ OUTSIDE = (
 """Ways to point at a text that no clone holds."""
 MADE = {"evidence.md", "speed.md", "accuracy.md", "coverage.md", "mechanisms.md", "peers.md"}
 MADE |= {"derived.md", "utility.md", "wide.md", "NAME.md", "attack_model.md", "generated.md"}
-MADE |= {"tables.md"}
+MADE |= {"tables.md", "note.md"}
 """Pages that a command writes, and one of somebody else's repository."""
 
 

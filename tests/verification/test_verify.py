@@ -442,6 +442,27 @@ def test_a_release_of_a_day_that_is_yet_to_come_does_not_verify(copy, days, ok):
     assert failed(copy) == ({} if ok else {"request": said})
 
 
+def test_a_report_of_the_first_edition_stays_as_it_is(copy):
+    """Folders of before name no edition: their page has no label, and is made again without one."""
+    assert "Privacy label" in (copy / "report.html").read_text()
+    manifest = manifest_of(copy)
+    assert manifest["request"].pop("report") == 2
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    assert "report.html is not what the release gives" in failed(copy)["files"]
+    for name, data in remade_beside(copy).items():
+        (copy / name).write_bytes(data)
+    assert failed(copy) == {}
+    assert "Privacy label" not in (copy / "report.html").read_text()
+
+
+@pytest.mark.parametrize("edition", [0, 1, 3, "2", 2.0, True, [2]])
+def test_an_edition_that_no_version_writes_is_refused(copy, edition):
+    manifest = manifest_of(copy)
+    manifest["request"]["report"] = edition
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    assert not verify(copy).ok
+
+
 def stating(folder, version):
     manifest = manifest_of(folder)
     manifest["software"]["dprelease"] = version

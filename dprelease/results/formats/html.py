@@ -31,7 +31,8 @@ from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.hierarchy import beside, layers
 from dprelease.results.formats.levels_of_detail import detail_section, shape_of
 from dprelease.results.formats.plain_words import group_name
-from dprelease.results.formats.promise_words import promise
+from dprelease.results.formats.privacy_label import privacy_label
+from dprelease.results.formats.promise_words import guesses, promise
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.report_sections import TABLE_LIMIT, proved, released_rows, section
 from dprelease.results.formats.templates import text_of, with_parts
@@ -64,8 +65,9 @@ def report_from_manifest(
             after publication. The published page cannot know and must never change (`verify` makes
             it again byte for byte), so it names the record's place.
     """
-    page = _template().render(page=_page(manifest, table), gone=gone)
-    return page.encode("utf-8")
+    labelled = "report" in (manifest["request"] or {})
+    page = page_of(manifest, table, labelled=labelled)
+    return _template().render(page=page, gone=gone).encode("utf-8")
 
 
 @cache
@@ -78,7 +80,13 @@ def _template() -> Template:
     return environment.from_string(text_of("report.html.j2"))
 
 
-def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table]) -> dict[str, Any]:
+def page_of(
+    manifest: Mapping[str, Any],
+    table: pa.Table | Mapping[str, pa.Table],
+    *,
+    labelled: bool,
+) -> dict[str, Any]:
+    """Return everything that pages about one release show, by name; labelled: as today's do."""
     plan = manifest["plan"]
     blocks = {b["name"]: Block.from_json(b) for b in plan["blocks"]}
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
@@ -101,6 +109,8 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "window": plan["window"],
         "early": manifest.get("early"),
         **_said(manifest, words),
+        "guesses": guesses(epsilon, delta),
+        "label": privacy_label(manifest, words) if labelled else [],
         "over_time": manifest["over_time"],
         "weak_promise": weak_promise(epsilon, words.data),
         "promise": promise(words, manifest["guarantee"]["adjacency"]),

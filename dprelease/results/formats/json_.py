@@ -43,6 +43,9 @@ from dprelease.schema.unit import UserUnit, describe, unit_to_json
 FILE = "release.json"
 VERSION = "release/2"
 
+REPORT = 2
+"""Edition of the report: of today, with a privacy label, odds and a citation. Requests before it name none."""
+
 SOFTWARE = 20, 100
 """At most so many programs, in texts of at most so many characters."""
 
@@ -65,6 +68,7 @@ def build_manifest(
     scheduled: str | None = None,
     published: str | None = None,
     what_if: Sequence[Mapping[str, Any]] = (),
+    report: int | None = REPORT,
 ) -> dict[str, Any]:
     """Return the manifest as JSON data.
 
@@ -78,11 +82,12 @@ def build_manifest(
             the clock, so that a late run gives the same bytes.
         published: the day of publication, `2013-02-07` (UTC): noted before any row was read, and
             committed with the other bytes, so that a repeat gives the same ones.
-        what_if: expected errors at other budgets (`planning.make.what_if`).
+        what_if: expected errors at other budgets; report: the page's edition, None for the first one.
     """
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()
     asked = None if plan.asked is None else request_to_json(plan.asked)
+    edition = {"report": report} if report and "html" in formats else {}
     anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
     when = {**_period(receipt), "scheduled": scheduled, "published": published}
     paid = {
@@ -91,7 +96,7 @@ def build_manifest(
     }
     manifest = {
         "dprelease": VERSION,
-        "request": None if asked is None else {**asked, "formats": list(formats)},
+        "request": None if asked is None else {**asked, "formats": list(formats), **edition},
         "draw": _draw(noised),
         "receipt": {
             "epsilon": receipt.epsilon,

@@ -165,6 +165,7 @@ class RequestModel(Open):
     )
     view: dict[str, Any] | None = Field(description="The curator's view, and its tables.")
     formats: list[str] = Field(description="What was to be written.")
+    report: int | None = Field(None, description="Edition of the report, where there is one.")
 
 
 class DrawModel(Open):

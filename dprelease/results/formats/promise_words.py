@@ -1,7 +1,11 @@
-"""Who is protected, and which two worlds are compared: the words of a report's first paragraph."""
+"""Who is protected, which two worlds are compared, and how well anybody can tell them apart."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+from dprelease.core.numeric import exp_upper
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.schema.unit import EdgeUnit, RowUnit, UserUnit
 
@@ -24,3 +28,18 @@ def promise(words: PublicWords, adjacency: str) -> dict[str, str]:
     if adjacency == "substitution":
         other = "as with others instead" if plural else "as with anything else in its place"
     return {"who": who, "what": what, "other": other}
+
+
+def guesses(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:
+    """Return in how many cases at most an even guess becomes right, rounded up; "" where that is all of them.
+
+    Source: `docs/theory/composition.md#an-even-guess`.
+
+    >>> guesses(Fraction(1)), guesses(Fraction(8)), guesses(Fraction(1), Fraction(1, 20)), guesses(Fraction(12))
+    ('74 of 100', '9,997 of 10,000', '75 of 100', '')
+    """
+    if epsilon > 20:
+        return ""
+    most = 1 - (1 - delta) / (1 + exp_upper(epsilon))
+    rounded = ((math.ceil(most * cases), cases) for cases in (100, 10_000))
+    return next((f"{right:,} of {cases:,}" for right, cases in rounded if right < cases), "")

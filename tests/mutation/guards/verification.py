@@ -296,8 +296,8 @@ GUARDS = (
     ),
     _verify(
         "an answer may be of any length",
-        old="str(path), within_length(checks), ",
-        new="str(path), tuple(checks), ",
+        old="        within_length(checks),\n",
+        new="        tuple(checks),\n",
     ),
     _cited(
         "the ledger may say that the period was over",

@@ -1,0 +1,156 @@
+"""The methodology note: everything an office is asked for, from the folder alone, in words that cannot break out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease.cli import app
+from dprelease.results.formats.json_ import build_manifest
+from dprelease.results.formats.note import note
+from dprelease.results.series.correct import withdraw
+from dprelease.results.validate.rules import check
+from tests.folders import FULL, folder_of, planned, schema, write
+from tests.results.formats import releases
+
+HOSTILE = "1. [x](javascript:alert) <script>alert(1)</script> *a* `b` | c & _d_ # e"
+ABOUT = {
+    "title": HOSTILE,
+    "description": HOSTILE,
+    "publisher": {"name": HOSTILE, "url": "https://example.org"},
+    "contact": "a@example.org",
+    "licence": HOSTILE,
+    "unit_name": {"one": "patient", "many": "patients", "rows": "visits"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("note")
+    release = {
+        **FULL,
+        "statistics": [{**FULL["statistics"][0], "title": HOSTILE, "note": HOSTILE}, "mean(age)"],
+    }
+    files = folder_of(planned(schema(release, **ABOUT), week="2026-W46"), place / "ledger.db")
+    return write(place / "clinic_weekly" / "2026-W46", files)
+
+
+def written(folder, kind, tmp_path):
+    to = tmp_path / f"note.{kind}"
+    result = CliRunner().invoke(app, ["note", str(folder), "--to", str(to)])
+    assert result.exit_code == 0, result.output
+    return to.read_text(encoding="utf-8")
+
+
+class Elements(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+SECTIONS = (
+    "Population and protected unit", "What is promised", "Concepts and results", "Columns and bounds",
+    "Noise and intervals", "Revisions", "Contact and citation",
+)  # fmt: skip
+
+
+def test_it_says_what_an_office_is_asked_for(folder, tmp_path):
+    text = " ".join("".join(Elements(written(folder, "html", tmp_path)).text).split())
+    manifest = json.loads((folder / "release.json").read_text())
+    for part in (
+        *SECTIONS,
+        "any one patient's visits",
+        "clamped to 0 to 110 years, in steps of 1, never strictly between 100 and 105",
+        "north, süd, e=st; all others are “rest”",
+        "0 to 500",
+        "nothing strictly between 0 and 10",
+        "age at least 18",
+        "4 by region",
+        "in at most 89 of 100 such cases on average",  # e^2/(1 + e^2) = .8808
+        "sampling error are not in the interval",
+        "A correction removes nothing",
+        "a@example.org",
+    ):
+        assert part in text, part
+    assert "bmi" not in text and "treated" not in text  # columns that the release does not use
+    for block in manifest["plan"]["blocks"]:
+        assert block["mechanism"].split("_")[0] in text
+
+
+def test_markup_in_words_stays_words_in_html(folder, tmp_path):
+    page = Elements(written(folder, "html", tmp_path))
+    assert not {"script", "a", "img", "em", "code"} & {tag for tag, _ in page.tags}
+    assert "".join(page.text).count(HOSTILE) >= 5
+    policy = next(a["content"] for t, a in page.tags if "http-equiv" in a)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+
+
+def test_markup_in_words_stays_words_in_markdown(folder, tmp_path):
+    text = written(folder, "md", tmp_path)
+    bare = re.sub(r"\\[\\`*_\[\]<>|&#~$.]", "", text)  # what is escaped stands for itself
+    assert "<" not in bare and "`" not in bare and "[" not in bare
+    tables = [line for line in bare.splitlines() if line.startswith("|")]
+    columns = {line.count("|") for line in tables}
+    assert columns == {5, 7}  # no bar of a title makes a column of its own
+    assert [line.lstrip("# ") for line in text.splitlines() if line.startswith("## ")] == [
+        *SECTIONS
+    ]
+    assert not re.search(r"^1\. ", text, re.MULTILINE)
+
+
+def test_both_kinds_say_the_same_words(folder, tmp_path):
+    def words(text):
+        return re.sub(r"[^a-z0-9ε=.%]+", " ", text.lower()).split()
+
+    shown = re.sub(
+        r"<(style|title)>.*?</\1>", "", written(folder, "html", tmp_path), flags=re.DOTALL
+    )
+    rules = r"\\(?=[^\w\s])|^\|( --- \|)+$"
+    plain = re.sub(rules, "", written(folder, "md", tmp_path), flags=re.MULTILINE)
+    assert words(plain) == words(" ".join(Elements(shown).text))
+
+
+def test_a_withdrawn_release_says_so_first(folder, tmp_path):
+    place = shutil.copytree(folder.parent, tmp_path / "clinic_weekly") / "2026-W46"
+    withdraw(place, reason="test rows")
+    for kind in ("md", "html"):
+        text = written(place, kind, tmp_path)
+        assert text.index("does not stand: withdrawn") < text.index("Population and")
+
+
+def test_another_ending_is_refused_and_nothing_is_written(folder, tmp_path):
+    result = CliRunner().invoke(app, ["note", str(folder), "--to", str(tmp_path / "note.pdf")])
+    assert result.exit_code != 0
+    assert "DPR668" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_does_not_follow_has_no_note(folder, tmp_path):
+    place = shutil.copytree(folder, tmp_path / "2026-W46")
+    data = (place / "release.json").read_text()
+    (place / "release.json").write_text(data.replace('"epsilon":2,', '"epsilon":3,'))
+    result = CliRunner().invoke(app, ["note", str(place), "--to", str(tmp_path / "note.md")])
+    assert result.exit_code != 0
+    assert not (tmp_path / "note.md").exists()
+
+
+@pytest.mark.parametrize("kind", ["md", "html"])
+def test_every_sort_of_release_has_a_note(kind):
+    """Also one without a ledger, a publisher or a request."""
+    made = releases.clinic()
+    manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE)
+    text = note(manifest, made.table, kind, release="ab" * 32).decode()
+    assert all(section in text for section in SECTIONS)
+    assert "ab" * 32 in text
