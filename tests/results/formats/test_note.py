@@ -146,6 +146,13 @@ def test_a_folder_that_does_not_follow_has_no_note(folder, tmp_path):
     assert not (tmp_path / "note.md").exists()
 
 
+def test_a_choice_by_rank_is_not_said_to_have_an_interval(tmp_path):
+    release = {"epsilon": 2, "statistics": ["median(age)"]}
+    place = write(tmp_path / "2026-W46", folder_of(planned(schema(release)), tmp_path / "l.db"))
+    said = "are not in the interval. Numbers without one were chosen by rank, and say how many rows"
+    assert said in written(place, "md", tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["md", "html"])
 def test_every_sort_of_release_has_a_note(kind):
     """Also one without a ledger, a publisher or a request."""
