@@ -17,8 +17,7 @@ from fractions import Fraction
 from typing import Annotated, Protocol
 
 from dprelease.allocation.choose import as_published, candidates
-from dprelease.budget.composition import Proof
-from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.budget.composition import Proof, compose
 from dprelease.budget.exact_rho import pure_of_rho
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast
@@ -89,9 +88,11 @@ class Pricer(Protocol):
 
     Attributes:
         uses_types: whether pure losses may grow until the largest sum for one type of change is epsilon.
+        by_rho: whether rho is what the release is charged.
     """
 
     uses_types: bool
+    by_rho: bool
 
     def priced(self, block: BlockLayout, share: Share, only_as: Candidate | None = None) -> Priced:
         """Return every candidate at `share`, best first; PlanError if there is none.
@@ -122,7 +123,7 @@ def cost(priced: Priced, delta: Fraction) -> BlockCost:
     """Return what the block is recorded with: a Gaussian one with its own epsilon at `delta`."""
     found = priced.proof
     if found.rho is not None:
-        alone = zcdp_epsilon(found.rho, delta)
+        alone = compose("normal/1", [found], delta)
         return BlockCost(alone, found.rho, alone)
     proved = sum(found.pure, Fraction(0))
     plain = priced.share.rho is None and not priced.share.split

@@ -6,8 +6,9 @@ Every way below that may be used is priced, all by the same declared errors, and
     types/1   of replaced units, the same losses raised until the largest sum for one type of change is epsilon; no delta
     kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
               that cover several groups are charged group by group if that is better
-    zcdp/1    a total rho worth (epsilon, delta), split in the same way; Gaussian noise where it
-              is better than the pure laws, which count at the rho that is proved of them
+    normal/1  a total rho worth (epsilon, delta), split in the same way; normal noise where it is better than the pure
+              laws. It counts by the analytic formula, they at the rho that is proved of them
+    zcdp/1    the same, where all count by their rho: no noise is normal, or the ledger adds up rho
 
 A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
 worth more. The wall adds everything up again from the certificates (`release_plan.guarantee`).
@@ -28,6 +29,7 @@ from dprelease.allocation.goals import has_goal, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
+from dprelease.budget.normal import normal_epsilon, normal_rho
 from dprelease.core.errors import PlanError, VerificationError
 from dprelease.core.numeric import NANO, nano_up, plain
 from dprelease.measurements.base import family_of
@@ -157,8 +159,8 @@ def added_up(
     goals = sum(has_goal(p.block) for p in priced)
     if method == "basic/1":
         total = sum((p.share.epsilon for p in priced), Fraction(0))
-    elif method == "zcdp/1" and not (epsilon and goals < len(priced)):
-        total = _charged([p.proof for p in priced], delta)
+    elif method in ("zcdp/1", "normal/1") and not (epsilon and goals < len(priced)):
+        total = _charged(method, [p.proof for p in priced], delta)
     else:
         total = epsilon
     if method not in (WORDS if delta else SUMS) or (epsilon and total > epsilon):
@@ -303,9 +305,10 @@ def _concentrated(
     pricer: Pricer,
     goals: Sequence[int],
 ) -> _Way | Fraction:
-    """Return the way of zCDP: a total rho worth (epsilon, delta), split over the blocks.
+    """Return the way of normal noise: a total rho worth (epsilon, delta), split over the blocks.
 
-    A number is the epsilon that the goals would need, where there is less.
+    A total that is worth it if all noise is normal is tried first, then as much of it as the blocks chosen allow,
+    then what zCDP allows. A number is the epsilon that the goals would need, where there is less.
     """
 
     def priced_at(block: BlockLayout, rho: Fraction) -> Priced:
@@ -318,18 +321,44 @@ def _concentrated(
         for i in goals
     }
     asked = sum(needed.values(), Fraction(0))
-    total = zcdp_rho(epsilon, delta) if epsilon else asked
-    if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
-        return zcdp_epsilon(asked, delta)
-    rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
-    priced = tuple(priced_at(b, r) for b, r in zip(blocks, rhos, strict=True))
-    proved = _charged([p.proof for p in priced], delta)
-    return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)
+    least = zcdp_rho(epsilon, delta) if epsilon else asked
+    most = normal_rho(epsilon, delta, len(blocks)) if epsilon and not pricer.by_rho else least
+    total = most
+    while True:
+        if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
+            return zcdp_epsilon(asked, delta)
+        rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
+        priced = tuple(priced_at(b, r) for b, r in zip(blocks, rhos, strict=True))
+        proofs = [p.proof for p in priced]
+        method = "normal/1" if any(p.normal for p in proofs) and not pricer.by_rho else "zcdp/1"
+        cost = _charged(method, proofs, delta)
+        if total <= least or cost <= epsilon:
+            break
+        fits = _affordable(priced, proofs, epsilon, delta) if total == most else least
+        total = max(least, fits)
+    return _Way(method, priced, epsilon if epsilon and len(goals) < len(blocks) else cost)
 
 
-def _charged(proofs: Sequence[Proof], delta: Fraction) -> Fraction:
-    """Return what zCDP charges where goals alone decide: no budget is 0, though a delta may pay for all."""
-    return max(compose("zcdp/1", proofs, delta), Fraction(1, NANO))
+def _affordable(
+    priced: Sequence[Priced], proofs: Sequence[Proof], epsilon: Fraction, delta: Fraction
+) -> Fraction:
+    """Return how much rho blocks may cost together where each has as large a part of it as it had."""
+    had = [
+        (p.share.rho or Fraction(0), proof.normal) for p, proof in zip(priced, proofs, strict=True)
+    ]
+    normal, total = sum(r for r, n in had if n), sum(r for r, _ in had)
+    count, low, high = sum(n for _, n in had), 0, 1 << _TRIES
+    while high - low > 1:
+        middle = (low + high) // 2
+        part = Fraction(middle, 1 << _TRIES)
+        cost = normal_epsilon(part * normal, part * (total - normal), delta, count)
+        low, high = (middle, high) if cost <= epsilon else (low, middle)
+    return total * Fraction(low, 1 << _TRIES)
+
+
+def _charged(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
+    """Return what is charged where goals alone decide: no budget is 0, though a delta may pay for all."""
+    return max(compose(method, proofs, delta), Fraction(1, NANO))
 
 
 def _whole(epsilon: Fraction) -> Fraction:

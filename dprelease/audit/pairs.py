@@ -49,6 +49,7 @@ from dprelease.measurements.recursive_ranks import RecursiveRanksLaw
 from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.measurements.winsorised import WinsorisedLaw
+from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
 from dprelease.release_plan.plan import ReleasePlan
@@ -60,6 +61,7 @@ FloatArray = npt.NDArray[np.float64]
 _LIMITS = 64
 """Most codes that are tried as limits of winsorised rows, one by one."""
 _CELLS = 20_000
+_STEPS = 10_000
 """Most points of a composed loss distribution."""
 _WIDE = 1_000
 """Steps of a staircase beyond which its outputs are not laid out one by one."""
@@ -151,9 +153,10 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
                 for k in moved
             ]
         case GaussianLaw():
-            square = draw.noise.square
             return [
-                (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
+                (None, _gaussian(draw.noise, b - a))
+                for a, b in zip(here, there, strict=True)
+                if a != b
             ]
         case IntervalLaw():
             return [
@@ -324,13 +327,18 @@ def _laplace(rate: float, moved: int) -> Any:
     return (p - r, np.exp(p - total)), (r - p, np.exp(r - np.logaddexp.reduce(r)))
 
 
-def _gaussian(square: int, moved: int) -> Any:
-    """The loss is linear in the noise: (2 d k + k^2) / (2 square) at d under the first table."""
-    k, scale = abs(moved), math.sqrt(square)
-    cutoff = math.ceil(12 * scale) + 1
+def _gaussian(noise: GaussianCells, moved: int) -> Any:
+    """The loss of wide noise is linear in it: (2 d k + k^2) / (2 square) at d under the first table; else step by step."""
+    k, square = abs(moved), float(noise.square)
+    cutoff = math.ceil(12 * noise.scale) + 1
     d = np.arange(-cutoff, cutoff + 1.0, max(1, cutoff // 50_000))
-    p = np.exp(-d * d / (2 * square))
-    one = ((2 * d * k + k * k) / (2 * square), p / p.sum())
+    logs = -d * d / (2 * square), -((d + k) ** 2) / (2 * square)
+    if noise.bits and cutoff < _STEPS:
+        beyond = noise.fitted.survival(np.arange(-1.0, cutoff + k + 2))
+        chance = np.log(beyond[:-1] - beyond[1:])
+        logs = chance[np.abs(d).astype(int)], chance[np.abs(d + k).astype(int)]
+    p = np.exp(logs[0])
+    one = (logs[0] - logs[1], p / p.sum())
     return one, one  # symmetric noise: both directions are alike
 
 

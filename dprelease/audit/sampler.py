@@ -105,14 +105,17 @@ def noise_fit(
     drawn = noise.sample(count, bits or SystemBits())
     if isinstance(noise, CellNoise):
         return _laplace_fit(noise.noise.rate, drawn)
-    cutoff = 12 * (math.isqrt(noise.square) + 1)
+    cutoff = 12 * math.ceil(noise.scale)
     if cutoff > _MOST:
         drawn, cutoff, scale = (drawn // (cutoff // _MOST)).astype(np.int64), _MOST, cutoff // _MOST
     else:
         scale = 1
     d = np.arange(-cutoff, cutoff + 1)
     middle = d * float(scale) + (scale - 1) / 2
-    weight = np.exp(-(middle**2) / (2 * noise.square))
+    weight = np.exp(-(middle**2) / (2 * float(noise.square)))
+    if noise.bits and scale == 1:
+        beyond = noise.fitted.survival(np.abs(d) - 1.0)
+        weight = beyond - noise.fitted.survival(np.abs(d).astype(np.float64))
     return fit(drawn, d, weight / weight.sum())
 
 

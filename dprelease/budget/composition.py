@@ -9,19 +9,17 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
                   of the product of randomised responses, here on a lattice, rounded up.
     types/1       of replaced units: the largest, over the types of a change, of the sum of the blocks' losses; delta 0.
     zcdp/1        sum of rho, that of a pure loss as `exact_rho` or its law has it, then the tight conversion.
-    basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
-    kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
+    normal/1      the analytic formula of normal noise, of all blocks that have it together; the others by their rho.
 
-Privacy  The last two are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
-         release. All six hold for blocks chosen one after the other as well. Every result is an
-         upper bound in whole nano-units, none is below what the integers confirm, and kov never
-         exceeds the sum, which holds too.
+Privacy  All hold for blocks chosen one after the other as well, normal/1 for laws that are fixed. Every result is an
+         upper bound in whole nano-units, none is below what the integers confirm, kov never
+         exceeds the sum, and normal never what zcdp says, which hold too.
 Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
 Units    epsilon and rho in nats, `Fraction`s.
-Sources  `docs/theory/composition.md#optimal-composition`, `#zcdp`, `#losses-on-a-lattice`;
+Sources  `docs/theory/composition.md#optimal-composition`, `#zcdp`, `#losses-on-a-lattice`, `#normal-noise`;
          [KOV] Kairouz, Oh & Viswanath, arXiv:1311.0776. [MV] Murtagh & Vadhan, "The complexity of
          computing the optimal composition of differential privacy", arXiv:1507.03113: exact
-         heterogeneous composition is #P-hard, hence the lattice. `concentrated`, `loss_lattice`.
+         heterogeneous composition is #P-hard, hence the lattice. `concentrated`, `loss_lattice`, `normal`.
 Limits   different pure losses are rounded up to about 1/8192 of their sum: k of them lose at most
          k/4096 of it, less where losses repeat.
 """
@@ -38,12 +36,13 @@ from functools import lru_cache
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.loss_lattice import CELLS, LossLattice
+from dprelease.budget.normal import normal_epsilon
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import NANO, nano_up
 
 _MANY = 6
 
-METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
+METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "normal/1")
 """Ways to compose; the arithmetic behind a name never changes."""
 
 SUMS = METHODS[:2]
@@ -54,8 +53,9 @@ WORDS = {
     "types/1": "the largest sum of pure losses over the types of a change",
     "kov/1": "optimal composition of pure losses",
     "zcdp/1": "zero-concentrated privacy",
+    "normal/1": "the analytic formula of normal noise",
 }
-"""The ways that plans are made in, for people."""
+"""The same, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,14 @@ class Proof:
     Attributes:
         pure: losses of independent parts (one per group a unit can touch, say); () if none.
         rho: the zCDP cost of a block without a pure loss; None otherwise.
+        normal: this is the rho of rounded normal noise.
         types: the loss for each type of change; () where every type may cost the whole.
         tight: a rho that the law of the pure parts has by a proof of its own, all of them together.
     """
 
     pure: tuple[Fraction, ...] = ()
     rho: Fraction | None = None
+    normal: bool = False
     tight: Fraction | None = None
     types: tuple[Fraction, ...] = ()
 
@@ -133,10 +135,9 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
             delta 0 where the method needs some (DPR657).
     """
     pure = [e for p in proofs for e in p.pure]
-    rhos = [p.rho for p in proofs if p.rho is not None]
     if method not in METHODS:
         raise _wrong("there is no composition of that name")
-    if method in METHODS[:3] and rhos:
+    if method in METHODS[:3] and any(p.rho is not None for p in proofs):
         raise _wrong("a Gaussian block has no pure loss to add up")
     if method not in SUMS and delta <= 0:
         raise _wrong("this composition needs a delta above 0")
@@ -150,10 +151,10 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
             return pure_epsilon(pure, delta)
         case "zcdp/1":
             return zcdp_epsilon(total_rho(proofs), delta)
-        case "basic+zcdp/1":
-            return basic(pure) + zcdp_epsilon(sum(rhos, Fraction(0)), delta)
         case _:
-            return pure_epsilon(pure, delta / 2) + zcdp_epsilon(sum(rhos, Fraction(0)), delta / 2)
+            normal = [p.rho for p in proofs if p.normal and p.rho is not None]
+            rest = total_rho([p for p in proofs if not p.normal])
+            return normal_epsilon(sum(normal, Fraction(0)), rest, delta, len(normal))
 
 
 def _sorted(epsilons: Sequence[Fraction]) -> tuple[int, ...]:

@@ -50,20 +50,6 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return Fraction(max(0, nano_up(value)), NANO)
 
 
-def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """Return a delta that rho-zCDP has at `epsilon`, certified, at most 1."""
-    if rho == 0:
-        return Fraction(0)
-    alpha = _order(lambda a: (a - 1) * (a * float(rho) - float(epsilon)) - _entropy(a))
-    # log(delta) = (alpha - 1)(alpha rho - epsilon) - log(alpha - 1) + alpha log((alpha - 1)/alpha)
-    value = (alpha - 1) * (alpha * rho - epsilon) - alpha * log_lower(alpha / (alpha - 1))
-    value += log_upper(1 / (alpha - 1)) if alpha <= 2 else -log_lower(alpha - 1)
-    if value >= 0:
-        return Fraction(1)
-    # Coarser upwards, so that the exponential's argument is a short rational.
-    return 1 / exp_lower(Fraction(math.floor(-value * 2**64), 2**64))
-
-
 def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho found, in whole nano-units, with `zcdp_epsilon` <= epsilon; may be 0."""
     low, high = 0.0, float(epsilon) + 1.0
@@ -114,11 +100,6 @@ def _epsilon(alpha: float, rho: float, log_one_over_delta: float) -> float:
     return (
         alpha * rho + (log_one_over_delta - math.log(alpha)) / (alpha - 1) + math.log1p(-1 / alpha)
     )
-
-
-def _entropy(alpha: float) -> float:
-    """Return log(alpha - 1) - alpha log(1 - 1/alpha)."""
-    return math.log(alpha - 1) - alpha * math.log1p(-1 / alpha)
 
 
 def _order(value: object) -> Fraction:

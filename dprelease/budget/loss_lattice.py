@@ -13,9 +13,8 @@ Privacy  A cell stands for *at least* the loss it holds and its weight is *at le
          the certified bounds of `numeric`: no float decides anything here.
 Pairs    `two_points`  randomised response: P = (p, 1 - p), p = e^m/(1 + e^m). It dominates every
                        m-differentially private mechanism ([KOV]).
-         `gaussian`    discrete Gaussian noise on one integer: L = (k^2 - 2 k d)/(2 s) for noise d,
-                       answers k steps apart and scale^2 s; already a lattice. One integer only: a
-                       vector's loss depends on how its move is spread; for vectors use rho.
+         Not one of discrete Gaussian noise: the loss of several integers depends on how their move is
+         spread, so a lattice of one of them is no bound (`docs/theory/composition.md#normal-noise`).
 Units    losses in nats (`Fraction`); weights in 2**-BITS.
 Sources  `docs/theory/composition.md#losses-on-a-lattice`;
          [KOV] Kairouz, Oh & Viswanath, "The composition theorem for differential privacy",
@@ -45,7 +44,7 @@ class LossLattice:
     """Upper bounds of a loss and its probabilities.
 
     Cell i holds the loss `start + i * step` with probability at most `weights[i]`; `infinite` is
-    the weight of an unbounded loss. Make one with `two_points`, `gaussian` or `nothing`.
+    the weight of an unbounded loss. Make one with `two_points` or `nothing`.
     """
 
     start: Fraction
@@ -70,24 +69,6 @@ class LossLattice:
         up = -(-_ONE * _ONE // (_ONE + far))
         down = math.ceil(_ONE / (1 + exp_lower(m * half, BITS)))
         return cls(-m * half, 2 * half, (down, *(0,) * (m - 1), up))
-
-    @classmethod
-    def gaussian(cls, distance: int, square: int) -> LossLattice:
-        """Return discrete Gaussian noise of scale^2 `square` on answers `distance` steps apart."""
-        cutoff = math.isqrt(2 * 72 * square) + 2  # e^-72 < 2**-103 of the mass lies beyond
-        rows = [Fraction(d * d, 2 * square) for d in range(cutoff + 1)]
-        low = [_decay_lower(x) for x in rows]
-        high = [_decay_upper(x) for x in rows]
-        total = low[0] + 2 * sum(low[1:])
-        half = [-(-h * _ONE // total) for h in high]
-        # The mass beyond: a geometric series at the ratio of its first two terms.
-        ratio = Fraction(high[cutoff], max(1, low[cutoff - 1]))
-        beyond = _ONE if ratio >= 1 else math.ceil(half[cutoff] * ratio / (1 - ratio))
-        # Noise d gives the loss (k^2 - 2 k d)/(2 s): the largest loss is at d = -cutoff.
-        weights = [half[abs(d)] for d in range(cutoff, -cutoff - 1, -1)]
-        weights[0] += beyond
-        start = Fraction(distance * distance - 2 * distance * cutoff, 2 * square)
-        return cls(start, Fraction(distance, square), tuple(weights), beyond).trimmed()
 
     def compose(self, other: LossLattice) -> LossLattice:
         """Return the loss of both releases together.
@@ -225,8 +206,3 @@ def _packed(weights: tuple[int, ...], width: int) -> int:
 def _decay_lower(x: Fraction) -> int:
     """Return a lower bound of e^-x, x >= 0, in units of 2**-BITS."""
     return 0 if x > BITS else math.floor(_ONE / exp_upper(x, BITS))
-
-
-def _decay_upper(x: Fraction) -> int:
-    """Return an upper bound of e^-x, x >= 0, in units of 2**-BITS."""
-    return 1 if x > BITS else math.ceil(_ONE / exp_lower(x, BITS))

@@ -88,7 +88,7 @@ def own_variance(kind: Kind, budget: Fraction, share: Fraction, sensitivity: int
         return 0.0
     if kind == "pure":
         return float(Laplace(budget * share / sensitivity).variance())
-    return float(Gaussian(math.ceil(Fraction(sensitivity) / (2 * budget * share))).variance())
+    return float(Gaussian(max(Fraction(1), sensitivity / (2 * budget * share))).variance())
 
 
 def fitted_variances(structure: Structure) -> Fitted:

@@ -8,8 +8,7 @@ and the law is exact; otherwise h/2 per term (`slack`) is added to every quantil
 draws is convolved on its own lattice first, so that many equal weights cost one rounding.
 
 Errors of the transform and the mass beyond the lattice are below `ROOM`, which every tail is raised
-by. A discrete Gaussian of more than 2^13 steps is read as the normal law that lies within 2 steps
-of it (`intervals.noise`).
+by.
 
 Of noise that is wider than a step there are closed forms, for many sums at once. With independent continuous Laplace noise of scale b and weights w_i,
 P(|sum(w_i X_i)| > z) = sum(c_i e^(-z / (b w_i))), c_i = prod_{j != i} w_i^2 / (w_i^2 - w_j^2). It rises
@@ -166,17 +165,14 @@ def _sum_of_equal(noise: IntegerNoise, count: int) -> tuple[Survival, float]:
 
 
 def normal_quantiles(weights: Floats, scale: float, level: float) -> Floats:
-    """Return q with P(|sum(w_i D_i)| <= q) >= level for discrete Gaussian D_i of this scale, per row; w_i >= 0.
+    """Return q with P(|sum(w_i D_i)| <= q) >= level for rounded normal D_i of this scale, per row; w_i >= 0.
 
-    sum(w_i N_i) is normal with variance scale^2 sum(w_i^2), which rises with every |w_i|. Under the
-    monotone coupling a discrete Gaussian lies within 2 steps of a normal of its scale:
-    P(|D| >= k) <= P(|N| >= k - 1), and P(|D| >= k) >= P(|N| >= k + 1), because with
-    Z <= sqrt(2 pi) scale + 1 the first is at least P(|N| >= k) / (1 + 0.4 / scale), and a step
-    further the normal tail has lost the factor e^(-0.79 / scale) or more.
+    sum(w_i N_i) is normal with variance scale^2 sum(w_i^2), which rises with every |w_i|, and each D_i is within
+    half a step of its N_i.
     """
     z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
     return np.asarray(
-        z * scale * np.sqrt((weights * weights).sum(axis=1)) + 2 * weights.sum(axis=1)
+        z * scale * np.sqrt((weights * weights).sum(axis=1)) + weights.sum(axis=1) / 2
     )
 
 

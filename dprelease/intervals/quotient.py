@@ -215,7 +215,7 @@ def ratio_interval(
         scores: u_i; parts: v_i, by default 1 each.
         scale: the noise's scale, in steps.
         copies: independent noises in every cell.
-        gaussian: the noise is a discrete Gaussian of this scale.
+        gaussian: the noise is rounded normal of this scale.
         span: where the quotient lies.
     """
     drawn, parts = [], parts or (1.0,) * len(scores)

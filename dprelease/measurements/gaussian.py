@@ -1,13 +1,13 @@
-"""The draw of cells with discrete Gaussian noise, for releases with a delta.
+"""The draw of cells with rounded normal noise, for releases with a delta.
 
-Every cell of a block gets independent discrete Gaussian noise; afterwards values are raised into
+Every cell of a block gets independent rounded normal noise; afterwards values are raised into
 the cells' public range (rectified: post-processing). One unit's L2 sensitivity over all cells and groups
 together is `Sensitivity.l2_squared`, so one rho covers every way a unit can spread its rows
 (`mechanisms.forms.vector`).
 
 Units: grid steps; rho in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`,
-`docs/theory/kernels-and-boundaries.md#discrete-gaussian`.
+`docs/theory/kernels-and-boundaries.md#rounded-normal-noise`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SMOOTH = 16
 
 @dataclass(frozen=True, slots=True)
 class GaussianLaw(Law):
-    """Integer cells with discrete Gaussian noise, raised into [lower, upper] after.
+    """Integer cells with rounded normal noise, raised into [lower, upper] after.
 
     A cell c stands for `offset + step_size * c` (0 and 1 where statistics read the cells themselves).
     `joint`: the cells are read together (two sums, Bernstein), so their box is simultaneous.
@@ -89,7 +89,8 @@ class GaussianLaw(Law):
         return self.noise.rho
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        return Proof(rho=self.rho(sensitivity))
+        cells = self.count * sensitivity.changed_groups
+        return Proof(rho=self.rho(sensitivity), normal=self.noise.rounded(cells))
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)

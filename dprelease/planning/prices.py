@@ -78,6 +78,7 @@ class Prices:
         self.guess = query.expected
         self.size = self.guess or rows.exact or REFERENCE_SIZE
         self.uses_types = query.schema.adjacency is Adjacency.substitution and _uses_types(query)
+        self.by_rho = query.spec.composition == "zcdp"
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
 
     def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
@@ -122,7 +123,7 @@ class Prices:
             moved = {o: self.sensitivity(o, block) for o in block.options}
             judge = block.judged_by(self.query.judge)
             found = ways(block, share, self.query.loss, size, moved, judge, only_as)
-            if self.query.spec.composition == "zcdp":  # of two that err alike, what costs less rho
+            if self.by_rho:  # of two that err alike, what costs less rho
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
                     return ranking(each.price(judge)), each.draw.proof(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.budget.composition import SUMS, Proof, compose, total_rho
-from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.core.errors import InternalError
 from dprelease.release_plan.plan import ReleasePlan
 
@@ -32,7 +31,7 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
         claimed = sum(found.pure, Fraction(0))
         if found.rho is not None:
             short = block.rho is None or found.rho > block.rho or not plan.delta
-            claimed = Fraction(0) if short else zcdp_epsilon(found.rho, plan.delta)
+            claimed = Fraction(0) if short else compose("normal/1", [found], plan.delta)
         else:
             short = block.rho is not None
         if short or claimed > block.epsilon:

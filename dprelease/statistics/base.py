@@ -43,7 +43,7 @@ class Reading:
         raw: the cells as drawn, before they were raised to 0.
         scale: of the discrete Laplace noise on every cell; None for other laws.
         copies: every cell is the sum of this many cells with noise of their own.
-        gaussian: the noise is a discrete Gaussian, and `scale` its standard deviation.
+        gaussian: the noise is rounded normal, and `scale` its standard deviation.
         balanced: the quantile of the noise of so many cells together, where that of all adds up to zero.
         mix: the statistic's own cells are these sums of the drawn ones, which `raw` holds; empty where they are they.
     """

@@ -50,7 +50,7 @@ def covariance_interval(
     Args:
         own: B, where the cells of a soft table are B times those of `raw`: the weights of their noise are
             B' w then, linear in c and in either mean, and so largest at corners.
-        gaussian: the noise is a discrete Gaussian of this scale.
+        gaussian: the noise is rounded normal of this scale.
     """
     miss, mix = 1 - level, np.asarray(own) if own else np.eye(raw.shape[1])
     part, drawn, raw = _NUISANCE * miss / 2, raw, raw @ mix.T

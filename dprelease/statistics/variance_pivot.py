@@ -64,7 +64,7 @@ def variance_interval(
         raw: noisy Bernstein cells as drawn, not raised to 0.
         scale: the noise's scale, in steps.
         level: 0.95.
-        gaussian: the noise is a discrete Gaussian of this standard deviation.
+        gaussian: the noise is rounded normal of this standard deviation.
         own: B, where Bernstein cells are B times the drawn ones.
     """
     spare, mix = _SHARE * (1 - level), np.asarray(own or _SELF)

@@ -1,16 +1,18 @@
 """Form: independent noise on a vector of integer components; nothing is mapped.
 
 * `CellNoise`: discrete Laplace noise. The loss is rate times the L1 sensitivity, however a unit splits it.
-* `GaussianCells`: discrete Gaussian noise, P(d) = exp(-d^2 / (2 square)) / Z per component. If one unit
-  moves the components of all groups together by at most sqrt(l2_square) in L2, the release is rho-zCDP
-  with rho = l2_square / (2 square), a rational ([CKS20]): the move may be spread over components and
-  groups in any way. There is no pure guarantee.
+* `GaussianCells`: normal noise of scale^2 = `square` per component, rounded to the nearest integer. What is drawn is
+  discrete Gaussian noise on a grid 2^`bits` times finer, rounded. If one unit moves the components of all groups
+  together by at most sqrt(l2_square) in L2, the release is rho-zCDP with rho = l2_square / (2 square), a rational
+  ([CKS20]): the move may be spread over components and groups in any way. There is no pure guarantee.
 
-Tails    P(D >= k) <= P(N >= k - 1) for k >= 1 and N normal of the same scale: the sum over x >= k
-         is at most the integral from k - 1, and Z >= sqrt(2 pi square) (Poisson summation).
+Rounding is of the noisy integer of the finer grid, hence post-processing, and on so fine a grid a discrete Gaussian is
+a normal draw rounded to it, but for factors within e^(+-2^-60): so (epsilon, delta) follow by the analytic formula.
+Folders of 0.2.0 have `bits` 0: discrete Gaussian noise itself, whose (epsilon, delta) follow from rho alone.
+
 Units    grid steps, steps squared; epsilon and rho in nats.
 Sources  [CKS20] Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy",
-         arXiv:2004.00010; `docs/theory/kernels-and-boundaries.md#discrete-laplace`, `#discrete-gaussian`.
+         arXiv:2004.00010; `docs/theory/kernels-and-boundaries.md#discrete-laplace`, `#rounded-normal-noise`.
 Limits   running time depends on the bits drawn.
 """
 
@@ -22,38 +24,44 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
+from dprelease.budget.normal import MOST
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Digits
-from dprelease.core.entropy import RandomBits
+from dprelease.core.codec_notes import Always, AtLeast, Digits
+from dprelease.core.entropy import RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
 from dprelease.intervals.noise import Gaussian, Laplace
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
 from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
+from dprelease.mechanisms.kernels.gaussian_wide import WideGaussianNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts
 
-_EXACT_SUMS = 400
-"""Scales up to 20 steps are summed term by term; above, the continuous moments are equal to it
-to all digits of a double."""
+_FINE = Fraction(2**92)
+"""The least square of a scale in steps of the finer grid."""
+
+_PER_CELL = 2**68
+"""So much of that square for each cell that one unit touches: `budget.normal.NEAR`."""
+
+_DIGITS = 34
+_SPAN = 10
+"""Draws end 2^10 blocks out, more than 128 scales: exponents that no coin survives."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianCells(Stored):
-    """Discrete Gaussian noise of scale^2 = `square` for an L2 sensitivity of sqrt(`l2_square`).
+    """Rounded normal noise of scale^2 = `square` for an L2 sensitivity of sqrt(`l2_square`).
 
     Raises:
-        ArgumentError: no sensitivity (DPR620), or a scale below one step (DPR624).
+        ArgumentError: no sensitivity (DPR620), or a scale below one step or that cannot be drawn (DPR624).
     """
 
     kind: ClassVar[str] = "gaussian_cells"
     constants: ClassVar[Mapping[str, str]] = {"kind": "kind"}
 
     l2_square: Digits
-    square: Digits
+    square: Fraction
+    bits: Annotated[int, AtLeast(0)] = 0
     family: Annotated[str, Always()] = "rectified_gaussian"
 
     def __post_init__(self) -> None:
@@ -63,10 +71,15 @@ class GaussianCells(Stored):
                 fix="give a sensitivity of at least one step",
                 code="DPR620",
             )
-        if self.square < 1:
+        top, bottom = self.square.as_integer_ratio()
+        drawn = bottom == 1 or self.bits
+        if self.bits:
+            fine = _FINE <= self.square * 4 ** min(self.bits, _DIGITS * 2) < 4 * _FINE
+            drawn = fine and not top & (top - 1) and bottom < 2**_DIGITS
+        if self.square < 1 or not drawn:
             raise ArgumentError(
-                "this is not a scale of discrete Gaussian noise",
-                why="its square is a whole number of at least 1 grid step",
+                "this is not a scale of rounded normal noise",
+                why="its square is at least 1 grid step, of few digits, and finely divided",
                 fix="use the file unchanged",
                 code="DPR624",
             )
@@ -80,16 +93,27 @@ class GaussianCells(Stored):
         """
         if rho <= 0:
             raise ArgumentError("rho must be above 0", fix="give a positive rho", code="DPR606")
-        return cls(l2_square, max(1, math.ceil(l2_square / (2 * rho))))
+        least = max(Fraction(1), Fraction(l2_square) / (2 * rho))
+        if least >= _FINE / 2:  # steps are fine enough themselves
+            return cls(l2_square, Fraction(math.ceil(least)))
+        top = 1 << (_DIGITS - 1 + math.floor(least).bit_length())
+        square = Fraction(top, math.floor(top / least))
+        bits = ((math.ceil(_FINE / square) - 1).bit_length() + 1) // 2
+        return cls(l2_square, square, bits)
 
     @property
     def rho(self) -> Fraction:
-        """The zCDP cost, exact: recomputed from the two integers."""
-        return Fraction(self.l2_square, 2 * self.square)
+        """The zCDP cost, exact: recomputed from the law's own numbers."""
+        return Fraction(self.l2_square) / (2 * self.square)
+
+    def rounded(self, cells: int) -> bool:
+        """Return whether it is near enough to rounded normal noise for a unit that touches at most so many cells."""
+        near = self.square * 4**self.bits >= max(_FINE, _PER_CELL * min(cells, self.l2_square))
+        return near and self.l2_square <= MOST**2 * self.square
 
     @property
     def scale(self) -> float:
-        """Standard deviation of the normal law of the same exponent, in steps."""
+        """Standard deviation of the normal law before it is rounded, in steps."""
         return math.sqrt(self.square)
 
     def sample(self, count: int, bits: RandomBits) -> AnyInts:
@@ -98,9 +122,19 @@ class GaussianCells(Stored):
         Raises:
             InternalError: the source is stuck (DPR901).
         """
-        if self.square <= SQUARE_LIMIT:
-            return DiscreteGaussianNoise(self.square).sample(count, bits)
-        return wide_draws(self.square, count, bits)
+        if not self.bits:
+            return wide_draws(int(self.square), count, bits)
+        top, bottom = self.square.as_integer_ratio()
+        more = _DIGITS - bottom.bit_length()
+        m = (2 * top << more).bit_length() - 1 + 2 * self.bits
+        noise = WideGaussianNoise(bottom << more, m)
+        span = 1 << (noise.block[0] + _SPAN)
+
+        def attempt(todo: AnyInts) -> tuple[AnyInts, AnyInts]:
+            return noise.attempt_block(todo.size, span, bits)
+
+        fine = drawn_by_rejection(count, attempt)
+        return (fine + (1 << (self.bits - 1))) >> self.bits
 
     @property
     def fitted(self) -> Gaussian:
@@ -109,28 +143,10 @@ class GaussianCells(Stored):
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""
-        if self.square > _EXACT_SUMS:
-            return float(self.square)
-        d, w = self._weights()
-        return float((d * d * w).sum() / w.sum())
-
-    def mean_abs(self) -> float:
-        """Return E |D|, in steps."""
-        if self.square > _EXACT_SUMS:
-            return math.sqrt(2 * self.square / math.pi)
-        d, w = self._weights()
-        return float((d * w).sum() / w.sum())
-
-    def _weights(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return distances and the weight of both signs together."""
-        d = np.arange(40 * (math.isqrt(self.square) + 1), dtype=np.float64)
-        w = np.exp(-d * d / (2 * self.square)) * np.where(d > 0, 2.0, 1.0)
-        return d, w
+        return float(self.fitted.variance())
 
     def quantile(self, level: float) -> int:
-        """Return a k (at most a step or two too large) with P(|D| <= k) >= level, per cell.
-
-        P(|D| > k) <= P(|N| >= k) by the bound on the tails.
+        """Return the least k with P(|D| <= k) >= level, per cell.
 
         Raises:
             ArgumentError: level is not strictly between 0 and 1 (DPR625).

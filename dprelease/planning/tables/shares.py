@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dprelease.allocation.goals import goal_missed
 from dprelease.budget.concentrated import zcdp_rho
+from dprelease.budget.normal import normal_rho
 from dprelease.core.errors import PlanError
 from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
@@ -129,14 +130,15 @@ def shares_of(
     if len(fixed) == len(family.members):
         return fixed
     known = _stated(query, family)
-    rho = zcdp_rho(query.epsilon, query.spec.delta) if kind == "zcdp" else Fraction(0)
+    goals = family.goals(query.loss)
+    worth = zcdp_rho if goals or query.spec.composition == "zcdp" else normal_rho  # goals: at least
+    rho = worth(query.epsilon, query.spec.delta) if kind == "zcdp" else Fraction(0)
     zcdp = rho > 0  # of a tiny epsilon nothing is left of it: pure noise then
     kind, budget = ("zcdp", rho) if zcdp else ("pure", query.epsilon)
     moves = {
         n: 0 if n in known else (s.l2_squared if zcdp else s.l1_over_groups) or 0
         for n, s in sensitivities.items()
     }
-    goals = family.goals(query.loss)
     wanted = {name: _ROOM * goal for name, goal in goals.items()}
     for _ in range(_TRIES):
         choice = choose(
