@@ -326,17 +326,22 @@ def _concentrated(
     total = most
     while True:
         if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
-            return zcdp_epsilon(asked, delta)
+            proofs = [priced_at(blocks[i], rho).proof for i, rho in needed.items()]
+            return compose(_by_normal(proofs, pricer), proofs, delta)
         rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
         priced = tuple(priced_at(b, r) for b, r in zip(blocks, rhos, strict=True))
         proofs = [p.proof for p in priced]
-        method = "normal/1" if any(p.normal for p in proofs) and not pricer.by_rho else "zcdp/1"
+        method = _by_normal(proofs, pricer)
         cost = _charged(method, proofs, delta)
         if total <= least or cost <= epsilon:
             break
         fits = _affordable(priced, proofs, epsilon, delta) if total == most else least
-        total = max(least, fits)
+        total = max(least, fits, asked if total == most else least)
     return _Way(method, priced, epsilon if epsilon and len(goals) < len(blocks) else cost)
+
+
+def _by_normal(proofs: Sequence[Proof], pricer: Pricer) -> str:
+    return "normal/1" if any(p.normal for p in proofs) and not pricer.by_rho else "zcdp/1"
 
 
 def _affordable(

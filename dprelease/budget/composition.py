@@ -9,11 +9,14 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
                   of the product of randomised responses, here on a lattice, rounded up.
     types/1       of replaced units: the largest, over the types of a change, of the sum of the blocks' losses; delta 0.
     zcdp/1        sum of rho, that of a pure loss as `exact_rho` or its law has it, then the tight conversion.
+    basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
+    kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
     normal/1      the analytic formula of normal noise, of all blocks that have it together; the others by their rho.
 
-Privacy  All hold for blocks chosen one after the other as well, normal/1 for laws that are fixed. Every result is an
+Privacy  The two before the last are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
+         release. All seven hold for the blocks of a release, which are fixed beforehand. Every result is an
          upper bound in whole nano-units, none is below what the integers confirm, kov never
-         exceeds the sum, and normal never what zcdp says, which hold too.
+         exceeds the sum, and normal never zcdp, which hold too.
 Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
 Units    epsilon and rho in nats, `Fraction`s.
 Sources  `docs/theory/composition.md#optimal-composition`, `#zcdp`, `#losses-on-a-lattice`, `#normal-noise`;
@@ -42,7 +45,7 @@ from dprelease.core.numeric import NANO, nano_up
 
 _MANY = 6
 
-METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "normal/1")
+METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1", "normal/1")
 """Ways to compose; the arithmetic behind a name never changes."""
 
 SUMS = METHODS[:2]
@@ -135,9 +138,10 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
             delta 0 where the method needs some (DPR657).
     """
     pure = [e for p in proofs for e in p.pure]
+    rhos = [p.rho for p in proofs if p.rho is not None]
     if method not in METHODS:
         raise _wrong("there is no composition of that name")
-    if method in METHODS[:3] and any(p.rho is not None for p in proofs):
+    if method in METHODS[:3] and rhos:
         raise _wrong("a Gaussian block has no pure loss to add up")
     if method not in SUMS and delta <= 0:
         raise _wrong("this composition needs a delta above 0")
@@ -151,6 +155,10 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
             return pure_epsilon(pure, delta)
         case "zcdp/1":
             return zcdp_epsilon(total_rho(proofs), delta)
+        case "basic+zcdp/1":
+            return basic(pure) + zcdp_epsilon(sum(rhos, Fraction(0)), delta)
+        case "kov+zcdp/1":
+            return pure_epsilon(pure, delta / 2) + zcdp_epsilon(sum(rhos, Fraction(0)), delta / 2)
         case _:
             normal = [p.rho for p in proofs if p.normal and p.rho is not None]
             rest = total_rho([p for p in proofs if not p.normal])

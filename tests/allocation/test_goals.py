@@ -102,7 +102,7 @@ def test_with_a_delta_goals_may_compose() -> None:
     pure = planned(wanted, rows=ROWS, epsilon=None)
     plan = planned(wanted, rows=ROWS, epsilon=None, delta="0.000001")
     assert plan.composition is not None
-    assert plan.composition.method == "zcdp/1"
+    assert plan.composition.method == "normal/1"
     assert plan.epsilon < pure.epsilon
     assert all(
         s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics
@@ -184,5 +184,5 @@ def test_goals_that_a_delta_pays_for_alone_still_cost_an_epsilon(goal: float, de
     """A rho of 5e-7 is worth (0, 0.001): a budget of 0 has no multiples for advice to be made of."""
     plan = planned([count(goal)], rows=ROWS, epsilon=None, delta=delta)
     assert plan.composition is not None
-    assert plan.composition.method == "zcdp/1"
+    assert plan.composition.method == "normal/1"
     assert plan.epsilon == Fraction(1, 10**9)

@@ -25,9 +25,8 @@ NORMAL = Gaussian(9)
 def masses(noise, most=60):
     """{d: P(D = d)} by the law's own weights."""
     if isinstance(noise, Gaussian):
-        raw = {d: math.exp(-d * d / (2 * noise.square)) for d in range(-most, most + 1)}
-        total = sum(raw.values())
-        return {d: p / total for d, p in raw.items()}
+        beyond = [math.erfc((d - 0.5) / math.sqrt(2 * noise.square)) / 2 for d in range(most + 2)]
+        return {d: beyond[abs(d)] - beyond[abs(d) + 1] for d in range(-most, most + 1)}
     kernel = DiscreteLaplaceNoise(noise.rate) if isinstance(noise, Laplace) else noise
     w = kernel.weights(most + 1).tolist()
     return {d: w[abs(d)] for d in range(-most, most + 1)}

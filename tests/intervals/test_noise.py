@@ -19,7 +19,9 @@ def law(noise):
     if isinstance(noise, Laplace):
         weight = np.exp(-float(noise.rate) * np.abs(d))
     else:
-        weight = np.exp(-(d.astype(float) ** 2) / (2 * noise.square))
+        half = np.sqrt(2 * float(noise.square))
+        beyond = [math.erfc(x) / 2 for x in ((np.arange(602) - 0.5) / half)]
+        weight = (np.array(beyond[:-1]) - np.array(beyond[1:]))[np.abs(d)]
     return d, weight / weight.sum()
 
 
