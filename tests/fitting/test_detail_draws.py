@@ -161,7 +161,7 @@ def share(pairs: npt.NDArray[np.float64]) -> tuple[float, float]:
 PERSON = {"user": "id", "max_groups": 12, "max_rows_per_group": 1}
 CASES: dict[str, dict[str, Any]] = {
     "Laplace": {"epsilon": 1},
-    "Gaussian": {"epsilon": 3, "delta": "1/100", "unit": PERSON},
+    "Gaussian": {"epsilon": 1, "delta": "1/1000", "unit": PERSON},
 }
 
 

@@ -257,7 +257,7 @@ def _cells(noise: Any) -> dict[str, Any]:
     proof = noise.certify().to_json() if isinstance(noise, CellNoise) else noise.evidence()
     return {
         "law": noise.describe(),
-        "error": [noise.mean_abs(), noise.variance()],
+        "error": [*([noise.mean_abs()] if isinstance(noise, CellNoise) else []), noise.variance()],
         "json": digest(noise.to_json()),
         "proof": digest(proof),
         "figures": digest([str(noise.quantile(level)) for level in (0.5, 0.95, 0.9999)]),

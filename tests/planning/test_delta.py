@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from dprelease.budget.composition import compose
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError, PlanError
 from dprelease.measurements.gaussian import GaussianLaw
+from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.planning.make import make_plan
 from dprelease.release_plan.block import Composition, JointEvidence
 from dprelease.release_plan.plan import ReleasePlan
@@ -185,6 +187,19 @@ def test_twin_the_composition_states_less() -> None:
     said = plan.composition.evidence
     for less in (replace(said, epsilon_upper=Fraction(1, 2)), replace(said, rho=said.rho / 2)):
         broken(plan, composition=replace(plan.composition, evidence=less))
+
+
+def test_twin_discrete_gaussian_noise_is_priced_as_if_it_were_rounded() -> None:
+    """The noise of folders of 0.2.0 costs what its rho says, whatever a plan calls it."""
+    plan = planned(MANY, delta=DELTA)
+    blocks = []
+    for block in plan.blocks:
+        assert isinstance(block.law, GaussianLaw)
+        noise = GaussianCells(
+            block.law.noise.l2_square, Fraction(math.ceil(block.law.noise.square))
+        )
+        blocks.append(replace(block, law=replace(block.law, noise=noise)))
+    broken(plan, blocks=tuple(blocks))
 
 
 def test_twin_noise_for_a_smaller_l2_move() -> None:
