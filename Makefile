@@ -153,7 +153,8 @@ bench: $(VENV)/.installed
 
 peers: $(VENV)/.installed
 	$(PIP) -q uv
-	$(foreach e,peers smartnoise tumult google,$(BIN)/uv venv -q --allow-existing .bench/$(e) && ) true
+	$(foreach e,peers smartnoise tumult google accounting,$(BIN)/uv venv -q --allow-existing .bench/$(e) && ) true
+	$(BIN)/uv pip install -q --python .bench/accounting/bin/python "dp-accounting>=0.6,<1"
 	$(BIN)/uv pip install -q --python .bench/peers/bin/python -r benchmarks/requirements-speed.txt
 	$(BIN)/uv pip install -q --python .bench/smartnoise/bin/python \
 		--override benchmarks/overrides-smartnoise.txt -r benchmarks/requirements-smartnoise.txt
@@ -162,6 +163,7 @@ peers: $(VENV)/.installed
 	$(BIN)/python benchmarks/peers.py \
 		$(foreach e,peers smartnoise tumult google,--$(e) .bench/$(e)/bin/python)
 	$(BIN)/python benchmarks/baselines.py --peers .bench/peers/bin/python
+	$(BIN)/python benchmarks/normal_noise.py --accounting .bench/accounting/bin/python
 
 # FIELD="--requests 200" or "--minutes 10" runs a part. The real tables come with packages, in an environment of their own.
 FIELD    ?=
