@@ -28,7 +28,7 @@ from dprelease.allocation.allocate import allocate, widened
 from dprelease.allocation.goals import has_goal, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
-from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
+from dprelease.budget.concentrated import zcdp_rho
 from dprelease.budget.normal import normal_epsilon, normal_rho
 from dprelease.core.errors import PlanError, VerificationError
 from dprelease.core.numeric import NANO, nano_up, plain

@@ -32,7 +32,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.intervals.noise import Gaussian, Laplace
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
+from dprelease.mechanisms.kernels.gaussian import wide_draws
 from dprelease.mechanisms.kernels.gaussian_wide import WideGaussianNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts

@@ -16,7 +16,7 @@ from dprelease.budget.normal import NEAR
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
+from dprelease.mechanisms.kernels.gaussian import wide_draws
 from tests.sizes import some
 
 
