@@ -38,6 +38,7 @@ _WORST = "`spikes: forbid` beside a gap: laws are compared, and state, what they
 _COINS = "one value by rank is drawn by permute-and-flip where losses add up by ε; 0.2.0 only named it as a rival"
 _BOTH = "a value by rank states its error for rows that differ, too"
 _ENDS = "published intervals are made by one law and one quotient: shorter, and no point beside noise wider than a step"
+_ROUNDED = "normal noise is a rounded normal draw, priced by the analytic formula: 5 to 8 % narrower for the same budget"
 _SAME_DRAW = (_OTHER_BUDGETS, _BOTH, _ENDS)
 REPLACED: Mapping[tuple[str, str], str] = {
     ("0.2.0", name): reason
@@ -48,8 +49,9 @@ REPLACED: Mapping[tuple[str, str], str] = {
         (_COINS, "by_rank frame zcdp"),
         (_BOTH, "rank_interval"),
         (_REMOVED, "persons public_rows"),
+        (_ROUNDED, "rectified"),
         (_ENDS, "approved best_table derived graph left_committed left_drawn"),
-        (_ENDS, "optimal_composition persons_replaced ranges ratios rectified view"),
+        (_ENDS, "optimal_composition persons_replaced ranges ratios view"),
     )
     for name in found.split()
 }
