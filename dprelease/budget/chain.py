@@ -48,6 +48,9 @@ TIMED = 5
 """The schema version of a ledger with a dataset whose losses are added up by time: software that knows
 no windows would take every sum for the whole."""
 
+UNSUMMED = 8
+"""The schema version of a ledger with debits whose deltas its tables do not add up: they are of disjoint times."""
+
 _VERSIONS = (
     (SCHEMA_VERSION,),
     (VERSION,),
@@ -56,6 +59,7 @@ _VERSIONS = (
     (TIMED,),
     (approval.VERSION,),
     (population.VERSION,),
+    (UNSUMMED,),
 )
 
 # DpreleaseError: an entry that could never have been charged.
@@ -118,6 +122,7 @@ class _Fold:
     rho: dict[str, int] = field(default_factory=dict)
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
     moved: bool = False
+    unsummed: bool = False
     timed: Timed = field(default_factory=Timed)
     approvals: Approvals = field(default_factory=Approvals)
     populations: population.Populations = field(default_factory=population.Populations)
@@ -197,7 +202,7 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
         _apply(fold, seq, body)
         previous, expected = value, expected + 1
     for name in fold.timed.datasets:
-        _check_sum(fold, name, expected)
+        fold.problems += fold.timed.check(name, expected, fold.rho.get(name))
     fold.problems += [
         f"the debits exceed the budget of population {name}"
         for name in fold.populations.known
@@ -209,6 +214,7 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
 def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
     if fold.moved:
         fold.problems.append(f"event {seq} of the chain comes after its move")
+    wrong: list[str | None] = []
     match body["kind"]:
         case "ledger" | "approval" | "population" | "member":
             pass
@@ -221,30 +227,30 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
         case "budget":
             row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
             fold.budget.append(row)
-            _check_sum(fold, str(body["dataset"]), seq)
-            wrong = fold.timed.raise_budget(body)
-            fold.problems += [] if wrong is None else [f"budget {seq} {wrong}"]
+            name = str(body["dataset"])
+            fold.problems += fold.timed.check(name, seq, fold.rho.get(name))
+            wrong = [fold.timed.raise_budget(body)]
             _declare_rho(fold, seq, body)
         case "cap":
-            wrong = fold.caps.declare(_known(fold, body), _integer(body["nano_epsilon"]))
-            fold.problems += [] if wrong is None else [f"cap {seq} {wrong}"]
+            wrong = [fold.caps.declare(_known(fold, body), _integer(body["nano_epsilon"]))]
         case "debit":
             entry = Entry.from_json(_mapping(body["entry"]))
             cost = Cost(_integer(body["nano_epsilon"]), _integer(body["atto_delta"]))
             if cost != entry.cost:
                 fold.problems.append(f"debit {seq} costs less or more than its loss")
             key = entry.key
-            wrong = fold.timed.debit(entry, _integer(body.get("nano_rho", 0)))
-            fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
-            fold.entry.append(
-                (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta)
-            )
+            row, atto = (seq, *asdict(key).values(), entry.plan_hash), cost.atto_delta
+            if "unsummed" in body:
+                fold.unsummed, atto = True, 0
+                if key.dataset not in fold.rho and not fold.timed.datasets[key.dataset].line.apart:
+                    fold.problems.append(f"debit {seq} is not written as its dataset composes")
+            fold.entry.append((*row, cost.nano_epsilon, atto))
             _spend_rho(fold, seq, entry, body)
-            for wrong in (
+            wrong = [
+                fold.timed.debit(entry, _integer(body.get("nano_rho", 0))),
                 fold.caps.debit(seq, key.dataset, body, cost.nano_epsilon),
                 fold.approvals.debit(seq, entry, body),
-            ):
-                fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
+            ]
         case "payload":
             fold.payload.append((body["entry"], seq, body["size"]))
             fold.payloads[body["entry"]] = str(body["sha256"])
@@ -256,13 +262,8 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.state.append((body["entry"], seq, body["state"], body["code"]))
         case _:
             fold.problems.append(f"event {seq} of the chain has an unknown kind")
-    wrong = fold.populations.note(str(body["kind"]), body)
-    fold.problems += [] if wrong is None else [f"event {seq} {wrong}"]
-
-
-def _check_sum(fold: _Fold, name: str, seq: int) -> None:
-    wrong = fold.timed.check(name, seq, fold.rho.get(name))
-    fold.problems += [] if wrong is None else [wrong]
+    wrong.append(fold.populations.note(str(body["kind"]), body))
+    fold.problems += [f"{body['kind']} {seq} {text}" for text in wrong if text is not None]
 
 
 def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
@@ -298,7 +299,7 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """7 with a population, else 6 with an approval, 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
+    """8 with deltas that are not summed, else 7 with a population, 6 with an approval, 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
@@ -310,6 +311,8 @@ def _version(db: Connection, fold: _Fold) -> list[str]:
         expected = approval.VERSION
     if fold.populations.known:
         expected = population.VERSION
+    if fold.unsummed:
+        expected = UNSUMMED
     return (
         []
         if schema_version(db) == expected

@@ -13,7 +13,8 @@ Law      docs/theory/composition.md#over-time. A unit that lives in interval u i
          filter and has no place here.
 Record   SQLite and PostgreSQL sum a table's rows before they take a debit. Such a dataset's row of
          `budget` therefore holds a ceiling that no sum reaches, as under zCDP (`rho_filter`), and its event
-         says {"apart": {"nano_epsilon", "atto_delta"}}: what was declared or added.
+         says {"apart": {"nano_epsilon", "atto_delta"}}: what was declared or added. A debit whose delta would
+         reach that ceiling has 0 in its row and says {"unsummed": true}; the ledger has schema version 8 then.
 Method   Between two neighbouring ends of instants the sum is constant. Single instants: one sweep. Pairs: a
          sweep over u, with a tree over u' that holds the sum of the entries that read u' and not u.
 Units    whole nano- and atto-units, or exact fractions. Time O(n log n) in the number of debits.

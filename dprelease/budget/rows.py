@@ -14,7 +14,7 @@ from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
-from dprelease.budget.connection import Connection, Place
+from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, canonical, protected_unit
@@ -104,6 +104,7 @@ def insert_entry(
     period = key.period if again is None else entry_row(db, again).entry.key.period
     period_cap.must_fit(db, entry, period, path)
     under = None if origin else approval.must_cover(db, entry, asked, period, path)
+    row = _row(db, entry, ceiling=rho is not None or timeline_of(db, key.dataset).apart)
     seq = chain.append(
         db,
         "debit",
@@ -114,15 +115,27 @@ def insert_entry(
             "origin": None if origin is None else asdict(origin),
             **({} if rho is None else {"nano_rho": rho}),
             **({} if again is None else {"again": again}),
+            **({} if row == cost else {"unsummed": True}),
             **({} if under is None else {"approval": under}),
             **_request(asked),
         },
     )
     db.execute(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta),
+        (seq, *asdict(key).values(), entry.plan_hash, row.nano_epsilon, row.atto_delta),
     )
     return seq
+
+
+def _row(db: Connection, entry: Entry, *, ceiling: bool) -> Cost:
+    """Return what the table holds of a debit: a delta that would reach a ceiling stands in the event alone."""
+    (summed,) = db.execute(
+        "SELECT COALESCE(SUM(atto_delta), 0) FROM entry WHERE dataset = ?", (entry.key.dataset,)
+    ).fetchone()
+    if not ceiling or int(summed) + entry.cost.atto_delta <= rho_filter.CEILING.atto_delta:
+        return entry.cost
+    raise_version(db, chain.UNSUMMED)
+    return Cost(entry.cost.nano_epsilon, 0)
 
 
 def insert_again(
@@ -172,14 +185,13 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
         ).fetchone()
         return [Charge(ALWAYS, Cost(*map(int, found)))]
     out = []
-    for nano, atto, text in db.execute(
-        "SELECT nano_epsilon, atto_delta, body FROM entry JOIN chain USING (seq)"
-        " WHERE dataset = ? ORDER BY seq",
-        (dataset,),
+    for (text,) in db.execute(
+        "SELECT body FROM entry JOIN chain USING (seq) WHERE dataset = ? ORDER BY seq", (dataset,)
     ).fetchall():
-        instants = _instants(text) if apart else ALWAYS
-        rho = int(json.loads(text)["nano_rho"]) if concentrated else 0
-        out.append(Charge(instants, Cost(int(nano), int(atto)), rho))
+        instants, body = _instants(text) if apart else ALWAYS, json.loads(text)
+        rho = int(body["nano_rho"]) if concentrated else 0
+        cost = Cost(int(body["nano_epsilon"]), int(body["atto_delta"]))
+        out.append(Charge(instants, cost, rho))
     return out
 
 

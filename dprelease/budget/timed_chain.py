@@ -80,10 +80,10 @@ class Timed:
             return "is of another adjacency or unit than its dataset"
         return None
 
-    def check(self, name: str, seq: int, nano_rho: int | None) -> str | None:
+    def check(self, name: str, seq: int, nano_rho: int | None) -> list[str]:
         """Add up the debits before event `seq`; `nano_rho`: of a dataset that composes by zCDP."""
         found = self.datasets[name]
         pairs = found.line.pairs
         over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)
         over = over or (nano_rho is not None and worst_rho(found.charges, pairs=pairs) > nano_rho)
-        return f"a debit before event {seq} exceeds the budget it was charged to" if over else None
+        return [f"a debit before event {seq} exceeds the budget it was charged to"] if over else []

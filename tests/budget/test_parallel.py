@@ -167,6 +167,52 @@ def test_delta_and_epsilon_are_each_the_worst_of_their_own():
     assert worst_cost([], pairs=True) == Cost(0)
 
 
+DELTAS = [Fraction(1, 10), Fraction(1, 20), Fraction(1, 5)]
+
+
+def told(delta, bit):
+    """Return the law of a release that tells its bit for certain with probability delta, else by a coin of 2 : 1."""
+    honest = (1 - delta) * Fraction(2, 3)
+    return {(bit, True): delta, (bit, False): honest, (1 - bit, False): (1 - delta) / 3}
+
+
+def exact_delta(windows, deltas, week):
+    """Return the least delta of all releases at the sum of the epsilons (each ln 2) of those that meet the week."""
+    met = [reads(window, week) for window in windows]
+    worlds = [
+        [told(d, int(m and world)) for d, m in zip(deltas, met, strict=False)] for world in (0, 1)
+    ]
+    total, factor = Fraction(0), 2 ** sum(met)
+    for answers in itertools.product(
+        *(set(law) | set(other) for law, other in zip(*worlds, strict=True))
+    ):
+        before, after = (
+            math.prod(
+                (law.get(a, Fraction(0)) for law, a in zip(laws, answers, strict=True)),
+                start=Fraction(1),
+            )
+            for laws in worlds
+        )
+        total += max(Fraction(0), before - factor * after)
+    return total
+
+
+def test_deltas_of_disjoint_windows_are_the_largest_one_and_others_add_up():
+    for windows in SETS:
+        deltas = DELTAS[: len(windows)]
+        found = max(exact_delta(windows, deltas, week) for week in range(3))
+        most = stated(windows, deltas)
+        met = [
+            [d for w, d in zip(windows, deltas, strict=True) if reads(w, week)] for week in range(3)
+        ]
+        assert max(deltas) <= found <= most, windows
+        if max(map(len, met)) == 1:
+            assert found == most == max(deltas)
+        else:
+            assert most == max(map(sum, met))
+    assert exact_delta([OPEN, OPEN], DELTAS, 0) > max(DELTAS[:2])  # control: these do add up
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_the_sweep_finds_what_trying_every_instant_finds(pairs):
     rng = random.Random(3)

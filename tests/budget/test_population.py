@@ -128,6 +128,16 @@ def test_a_member_and_week_lose_what_meets_the_week(tmp_path):
     )
 
 
+def test_weeks_add_up_where_times_may_change(tmp_path):
+    given = {"per": "week", "immutable": False}
+    ledger = pair(tmp_path / "l.db", terms(2, interval="week"), **given)
+    for name in ("2024-W10", "2024-W11"):
+        ledger.charge(entry("visits", name, period=name, **given))
+    assert spent(ledger) == 2
+    third = entry("prescriptions", "2024-W12", period="2024-W12", **given)
+    assert code_of(BudgetError, ledger.charge, third) == "DPR309"
+
+
 def test_a_raise_is_on_the_record(tmp_path):
     ledger = pair(tmp_path / "l.db")
     ledger.charge(entry("visits", epsilon=Fraction(3)))

@@ -161,6 +161,7 @@ TIMED = [
     (test_timed_ledger.test_without_the_declaration_the_sum_is_charged, {"unit": WEEKLY}),
     (test_timed_ledger.test_delta_is_added_up_by_interval_too, {}),
     (test_timed_ledger.test_rho_is_added_up_by_interval, {}),
+    (test_timed_ledger.test_deltas_of_disjoint_days_may_pass_one_together, {"composition": "basic"}),
     (test_timed_ledger.test_paying_again_counts_in_the_same_window, {}),
     (test_timed_ledger.test_a_restored_ledger_debits_the_windows_that_manifests_cite, {}),
     (test_timed_ledger.test_a_whole_person_loses_the_sum_over_the_intervals_met, {}),

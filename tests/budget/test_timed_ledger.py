@@ -97,6 +97,40 @@ def test_delta_is_added_up_by_interval_too(tmp_path):
     assert caught.value.code == "DPR302"
 
 
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_deltas_of_disjoint_days_may_pass_one_together(tmp_path, composition):
+    """The table's sum of them is no unit's: beyond a ceiling the events alone hold them."""
+    ledger = timed_ledger(
+        tmp_path / "l.db", unit=WEEKLY, epsilon=9, delta=Fraction(1, 2), composition=composition
+    )
+    rho = Fraction(1, 100) if composition == "zcdp" else None
+    for name in weeks(9):
+        ledger.charge(entry(name, unit=WEEKLY, delta=Fraction(1, 4), rho=rho))
+    assert ledger.verify().ok
+    assert Ledger.open(ledger.path).budget("visits").spent_delta == Fraction(
+        1, 4 if rho is None else 2
+    )
+    assert ledger.stretches("visits")[1].cost.delta == Fraction(1, 4)
+    ledger.charge(entry("2013-W05", pipeline="more", unit=WEEKLY, delta=Fraction(1, 4), rho=rho))
+    if rho is None:
+        third = entry("2013-W05", pipeline="third", unit=WEEKLY, delta=Fraction(1, 10**9))
+        with pytest.raises(BudgetError) as caught:
+            ledger.charge(third)
+        assert caught.value.code == "DPR302"
+    with ledger._read() as db:
+        assert chain.schema_version(db) == chain.UNSUMMED
+
+
+def test_a_delta_that_is_in_no_table_without_a_ceiling_is_found(tmp_path, monkeypatch):
+    ledger = timed_ledger(tmp_path / "l.db", time=None, delta=Fraction(1, 2))
+    given = {"time": None, "open_window": True, "epsilon": Fraction(1, 10), "delta": Fraction(1, 4)}
+    ledger.charge(entry("2013-W05", **given))
+    with monkeypatch.context() as patch:
+        patch.setattr("dprelease.budget.rows._row", lambda _, e, **__: Cost(e.cost.nano_epsilon, 0))
+        ledger.charge(entry("2013-W06", **given))
+    assert "debit 5 is not written as its dataset composes" in ledger.verify().problems
+
+
 def test_rho_is_added_up_by_interval(tmp_path):
     ledger = timed_ledger(
         tmp_path / "l.db", epsilon=2, delta=Fraction(1, 10**6), composition="zcdp"

@@ -92,6 +92,20 @@ GUARDS = (
         old="        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)\n",
         new="        over = False\n",
     ),
+    Guard(
+        "a delta in no table is taken for none where all debits are summed",
+        "budget/chain.py",
+        "                if key.dataset not in fold.rho and not fold.timed.datasets[key.dataset].line.apart:\n",
+        "                if False:\n",
+        _tests,
+    ),
+    Guard(
+        "deltas of disjoint times are summed by the tables",
+        "budget/rows.py",
+        "    return Cost(entry.cost.nano_epsilon, 0)\n",
+        "    return entry.cost\n",
+        _tests,
+    ),
     _chain(
         "a debit of another time verifies",
         old="        if entry.time != time:\n",
