@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dprelease.core.numeric import Number
     from dprelease.facade import Statistics, Tables
@@ -64,6 +64,7 @@ class Accessor:
         by: Sequence[str] | None = None,
         where: str | None = None,
         tables: Tables | None = None,
+        rules: Mapping[str, object] | None = None,
         during: str | None = None,
     ) -> ReleasePlan:
         """Return what a release would draw and cost; reads no row and spends nothing.
@@ -88,6 +89,7 @@ class Accessor:
             by=by,
             where=where,
             tables=tables,
+            rules=rules,
             during=during,
         )
 
@@ -101,6 +103,7 @@ class Accessor:
         by: Sequence[str] | None = None,
         where: str | None = None,
         tables: Tables | None = None,
+        rules: Mapping[str, object] | None = None,
         during: str | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
@@ -134,6 +137,7 @@ class Accessor:
             by=by,
             where=where,
             tables=tables,
+            rules=rules,
             during=during,
             ledger=ledger,
             dataset=dataset,

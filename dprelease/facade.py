@@ -74,13 +74,14 @@ def plan(
     by: Sequence[str] | None = None,
     where: str | None = None,
     tables: Tables | None = None,
+    rules: Mapping[str, object] | None = None,
     during: str | None = None,
 ) -> ReleasePlan:
     """Return what a release would draw and cost. Reads no row and spends nothing.
 
     Args:
         schema: a schema, a path to its file, or a mapping of the same shape.
-        epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
+        epsilon, delta, statistics, by, where, tables, rules: override the schema's `release` block; `tables` stand
             instead of `by` and `statistics`.
         during: as in `release`.
 
@@ -95,6 +96,7 @@ def plan(
         "by": by,
         "where": where,
         "tables": tables,
+        "rules": rules,
     }
     return plan_release(as_schema(schema), _overrides(given), during=during)
 
@@ -109,6 +111,7 @@ def release(
     by: Sequence[str] | None = None,
     where: str | None = None,
     tables: Tables | None = None,
+    rules: Mapping[str, object] | None = None,
     during: str | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
@@ -120,7 +123,7 @@ def release(
         data: pandas or polars frame, pyarrow table, DuckDB relation, Spark DataFrame, or a path to
             Parquet or CSV; `{"csv": {"path": …, "delimiter": …, "decimal": …}}` says how a CSV file is written.
         schema: a schema, a path to its file, or a mapping of the same shape.
-        epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
+        epsilon, delta, statistics, by, where, tables, rules: override the schema's `release` block; `tables` stand
             instead of `by` and `statistics`.
         during: release the rows of one period of the schema's `time` alone: 2026-W46, 2026-11, 2026-Q4. It
             is the window that the loss counts in, and names the ledger's entry.
@@ -142,6 +145,7 @@ def release(
         "by": by,
         "where": where,
         "tables": tables,
+        "rules": rules,
     }
     request = _request(table, ledger, dataset, period, during)
     added = None if request is None else request.ledger.composition(request.key.dataset)

@@ -105,7 +105,7 @@ def write_files(
         return {**common, "files": dict(sorted(said.items()))}
 
     for name in wanted:
-        made = _written(name, noised, manifest(), files)
+        made = _written(name, noised.published, manifest(), files)
         if as_published is not None:
             made = {n: as_published(n, data) for n, data in made.items()}
         files |= made

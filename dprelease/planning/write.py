@@ -34,6 +34,7 @@ from dprelease.query.view import view_notes
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import time_notes
+from dprelease.release_plan.rules import ruled
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit
@@ -77,7 +78,7 @@ def written(
     task = bound(query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
     places = PrimitivePlaces(task)
     schema, window = query.schema, query.window
-    return ReleasePlan(
+    plan = ReleasePlan(
         schema=schema.name,
         adjacency=schema.adjacency,
         unit=schema.unit,
@@ -98,6 +99,7 @@ def written(
         tables=tables,
         asked=query,
     )
+    return plan if query.spec.rules is None else ruled(plan, query.spec.rules, query)
 
 
 def _notes(query: Query, spending: Spending) -> tuple[str, ...]:

@@ -23,8 +23,7 @@ from dprelease.schema.models import SchemaModel
 from dprelease.schema.paths import project_root
 from dprelease.schema.read_column import read_column
 from dprelease.schema.read_hierarchies import read_hierarchies
-from dprelease.schema.read_time import read_time
-from dprelease.schema.read_unit import read_rows, read_unit
+from dprelease.schema.read_unit import read_rows, read_time, read_unit
 from dprelease.schema.show import html
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency

@@ -21,6 +21,7 @@ from dprelease.query.statistic import parse_statistics
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.table_models import rules_of
 from dprelease.schema.unit import EdgeUnit
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def merge_release(
     Args:
         schema: a loaded schema; its `release_raw` may be empty.
         override: keys of a release block (epsilon, delta, sql, by, keys_from, where, loss,
-            statistics, allow); a single text stands for a list of one. None as a value removes a key.
+            statistics, allow, rules); a single text stands for a list of one. None as a value removes a key.
         origin: where the override comes from, for messages.
         lines: place in the override to `file:line`.
         table: what the override's `sql` must call the table; the schema's name by default.
@@ -164,6 +165,7 @@ class _Merge:
             judge=model.judge or "average",
             composition=model.composition or "basic",
             allow=tuple(model.allow),
+            rules=None if model.rules is None else rules_of(model.rules),
             origin=self.at(),
         )
 
@@ -202,6 +204,7 @@ class _Merge:
             judge=model.judge or "average",
             composition=model.composition or "basic",
             allow=tuple(model.allow),
+            rules=None if model.rules is None else rules_of(model.rules),
             tables=tables,
             totals=reader.totals(model.totals or [], tables),
             origin=self.at(),

@@ -5,7 +5,7 @@ What holds for one table alone is checked here. Which tables can add up, and how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,11 +14,10 @@ from typing import Any, NoReturn
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import exact, plain
 from dprelease.query.keys import unfit_key
-from dprelease.query.read_detail import detail_spec
 from dprelease.query.statistic import parse_statistics
 from dprelease.schema.paths import read_keys
-from dprelease.schema.table import StatisticSpec, TableSchema, TableSpec, TotalSpec
-from dprelease.schema.table_models import TableModel, TotalModel
+from dprelease.schema.table import DetailSpec, StatisticSpec, TableSchema, TableSpec, TotalSpec
+from dprelease.schema.table_models import DetailModel, TableModel, TotalModel
 
 MOST_TABLES = 50
 _TAKEN = ("report", "release", "registry", "datapackage", "data", "wide")
@@ -226,3 +225,59 @@ class TableReader:
                 self._fail("totals", i, "a line is not a group and a number", "e.g. north,1398")
             out.append((line[:-1], number))
         return tuple(out)
+
+
+# --- `detail`: what decides how fine a table is published; its tables are `planning.tables.detail`'s to find
+
+SHARE = Fraction(1, 20)
+"""The part of epsilon that tells sizes, where none is declared."""
+
+
+def detail_spec(model: DetailModel, names: Sequence[str], origin: str) -> DetailSpec:
+    """Return the declaration.
+
+    Args:
+        names: published names of the table's statistics.
+
+    Raises:
+        ConfigError: no such statistic, no goal, or a number that is none (DPR154, DPR119).
+    """
+    if model.statistic not in names:
+        _no_detail(
+            f"the table publishes no `{model.statistic}`",
+            f"name one of: {', '.join(names)}",
+            origin,
+        )
+    error = _positive(model.max_error, "max_error", origin)
+    relative = _positive(model.max_relative_error, "max_relative_error", origin)
+    share = _positive(model.share, "share", origin)
+    if error is None and relative is None:
+        _no_detail("`detail` has no goal", "add `max_error` or `max_relative_error`", origin)
+    if share is not None and relative is None:
+        _no_detail(
+            "`share` pays for a draw that tells sizes, and `max_error` needs none",
+            "leave it out, or add `max_relative_error`",
+            origin,
+        )
+    if share is not None and share >= 1:
+        _no_detail(
+            f"the share is {plain(share)}", "a part of epsilon: more than 0, less than 1", origin
+        )
+    if model.levels is not None and not model.levels:
+        _no_detail("`levels` names no table", "name a coarser table, or leave it out", origin)
+    if relative is not None and share is None:
+        share = SHARE
+    return DetailSpec(model.statistic, error, relative, share, tuple(model.levels or ()), origin)
+
+
+def _positive(value: object, name: str, origin: str) -> Fraction | None:
+    if value is None:
+        return None
+    number = exact(value)
+    if not isinstance(number, Fraction) or number <= 0:
+        _no_detail(f"`{name}` is {plain(number)}", "a number above 0", origin, "DPR119")
+    return number
+
+
+def _no_detail(what: str, fix: str, origin: str, code: str = "DPR154") -> NoReturn:
+    raise ConfigError(what, where=origin, fix=fix, code=code)

@@ -96,6 +96,7 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         **({} if spec.composition == "basic" else {"composition": spec.composition}),
         **_asked(spec),
         "allow": list(spec.allow),
+        **({} if spec.rules is None else {"rules": spec.rules.to_json()}),
     }
 
 

@@ -29,6 +29,7 @@ from dprelease.reading.released import ONE_TABLE, DrawnTables, Released
 from dprelease.reading.released_values import Key, ReleasedValues
 from dprelease.reading.table_values import values_of
 from dprelease.results.formats.word_breaks import isolated_text
+from dprelease.results.rules import SUPPRESSED
 
 Adjust = Literal["holm", "none"]
 LEVEL = 0.95
@@ -110,6 +111,8 @@ def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
 
 def _word(status: str, p: float, weak: bool) -> str:
     """Return the status: of values that say nothing, too, the noise may show that they differ."""
+    if status == SUPPRESSED:
+        return status
     if p <= 1 - LEVEL and status != "uninformative":
         return "changed"
     return "uninformative" if weak or status == "uninformative" else "within_noise"

@@ -23,6 +23,7 @@ from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import Key
 from dprelease.results.draw import LEVEL
+from dprelease.results.rules import SUPPRESSED
 
 Row = tuple[float | None, float, float, str, Method]
 
@@ -86,6 +87,8 @@ def finished(found: Sequence[Quantity], level: float) -> list[Row]:
 def _finished(quantity: Quantity, lower: float, upper: float, method: Method) -> Row:
     low, high = quantity.domain
     value = quantity.value
+    if quantity.suppressed:  # what its own noise says of it was not published
+        return None, lower, upper, SUPPRESSED, method
     if value is not None:
         value = min(max(value, low), high)
         lower, upper = min(lower, value), max(upper, value)

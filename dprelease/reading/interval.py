@@ -18,13 +18,16 @@ Method = Literal["exact", "conservative"]
 def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, float, Method]]:
     """Return (lower, upper, method) of each quantity at `level`.
 
-    exact: by inversion of the convolved law. conservative: a joint region, projected.
+    exact: by inversion of the convolved law. conservative: a joint region, projected; of what a suppressed
+    cell enters, all values it can have.
     """
     ratios = [(i, q.form, q.domain) for i, q in enumerate(found) if isinstance(q.form, RatioForm)]
     ends = ratios_ends([form for _, form, _ in ratios], level, [domain for *_, domain in ratios])
     known = dict(zip((i for i, *_ in ratios), ends, strict=True))
     return [
-        (*known[i], "exact")
+        (*q.domain, "conservative")
+        if q.suppressed
+        else (*known[i], "exact")
         if i in known
         else (*part_ends(q, level), "exact")
         if isinstance(q.form, Linear)
@@ -36,6 +39,8 @@ def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, floa
 def chance_of_zero(quantity: Quantity) -> float:
     """Return a p-value: an upper bound of the chance of so large a value if the true one were 0."""
     form = quantity.form
+    if quantity.suppressed:
+        return 1.0
     if isinstance(form, Linear):
         return linear_chance(form)
     if isinstance(form, RatioForm) and not form.cut:

@@ -60,6 +60,7 @@ class Quantity:
         domain: the values it can have; weak: a value in it says nothing.
         per_row: of a sum over rows, what one of them adds.
         shown: of one published value, its published interval.
+        suppressed: it is of a cell that was published without a value, so it has none.
     """
 
     form: Linear | RatioForm | Measured | Function
@@ -68,6 +69,7 @@ class Quantity:
     weak: bool = False
     per_row: PerRow | None = None
     shown: Ends | None = None
+    suppressed: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,14 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
         domain = known or domain
     if op == "/":
         domain = _within(domain, quotient_range(left.per_row, right.per_row))
-    return Quantity(form, value, domain, left.weak or right.weak, _per_row(op, left, right))
+    return Quantity(
+        form,
+        value,
+        domain,
+        left.weak or right.weak,
+        _per_row(op, left, right),
+        suppressed=left.suppressed or right.suppressed,
+    )
 
 
 def _within(domain: Ends, known: Ends | None) -> Ends:
@@ -130,7 +139,8 @@ def added(parts: Sequence[Quantity]) -> Quantity:
         each = parts[0].per_row
         for part in parts[1:]:
             each = None if each is None else each.plus(part.per_row)
-        return Quantity(total(forms), value, (low, high), any(q.weak for q in parts), each)
+        weak, gone = any(q.weak for q in parts), any(q.suppressed for q in parts)
+        return Quantity(total(forms), value, (low, high), weak, each, suppressed=gone)
     out = parts[0]
     for other in parts[1:]:
         out = combined("+", out, other)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from dprelease.reading.interval import Method, intervals
 from dprelease.reading.quantity import Quantity
+from dprelease.results.rules import SUPPRESSED
 
 
 def ranked(
@@ -38,5 +39,6 @@ def ranked(
         rank = None if place is None else float(min(max(place, least), most))
         open_ = least == 1 and most == count and count > 1
         status = "uninformative" if rank is None or open_ else "ok"
+        status = SUPPRESSED if quantity.suppressed else status
         out.append((rank, float(least), float(most), status, "conservative"))
     return out

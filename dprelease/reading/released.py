@@ -92,7 +92,7 @@ class DrawnTables:
     @property
     def tables(self) -> Mapping[str, pa.Table]:
         parts = self._noised.parts
-        return {n: p.table for n, p in parts.items()} or {ONE_TABLE: self._noised.table}
+        return {n: p.table for n, p in parts.items()} or {ONE_TABLE: self.table}
 
     @property
     def plan(self) -> ReleasePlan:
@@ -193,7 +193,7 @@ class DrawnTables:
 
     def _of(self, table: str | None) -> Draw:
         if table is None and not self._noised.parts:
-            return self._noised
+            return self._noised if self.plan.rules is None else self._noised.published
         from dprelease.reading.table_values import values_of
 
         return values_of(self._noised, table).noised

@@ -17,6 +17,7 @@ from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.rules import SUPPRESSED
 from dprelease.statistics.base import kind_named
 
 Key = tuple[str, ...]
@@ -121,7 +122,8 @@ class ReleasedValues:
         kept = form or MeasuredValue(measurement, statistic, index, group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
-        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each, shown)
+        gone = status == SUPPRESSED
+        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each, shown, gone)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return what one row of these groups adds to a published sum."""
@@ -150,7 +152,7 @@ class ReleasedValues:
         found = [self.quantity(column, group) for group in groups]
         if len(found) == 1:
             return found[0]
-        weak = all(q.weak for q in found)
+        weak, gone = all(q.weak for q in found), any(q.suppressed for q in found)
         forms = [q.form for q in found]
         low, high = found[0].domain
         if all(isinstance(form, Linear) for form in forms) and self._adds_up(column):
@@ -158,15 +160,16 @@ class ReleasedValues:
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
             each = None if whole.constant else self._per_row(column, groups)
-            return Quantity(whole, value, (low * len(found), high * len(found)), weak, each)
+            domain = low * len(found), high * len(found)
+            return Quantity(whole, value, domain, weak, each, suppressed=gone)
         if all(isinstance(form, RatioForm) for form in forms):
             ratios = [form for form in forms if isinstance(form, RatioForm)]
             tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])
             ratio = RatioForm(tops, bottoms, cut=any(r.cut for r in ratios))
             above, below = (float(x) for x in joint(ratio.top, ratio.bottom).observed)
             mean = None if below <= 0 else above / below
-            inside = None if mean is None else min(max(mean, low), high)
-            return Quantity(ratio, inside, (low, high), weak)
+            inside = None if mean is None or gone else min(max(mean, low), high)
+            return Quantity(ratio, inside, (low, high), weak, suppressed=gone)
         raise ArgumentError(
             f"`{column}` of several groups does not follow from that of each",
             why="counts and sums add up, and means of the same column can be pooled; nothing else can, nor can"

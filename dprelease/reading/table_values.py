@@ -21,6 +21,7 @@ from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 from dprelease.results.draw import WEAK, Draw
+from dprelease.results.rules import SUPPRESSED
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,7 +153,8 @@ class TableValues(ReleasedValues):
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         each = self._per_row(column, [group]) if isinstance(form, Linear) else None
-        return Quantity(form, value, statistic.domain.hull, status in WEAK, each, shown)
+        gone = status == SUPPRESSED
+        return Quantity(form, value, statistic.domain.hull, status in WEAK, each, shown, gone)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""

@@ -36,7 +36,7 @@ def feasible_values(
         PlanError: some cell can take nothing, or a margin's domain leaves out sums (DPR281 to DPR283).
     """
     domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
-    return domains, feasible(structure, domains, fit.totals)
+    return domains, feasible(structure, domains, fit.coarse_totals)
 
 
 def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:

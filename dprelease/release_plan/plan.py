@@ -27,6 +27,7 @@ from dprelease.release_plan.block import Block, Composition
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
+from dprelease.schema.table import Rules
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, WrittenUnit, describe
 
@@ -62,6 +63,7 @@ class ReleasePlan(Stored):
     composition: Composition | None = None
     time: Time | None = None
     tables: PlannedTables | None = None
+    rules: Rules | None = None
     asked: Annotated[Query | None, Unstored()] = field(default=None, compare=False, repr=False)
     advice: Annotated[tuple[str, ...], Unstored()] = field(default=(), compare=False, repr=False)
 

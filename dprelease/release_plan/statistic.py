@@ -5,6 +5,7 @@ Units: errors and steps in the statistic's unit; sizes in rows per group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -14,6 +15,8 @@ from dprelease.core.codec_notes import Always, Labels, StoredAs, WrittenAs
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import WrittenDomain
+from dprelease.schema.table import Suppress
+from dprelease.statistics.base import kind_named
 
 TIDY_NAMES = (
     "statistic",
@@ -119,3 +122,29 @@ class PlannedStatistic(Stored):
     view: int | None = None
     uninformative: Annotated[Uninformative | None, Always()] = None
     table: str | None = None
+
+
+def deciding(statistics: Sequence[PlannedStatistic], rule: Suppress) -> PlannedStatistic | None:
+    """Return the statistic of one table whose noisy number decides; None where the table has none.
+
+    It is named as it is published or as it is written, by `persons` for `count(persons)`; without a name it
+    is the number of rows.
+    """
+    counts = [s for s in statistics if kind_named(s.function).counting and len(s.columns) == 1]
+    wanted = rule.statistic
+    if wanted is None:
+        return next((s for s in counts if kind_named(s.function).of_rows), None)
+    return next(
+        (
+            s
+            for s in counts
+            if wanted in (s.name, s.text, s.text.partition("(")[2].removesuffix(")"))
+        ),
+        None,
+    )
+
+
+def numbers(statistics: Sequence[PlannedStatistic]) -> list[PlannedStatistic]:
+    """Return the statistics that are numbers of rows, persons or values, which may be rounded."""
+    kinds = [(s, kind_named(s.function)) for s in statistics]
+    return [s for s, kind in kinds if kind.whole and (kind.counting or kind.parts)]

@@ -73,6 +73,7 @@ class PlannedFit(Stored):
         name: of the fit; cell: which of its blocks' cells it is; step_size: the size of a step.
         counts: the fit of the rows that it sums, where l count <= sum <= u count holds; low, high: l and u
             in steps.
+        multiple: its values are multiples of so many steps.
     """
 
     name: str
@@ -82,6 +83,7 @@ class PlannedFit(Stored):
     counts: str | None = None
     low: Digits = 0
     high: Digits = 0
+    multiple: Annotated[int, AtLeast(1)] = 1
 
     def in_table(self, table: str) -> FitTable:
         return next(t for t in self.tables if t.table == table)
@@ -90,6 +92,13 @@ class PlannedFit(Stored):
     def totals(self) -> dict[str, tuple[int, ...]]:
         """The public values, by table."""
         return {t.table: t.totals for t in self.tables if t.totals}
+
+    @property
+    def coarse_totals(self) -> dict[str, tuple[int, ...]]:
+        """The public values in multiples, by table."""
+        return {
+            name: tuple(v // self.multiple for v in found) for name, found in self.totals.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,21 +33,25 @@ The tidy table has one row per (group, published column):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dprelease.measurements.base import counts_values, family_of, seen_by
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.measurements.law import RAW_LIMIT, Objects
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic, deciding
 from dprelease.results.consistency import consistent, outward, to_domain
 from dprelease.results.receipt import Receipt
+from dprelease.results.rules import SUPPRESSED, Decision, level, without_values
+from dprelease.schema.table import Rules
 from dprelease.statistics.base import Estimating, Floats, Reading, kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.moments import Quotient
@@ -92,10 +96,10 @@ def tidy_columns(plan: ReleasePlan) -> pa.Schema:
     return TIDY if not plan.fitted else TIDY.remove(TIDY.get_field_index("consistent"))
 
 
-_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
+_MAYBE_UNKNOWN = ("value", "lower", "upper", "estimate", "unbiased", "consistent")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Draw:
     """A drawn release.
 
@@ -116,10 +120,22 @@ class Draw:
     fits: Mapping[str, Any] = field(default_factory=dict, repr=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
+    @cached_property
+    def published(self) -> Draw:
+        """What files and pages show: of a sparse release the cells that were not suppressed, of another all."""
+        rules, plan = self.plan.rules, self.plan
+        if rules is None or not rules.sparse or not plan.keys:
+            return self
+        kept = pc.not_equal(self.table.column("status"), SUPPRESSED)
+        each = self.table.num_rows // len(plan.keys)
+        groups = np.asarray(kept)[::each]
+        keys = tuple(key for key, stays in zip(plan.keys, groups.tolist(), strict=True) if stays)
+        return replace(self, plan=replace(plan, keys=keys), table=self.table.filter(kept))
+
     @property
     def shown(self) -> pa.Table | dict[str, pa.Table]:
         """The tidy table, or of several all of them by name."""
-        return {name: part.table for name, part in self.parts.items()} or self.table
+        return {name: part.table for name, part in self.parts.items()} or self.published.table
 
 
 def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
@@ -153,12 +169,16 @@ def assemble(
     statistics: Sequence[PlannedStatistic],
     blocks: Sequence[Block],
     cells: Mapping[str, Sequence[Sequence[int]]],
+    rules: Rules | None = None,
 ) -> pa.Table:
     """Return the tidy table for noisy `cells`: post-processing, the same bytes everywhere.
 
     Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
     """
-    drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
+    decision = None if rules is None else _decision(statistics, blocks, cells, rules)
+    gone = 0 if decision is None else int(decision.suppressed.sum())
+    at = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
+    drawn = {b.name: _Drawn(b, cells[b.name], at) for b in blocks}
     parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
     counts = None
     for statistic in statistics:
@@ -185,7 +205,24 @@ def assemble(
         parts["unbiased"].append(unbiased)
         parts["status"].append(status)
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
+    if decision is not None:
+        without_values(statistics, parts, decision)
     return tidy(by, keys, statistics, blocks, parts)
+
+
+def _decision(
+    statistics: Sequence[PlannedStatistic],
+    blocks: Sequence[Block],
+    cells: Mapping[str, Sequence[Sequence[int]]],
+    rules: Rules,
+) -> Decision | None:
+    """Return which cells the rules suppress, by the noisy number that decides."""
+    rule = rules.suppress
+    if rule is None or (by := deciding(statistics, rule)) is None:
+        return None
+    block = next(b for b in blocks if b.name == by.block)
+    number, reach = _Drawn(block, cells[block.name], LEVEL).number(by)
+    return Decision.of(by, number, reach, rule.below)
 
 
 def tidy(
@@ -240,19 +277,31 @@ def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Kn
 class _Drawn:
     """One block's noisy integers, read back once for all its statistics."""
 
-    def __init__(self, block: Block, cells: Sequence[Sequence[int]]) -> None:
+    def __init__(self, block: Block, cells: Sequence[Sequence[int]], at: float) -> None:
         self.block = block
         self._draw, self.measurement = block.law, block.measurement
         self.rows = self.measurement.max_rows
         self.complete = bool(self.measurement.data.get("complete"))
         raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
-        self.reading = self._draw.reading(raw, LEVEL)
+        self.reading = self._draw.reading(raw, at)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = self._draw.companions(raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
         return seen_by(statistic.view, self.measurement, self._cells, self.reading)
+
+    def number(self, statistic: PlannedStatistic) -> tuple[Floats, float]:
+        """Return a count's noisy numbers before they are moved into its domain, `(groups,)`, and how far its noise reaches."""
+        _, _, reading = self._seen(statistic)
+        if reading.mix:
+            own = reading.raw @ np.array(reading.mix[:1]).T
+            return own[:, 0], float((reading.high[:, 0] - own[:, 0]).max(initial=0.0))
+        added: Any = self._draw.added  # the plan refused a law that has none
+        step = float(added.step_size)
+        # of whole steps the last one below a threshold is a step away from it
+        reach = (added.noise.quantile(reading.level) - 1 + float(added.moved)) * step
+        return float(added.offset) + step * reading.raw[:, 0], reach
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.core.strict_json import canonical_json
-from dprelease.fitting.certificate import gaps, violations
+from dprelease.fitting.certificate import violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.interval import ends, holding
@@ -38,10 +37,12 @@ from dprelease.intervals.noise import Noise
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import deciding
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
 from dprelease.results.receipt import Receipt
+from dprelease.results.rules import Decision, without_values
 from dprelease.statistics.base import Floats
 
 Fits = Mapping[str, Mapping[str, Any]]
@@ -60,6 +61,7 @@ class PublishedColumn:
     upper: Floats
     estimate: Floats
     unbiased: Floats
+    reach: Floats
     status: npt.NDArray[np.object_]
 
 
@@ -70,7 +72,7 @@ def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | No
         fits: values that were fitted before; made here without them.
     """
     if plan.tables is None:
-        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells, plan.rules)
         return Draw(plan=plan, table=table, cells=cells, receipt=receipt)
     fits = fits_of(plan, cells) if fits is None else fits
     columns = columns_of(plan, cells, fits)
@@ -135,6 +137,11 @@ def _table(
         for part in ("value", "lower", "upper", "estimate", "unbiased", "status"):
             made = np.stack([getattr(column, part) for column in mine], axis=1)
             parts.setdefault(part, []).append(made)
+    rule = None if plan.rules is None else plan.rules.suppress
+    by = None if rule is None else deciding(plan.statistics, rule)
+    if rule is not None and by is not None:
+        own = columns[name, by.columns[0]]
+        without_values(plan.statistics, parts, Decision.of(by, own.unbiased, own.reach, rule.below))
     return tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
 
 
@@ -153,50 +160,6 @@ def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
     return {fit.name: out[fit.name] for fit in plan.tables.fits}
 
 
-def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
-    """Return what is wrong with stated values: constraints that do not hold, proofs that prove too little."""
-    assert plan.tables is not None
-    if set(fits) != {fit.name for fit in plan.tables.fits}:
-        return ["the fitted values are of other statistics"]
-    found: list[str] = []
-    for fit in plan.tables.fits:
-        each = OneFit(plan, fit, cells)
-        stated = fits[fit.name]
-        values = stated["values"]
-        if set(stated) != {"values", "proof"} or not _shaped(each.structure, values):
-            return [f"{fit.name}: the fitted values are of another shape"]
-        wrong = each.broken(fits)
-        found += [f"{fit.name}: {problem}" for problem in wrong]
-        if wrong:
-            continue
-        off = gaps(
-            each.structure,
-            each.sets(fits),
-            each.estimates.values,
-            each.variances,
-            values,
-            stated["proof"],
-        )
-        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
-        # equally near, or the multipliers, of which many prove the same: the fit is made again.
-        again = each.nearest(fits)
-        if again.values != _lists(values):
-            said = "not the nearest allowed ones" if any(off.values()) else "not those of the fit"
-            found.append(f"{fit.name}: its values are {said}")
-        elif not _same(again.proof, stated["proof"]):
-            found.append(f"{fit.name}: its proof is not that of the fit")
-    return found
-
-
-def _same(made: object, stated: object) -> bool:
-    """Return whether two JSON values are one text: 1.0 and True are not 1."""
-    return canonical_json(made) == canonical_json(stated)
-
-
-def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-    return {name: list(cells) for name, cells in values.items()}
-
-
 def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
     """Return, per fit, the constraints that its values do not meet. Never raises on its values."""
     assert plan.tables is not None
@@ -204,14 +167,14 @@ def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
     for fit in plan.tables.fits:
         each = OneFit(plan, fit, {})
         values = fits.get(fit.name, {}).get("values", {})
-        if not _shaped(each.structure, values):
+        if not shaped(each.structure, values):
             out[fit.name] = ["its values are of another shape"]
             continue
         out[fit.name] = each.broken(fits)
     return out
 
 
-def _shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
+def shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
     sizes = {table.name: table.cells for table in structure.tables}
     return set(values) == set(sizes) and all(
         len(values[name]) == size and all(type(v) is int for v in values[name])
@@ -296,13 +259,20 @@ class OneFit:
             return None
         return SumBounds(fits[self.fit.counts]["values"], self.fit.low, self.fit.high)
 
+    @cached_property
+    def aims(self) -> tuple[Estimates, dict[str, Floats]]:
+        """What values are fitted to, estimates and their variances, in the multiples that are published."""
+        each = self.fit.multiple
+        values = {name: [v // each for v in found] for name, found in self.estimates.values.items()}
+        variances = {name: found / each**2 for name, found in self.variances.items()}
+        return replace(self.estimates, values=values), variances
+
     def nearest(self, fits: Mapping[str, Any]) -> Fit:
         """Return the values, beside those of the counts that they keep within."""
         return nearest(
             self.structure,
             self.feasible,
-            self.estimates,
-            self.variances,
+            *self.aims,
             between=self.between(fits),
         )
 
@@ -312,7 +282,7 @@ class OneFit:
         return violations(
             self.structure,
             self.domains,
-            self.fit.totals,
+            self.fit.coarse_totals,
             fits[self.fit.name]["values"],
             counts=None if between is None else between.counts,
             between=(0, 0) if between is None else (between.low, between.high),
@@ -336,22 +306,27 @@ class OneFit:
         part = self.fit.in_table(table)
         statistic = self.statistics[table, part.statistic]
         runs = self.domains[table]
-        hull = runs[0][0], runs[-1][1]
+        hull, each = (runs[0][0], runs[-1][1]), self.fit.multiple
         exact = self.estimates.values[table]
         classes = self.estimator.classes(table)
         halves = [part.halves[c] for c in classes]
-        lows, highs = ends(exact, halves, hull, slack=self.estimates.slack)
+        lows, highs = ends(
+            exact, halves, (hull[0] * each, hull[1] * each), slack=self.estimates.slack
+        )
+        lows, highs = [k // each for k in lows], [-(-k // each) for k in highs]
         lows, highs = holding(values[table], lows, highs, runs)
         value = np.array(values[table], dtype=object)
         estimate = np.array([e / ONE for e in exact], dtype=float)
         status = self._status(table, value, lows, highs, hull)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
+        reach = np.array([float(half + self.estimates.slack) for half in halves])
         return PublishedColumn(
-            self._scaled(value),
-            self._scaled(np.array(lows, dtype=object)),
-            self._scaled(np.array(highs, dtype=object)),
+            self._scaled(value * each),
+            self._scaled(np.array(lows, dtype=object) * each),
+            self._scaled(np.array(highs, dtype=object) * each),
             middle,
             self._scaled(estimate),
+            self._scaled(reach),
             status,
         )
 
@@ -394,5 +369,5 @@ class OneFit:
         else:
             spread = np.sqrt(np.maximum(self.variances[table], 0.0))
             centre = np.array([e / ONE for e in self.estimates.values[table]], dtype=float)
-        off = np.abs(value.astype(float) - centre)
-        return np.asarray(off > STANDARD_ERRORS * spread)
+        off = np.abs(value.astype(float) * self.fit.multiple - centre)
+        return np.asarray(off > STANDARD_ERRORS * spread + self.fit.multiple // 2)

@@ -81,5 +81,6 @@ def ratio_parts(
         "upper": upper,
         "estimate": np.where(empty, np.nan, estimate),
         "unbiased": np.full(value.shape, np.nan),
+        "reach": np.full(value.shape, np.nan),
         "status": status,
     }

@@ -30,7 +30,7 @@ from dprelease.schema.model_values import (
     listed,
 )
 from dprelease.schema.synonyms import UNITS
-from dprelease.schema.table_models import HierarchyModel, TableModel, TotalModel
+from dprelease.schema.table_models import HierarchyModel, RulesModel, TableModel, TotalModel
 
 
 class As(Strict):
@@ -332,9 +332,7 @@ class ReleaseModel(Strict):
         None, description="CSV file with the public groups; its header names the `by` columns."
     )
     where: Text | None = Field(None, description="A condition on one row's columns.")
-    loss: Literal["absolute", "squared"] | None = Field(
-        None, description="What the planner minimises."
-    )
+    loss: Literal["absolute", "squared"] | None = Field(None, description="What is minimised.")
     judge: Literal["average", "worst"] | None = Field(
         None, description="Compare laws by their error averaged over answers, or at the worst one."
     )
@@ -348,6 +346,7 @@ class ReleaseModel(Strict):
     totals: list[TotalModel] | None = Field(
         None, description="Public numbers of the tables, stated by the publisher."
     )
+    rules: RulesModel | None = Field(None, description="What is done to released numbers.")
     allow: Annotated[list[Shortcut], BeforeValidator(list_or_none)] = Field(
         [],
         description="What is accepted by name: shortcuts without a proof, and files that lack a column.",

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from dprelease.core.codec import Stored
+from dprelease.core.codec_notes import AtLeast
 from dprelease.schema.about import About
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
@@ -127,6 +129,23 @@ class TotalSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Suppress(Stored):
+    """Cells whose noisy count is `below` are published without a value; `statistic` names the count."""
+
+    below: Annotated[int, AtLeast(1)]
+    statistic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules(Stored):
+    """Rules of one release; `round`: numbers of rows are published as multiples of it."""
+
+    suppress: Suppress | None = None
+    sparse: bool = False
+    round: Annotated[int, AtLeast(1)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseSpec:
     """What to release and how much privacy to spend on it, names not yet resolved.
 
@@ -148,6 +167,7 @@ class ReleaseSpec:
     allow: tuple[str, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     totals: tuple[TotalSpec, ...] = ()
+    rules: Rules | None = None
     origin: str = ""
 
 

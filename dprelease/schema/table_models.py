@@ -1,4 +1,4 @@
-"""The shape of what publishes several tables at once: hierarchies, tables, public totals.
+"""The shape of what is published beyond statistics: several tables, public totals, rules.
 
 Shape only, as in `models`; what relates tables to columns is checked in `query.tables`.
 """
@@ -17,8 +17,10 @@ from dprelease.schema.model_values import (
     Strict,
     Text,
     Texts,
+    Whole,
     listed,
 )
+from dprelease.schema.table import Rules, Suppress
 
 Keys = list[list[Label]]
 File = Annotated[Any, WithJsonSchema({"type": "string"})]
@@ -80,3 +82,32 @@ class TotalModel(Strict):
         None, description="CSV file: the table's `by`, then `value`; one line per group."
     )
     values: Keys | None = Field(None, description="The rows of such a file.")
+
+
+class SuppressModel(Strict):
+    """Which cells are published without a value."""
+
+    below: Whole = Field(description="Cells whose noisy count is less than this are suppressed.")
+    statistic: Text | None = Field(
+        None,
+        description="The count that decides: its published name; the table's `count` by default.",
+    )
+
+
+class RulesModel(Strict):
+    """Rules that act on released numbers."""
+
+    suppress: SuppressModel | None = Field(None, description="Leaves small cells out.")
+    sparse: bool = Field(
+        False,
+        description="Files and pages hold published cells only, and how many were suppressed.",
+    )
+    round: Whole | None = Field(None, description="Numbers of rows are multiples of this.")
+
+
+def rules_of(model: RulesModel) -> Rules | None:
+    """Return the rules as plans hold them; None where there are none."""
+    asked = model.suppress
+    suppress = None if asked is None else Suppress(asked.below, asked.statistic)
+    found = Rules(suppress, model.sparse, model.round if model.round != 1 else None)
+    return None if found == Rules() else found

@@ -48,12 +48,13 @@ from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.results.draw import Cells, Draw, as_raw, cells_from_json
-from dprelease.results.fitted import Fits, faults, noised_of
+from dprelease.results.fitted import Fits, noised_of
 from dprelease.results.formats.json_ import REPORT, SOFTWARE
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.unit import describe
+from dprelease.verification.fits import faults
 from dprelease.wall import execute
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)

@@ -16,9 +16,10 @@ import dprelease as dp
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError
 from dprelease.results import fitted
-from dprelease.results.fitted import broken, faults, fits_of, noised_of
+from dprelease.results.fitted import broken, fits_of, noised_of
 from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.receipt import Receipt
+from dprelease.verification.fits import faults
 from tests.rules_alone import built_in_rules_only
 from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
 from tests.sizes import some, whole

@@ -11,7 +11,7 @@ this file is hashed too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,7 @@ from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.formats.licences import licence_entry
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.wide import is_whole
+from dprelease.results.rules import SUPPRESSED
 from dprelease.schema.about import About
 
 FILE = "datapackage.json"
@@ -67,6 +68,11 @@ FITTED = ["adjusted", "gap"]
 FITTED_WORDS = (
     "; adjusted: to fit the other tables the value was moved by more than five standard errors of its own "
     "measurement; gap: the value lies outside its interval, as a forbidden gap is near"
+)
+SUPPRESSED_WORDS = "; suppressed: the noisy number that decides is below the threshold, so the cell is published without values"
+SPARSE_WORDS = (
+    ". Only cells with large enough noisy numbers are here, so intervals are wider than 95 %: as wide as it takes for at most"
+    " 5 % of these cells to be expected to miss"
 )
 
 Field = dict[str, Any]
@@ -243,16 +249,20 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
                 "required": True,
                 "enum": [guarded(t) for t in published] if guard else published,
             }
+        elif name in ("lower", "upper") and plan.rules is not None and plan.rules.sparse:
+            field["description"] += SPARSE_WORDS
         elif name == "status":
             field["constraints"] = {"required": True, "enum": _statuses(plan)}
             if not all(plan.block(s.block).has_interval for s in plan.statistics):
                 field["description"] += RANKED_WORDS
             if plan.fitted:
                 field["description"] += FITTED_WORDS
+            if not _required(plan):
+                field["description"] += SUPPRESSED_WORDS
         elif name in ("value", "consistent"):
             hulls = [s.domain for s in plan.statistics]
             field["constraints"] = {
-                "required": True,
+                **_required(plan),
                 "minimum": _number(min(d.lower for d in hulls)),
                 "maximum": _number(max(d.upper for d in hulls)),
             }
@@ -261,28 +271,36 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
 
 
 def _statuses(plan: ReleasePlan) -> list[str]:
-    return [*STATUSES, *FITTED] if plan.fitted else list(STATUSES)
+    some = () if _required(plan) else (SUPPRESSED,)
+    return [*STATUSES, *(FITTED if plan.fitted else ()), *some]
+
+
+def _required(plan: ReleasePlan) -> dict[str, bool]:
+    """Return the constraint that every row has a value, unless values may be suppressed."""
+    rule = plan.rules and plan.rules.suppress
+    return {} if rule else {"required": True}
 
 
 def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
     return [
         *_key_fields(plan, words, guard=True),
-        *(field for s in plan.statistics for field in _value_fields(s, words, _statuses(plan))),
+        *(field for s in plan.statistics for field in _value_fields(s, words, plan)),
     ]
 
 
 def _value_fields(
-    statistic: PlannedStatistic, words: PublicWords, statuses: Sequence[str]
+    statistic: PlannedStatistic, words: PublicWords, plan: ReleasePlan
 ) -> Iterator[Field]:
     """Yield the fields of every published column: the value, its interval, its status.
 
     What they mean is said of the first `FEW` columns: the others are alike.
     """
-    kind, value = "integer" if is_whole(statistic) else "number", _value_field(statistic, words)
+    kind = "integer" if is_whole(statistic) else "number"
+    value = _value_field(statistic, words, _required(plan))
     named = zip(statistic.columns, words.column_headings(statistic), strict=True)
     for i, (name, title) in enumerate(named):
         status = f"of {name}: {DESCRIPTIONS['status']}"
-        allowed = {"required": True, "enum": list(statuses)}
+        allowed = {"required": True, "enum": _statuses(plan)}
         fields: tuple[Field, ...] = (
             {**value, "name": guarded(name), "title": title},
             {"name": guarded(f"{name}_lower"), "type": kind, "description": DESCRIPTIONS["lower"]},
@@ -295,7 +313,9 @@ def _value_fields(
             yield field
 
 
-def _value_field(statistic: PlannedStatistic, words: PublicWords) -> Field:
+def _value_field(
+    statistic: PlannedStatistic, words: PublicWords, required: Mapping[str, bool]
+) -> Field:
     """Return what the fields of all its values say."""
     domain = statistic.domain
     unit = f" ({statistic.measure})" if statistic.measure else ""
@@ -305,7 +325,7 @@ def _value_field(statistic: PlannedStatistic, words: PublicWords) -> Field:
         "description": f"{statistic.text}{unit}, error expected beforehand {words.error(statistic)}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {
-            "required": True,
+            **required,
             "minimum": _number(domain.lower),
             "maximum": _number(domain.upper),
         },

@@ -29,12 +29,18 @@ from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.hierarchy import beside, layers
-from dprelease.results.formats.levels_of_detail import detail_section, shape_of
+from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.privacy_label import privacy_label
 from dprelease.results.formats.promise_words import guesses, promise
 from dprelease.results.formats.public_words import PublicWords, public_words
-from dprelease.results.formats.report_sections import TABLE_LIMIT, proved, released_rows, section
+from dprelease.results.formats.report_sections import (
+    TABLE_LIMIT,
+    WEAK,
+    proved,
+    released_rows,
+    section,
+)
 from dprelease.results.formats.templates import text_of, with_parts
 from dprelease.results.formats.words import (
     inside,
@@ -44,6 +50,8 @@ from dprelease.results.formats.words import (
     period_words,
     short,
 )
+from dprelease.results.rules import SUPPRESSED, level_text
+from dprelease.schema.table import Rules
 
 FILE = "report.html"
 
@@ -176,11 +184,13 @@ def _tables(
     """Return what the page shows of every table; a release of one has one without a name."""
     plan = manifest["plan"]
     if "tables" not in plan:
-        return [
-            _one_table(
-                "", plan["by"], plan["keys"], statistics, blocks, table, plan["loss"], 1, words
-            )
-        ]
+        by, keys, cells = plan["by"], plan["keys"], len(plan["keys"])
+        rules = Rules.from_json(plan["rules"]) if "rules" in plan else None
+        if rules is not None and rules.sparse:
+            keys = groups_of(table, len(by))
+        made = _one_table("", by, keys, statistics, blocks, table, plan["loss"], 1, words)
+        sure = level_text(rules, len(keys), cells)
+        return [{**made, "left_out": cells - len(keys), "sure": sure}]
     out: list[dict[str, Any]] = []
     for planned in plan["tables"]["tables"]:
         name, by, keys = planned["name"], planned["by"], planned["keys"]
@@ -239,6 +249,7 @@ def _one_table(
         for i, s in enumerate(statistics, start=first)
     ]
     single = [s for s in sections if len(s["columns"]) == 1]
+    marks = {c.status for s in single for row in s["rows"] for c in row["cells"]}
     for one in sections:
         one["legend"] = bool(single) and one is single[0]
     return {
@@ -253,7 +264,10 @@ def _one_table(
             {"key": key, "cells": [s["rows"][i]["cells"][0] for s in single]}
             for i, key in enumerate(listed)
         ],
-        "weak": any(c.weak for s in single for row in s["rows"] for c in row["cells"]),
+        "left_out": 0,
+        "sure": level_text(None, 1, 1),
+        "suppressed": SUPPRESSED in marks,
+        "weak": bool(marks & {*WEAK.values()} - {SUPPRESSED}),
         "at_bound": any(s["at_bound"] for s in single),
         "adjusted": sum(s["adjusted"] for s in sections),
         "gap": sum(s["gap"] for s in sections),

@@ -19,8 +19,14 @@ def shape_of(plan: Mapping[str, Any], table: Any) -> tuple[list[str], list[list[
     tables = PlannedTables.from_json(plan["tables"])
     assert tables.detail is not None
     by = list(tables.detail.by(tables))
-    groups = zip(*(table.column(i).to_pylist() for i in range(len(by))), strict=True)
-    return by, [list(key) for key in dict.fromkeys(groups)]
+    return by, groups_of(table, len(by))
+
+
+def groups_of(table: Any, keys: int) -> list[list[str]]:
+    """Return the groups that a tidy table with so many key columns has, in order."""
+    columns = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*columns, strict=True) if keys else [()] * min(1, table.num_rows)
+    return [list(key) for key in dict.fromkeys(groups)]
 
 
 def detail_section(

@@ -260,6 +260,12 @@ def release_picture(
             fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
             code="DPR613",
         )
+    if plan.by and not plan.keys:
+        raise ArgumentError(
+            "there is nothing to plot: every group is suppressed",
+            fix="look at the plan: `suppress` says below which noisy number",
+            code="DPR618",
+        )
     keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
     found = _points(noised, chosen, keys[:LIMIT])
     words = planned_words(plan)

@@ -29,6 +29,7 @@ from dprelease.results.formats.numbers import (
 from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import mechanism_words, short
+from dprelease.results.rules import SUPPRESSED
 from dprelease.statistics.base import kind_named
 
 PLOT_LIMIT = 60
@@ -37,7 +38,7 @@ TABLE_LIMIT = 250
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
 """Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
-WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
+WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSED: SUPPRESSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,13 @@ class Cell:
 class ReportRow:
     """One row of the tidy table."""
 
-    value: float
+    value: float | None
     lower: float | None
     upper: float | None
     status: str
     estimate: float | None
     unbiased: float | None
-    consistent: float
+    consistent: float | None
 
     @property
     def weak(self) -> bool:
@@ -80,7 +81,7 @@ Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
 
 def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
     """Return the rows of the listed groups; a large table is thinned before it becomes Python."""
-    keys = len(listed[0])
+    keys = len(listed[0]) if listed else 0
     for i in range(keys):
         labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
         table = table.filter(pc.is_in(table.column(i), value_set=labels))
@@ -226,20 +227,20 @@ def _histograms(
     for row, name in zip(grid[:PLOT_LIMIT], names, strict=False):
         points = [r.point for r in row]
         top = max((max(p.value, p.upper) for p in points if not p.weak), default=0.0)
-        largest = reading_text(max(r.value for r in row), decimals)
+        known = [r.value for r in row if r.value is not None]
+        largest = reading_text(max(known), decimals) if known else "–"
         pictures.append((name, bars(points, top), largest))
     return tuple(pictures)
 
 
 def _cell(row: ReportRow, decimals: int) -> Cell:
     status = WEAK.get(row.status, SAID.get(row.status, ""))
-    value = reading_text(row.value, decimals)
 
     def text(x: float | None) -> str:
         return "–" if x is None else reading_text(x, decimals)
 
     return Cell(
-        value=value,
+        value=text(row.value),
         lower=text(row.lower),
         upper=text(row.upper),
         estimate=text(row.estimate),

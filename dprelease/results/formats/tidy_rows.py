@@ -27,8 +27,8 @@ def places_of(values: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Arr
 def group_places(table: pa.Table, plan: ReleasePlan) -> Places:
     """Return each row's group, its position in `plan.keys`, or -1; `(rows,)`."""
     rows, groups = table.num_rows, len(plan.keys)
-    if not plan.by:
-        return np.zeros(rows, dtype=np.int64)
+    if not plan.by or not groups:
+        return np.full(rows, 0 if groups else -1, dtype=np.int64)
     columns = [pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(len(plan.by))]
     # As `assemble` makes it: one look instead of a sort.
     if rows and rows % groups == 0:

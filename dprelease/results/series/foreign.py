@@ -22,6 +22,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.schema.naming import is_shown
+from dprelease.schema.table import Rules
 
 Place = tuple[str | None, str]
 """A published column: its table (None: the release has one) and its name."""
@@ -79,6 +80,7 @@ class Stated:
     by: tuple[str, ...]
     statistics: Mapping[Place, PlannedStatistic]
     groups: int
+    sparse: bool
     words: PublicWords
     line: Timeline | None
     stored: Instants
@@ -125,6 +127,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         by=tuple(map(_text, _list(plan["by"]))),
         statistics=_statistics(plan["statistics"]),
         groups=len(_list(plan["keys"])),
+        sparse="rules" in plan and Rules.from_json(plan["rules"]).sparse,
         words=words,
         line=line,
         stored=stored,

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.text_columns import one_array
+from dprelease.results.rules import SUPPRESSED
 
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]
@@ -65,6 +66,11 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     # By name, after the keys: an older folder may have fewer columns than this version writes.
     at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
     values = pa.table({name: table.column(at[name]).cast(kind) for name, kind in COLUMNS.items()})
+    kept = pc.fill_null(pc.not_equal(values["status"], SUPPRESSED), True)
+    table, values = (
+        table.filter(kept),
+        values.filter(kept),
+    )  # what has no value has no place in a line
     names = table.column(at["statistic"])
     labels = [table.column(i) for i in range(keys)]
     out: dict[str, PeriodColumn] = {}

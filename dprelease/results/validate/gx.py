@@ -17,7 +17,7 @@ from dprelease.results.draw import Draw
 from dprelease.results.formats.tidy_rows import group_places
 from dprelease.results.validate import gx_beside, gx_release
 from dprelease.results.validate.gx_release import group_labels
-from dprelease.results.validate.rules import STATUSES
+from dprelease.results.validate.rules import STATUSES, suppresses
 from dprelease.results.validate.verdict import RuleResult, Verdict
 
 if TYPE_CHECKING:
@@ -91,15 +91,20 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     def obey(rule: str, on: list[str], asked: object) -> dict[str, Any]:
         return {"column_list": on, "rule": rule, "parameters": json.dumps(asked)}
 
+    rows, rules = len(plan.keys) * len(columns), plan.rules
+    count: tuple[str, dict[str, Any]] = ("table_row_count_to_equal", {"value": rows})
+    if rules is not None and rules.sparse:
+        count = ("table_row_count_to_be_between", {"min_value": 0, "max_value": rows})
+    gone = ["status"] if suppresses(plan) else []
     expected: list[tuple[str, str, dict[str, Any]]] = [
-        ("shape", "table_row_count_to_equal", {"value": len(plan.keys) * len(columns)}),
+        ("shape", *count),
         ("groups", "compound_columns_to_be_unique", {"column_list": ["group", "statistic"]}),
         ("labels", "released_rows_to_obey", obey("among", [*labels], labels)),
-        ("domain", "released_rows_to_obey", obey("domain", ["statistic", "value"], domains)),
+        ("domain", "released_rows_to_obey", obey("domain", ["statistic", "value", *gone], domains)),
         (
             "consistent",
             "released_rows_to_obey",
-            obey("domain", ["statistic", "consistent"], domains),
+            obey("domain", ["statistic", "consistent", *gone], domains),
         ),
         (
             "interval",

@@ -33,7 +33,10 @@ METRIC = "dprelease.released_rows.obey"
 
 
 def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.Series:
-    """Columns (statistic, value); `domains`: published column -> allowed intervals."""
+    """Columns (statistic, value[, status]); `domains`: published column -> allowed intervals.
+
+    With a status, a suppressed row has no value, and no other row has none.
+    """
     value = rows.iloc[:, 1].to_numpy(dtype=float)
     at = pd.Index(list(domains)).get_indexer(pd.Index(rows.iloc[:, 0]))
     good = np.zeros(len(rows), dtype=bool)
@@ -41,7 +44,11 @@ def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.S
     for i in range(max(map(len, domains.values()), default=0)):
         ends = np.array([d[i] if i < len(d) else (np.nan, np.nan) for d in domains.values()])
         good |= (at >= 0) & (value >= ends[at, 0]) & (value <= ends[at, 1])
-    return pd.Series(good & np.isfinite(value), index=rows.index)
+    good &= np.isfinite(value)
+    if rows.shape[1] > 2:
+        gone = (rows.iloc[:, 2] == "suppressed").to_numpy()
+        good = np.where(gone, np.isnan(value), good)
+    return pd.Series(good, index=rows.index)
 
 
 def in_order(rows: pd.DataFrame, without: list[str]) -> pd.Series:

@@ -2,7 +2,7 @@
 
     shape      the tidy columns are there; no row has an undeclared group or statistic
     groups     every declared group appears exactly once per published column
-    finite     the value is a number
+    finite     the value is a number; a suppressed one is missing, and so is all else of its cell
     domain     the value lies in its statistic's domain, gaps left out
     step       the value is the double nearest to a multiple of its statistic's step
     consistent the consistent value is in the domain and on the step, too; where tables add up there is none
@@ -35,12 +35,13 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.rules import SUPPRESSED
 from dprelease.results.validate.joint import holds, joint_rules, surely_holds
 from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.results.validate.verdict import RuleResult, Verdict
 
 ENGINE = "built-in"
-STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap")
+STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap", SUPPRESSED)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -56,6 +57,7 @@ class _Table:
     upper: Floats
     consistent: Floats
     legal_status: npt.NDArray[np.bool_]
+    suppressed: npt.NDArray[np.bool_]
 
 
 def check(noised: Draw) -> Verdict:
@@ -116,9 +118,13 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
         .astype(float)
         for name in ("value", "lower", "upper", "value" if plan.fitted else "consistent")
     )
-    status = pc.is_in(table.column(keys + len(parts) - 1), value_set=pa.array(STATUSES))
+    said = table.column(keys + len(parts) - 1)
+    status = pc.is_in(said, value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
-    return _Table(slot, value, lower, upper, fitted, legal)
+    gone = pc.equal(said, SUPPRESSED).to_numpy(zero_copy_only=False).astype(bool)
+    return _Table(
+        slot, value, lower, upper, fitted, legal & ~gone if plan.rules is None else legal, gone
+    )
 
 
 def _statistic_rules(
@@ -140,16 +146,23 @@ def _statistic_rules(
     def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
 
+    missing = table.suppressed[mine] & np.isnan(value) & np.isnan(fitted)
     beside = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
+    legal = table.legal_status[mine] & (~table.suppressed[mine] | np.isnan(value))
     return [
         result("groups", times == 1),
-        result("finite", np.isfinite(value)),
-        result("domain", statistic.domain.contains(value)),
-        result("step", on_step(value, statistic.step)),
-        *([] if plan.fitted else [result("consistent", beside)]),
+        result("finite", np.isfinite(value) | missing),
+        result("domain", statistic.domain.contains(value) | missing),
+        result("step", on_step(value, statistic.step) | missing),
+        *([] if plan.fitted else [result("consistent", beside | missing)]),
         result("interval", ordered),
-        result("status", table.legal_status[mine]),
+        result("status", legal),
     ]
+
+
+def suppresses(plan: ReleasePlan) -> bool:
+    """Return whether values of the release may be suppressed."""
+    return plan.rules is not None and plan.rules.suppress is not None
 
 
 def on_step(values: Floats, step: Fraction) -> npt.NDArray[np.bool_]:

@@ -58,7 +58,7 @@ GUARDS = (
     ),
     Guard(
         "of equally near values any may be stated",
-        file="results/fitted.py",
+        file="verification/fits.py",
         old="        if again.values != _lists(values):",
         new="        if any(off.values()) and again.values != _lists(values):",
         tests=("tests/results/test_fitted.py",),

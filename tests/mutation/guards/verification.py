@@ -339,7 +339,7 @@ GUARDS = (
     ),
     Guard(
         "the proof of fitted values may say more than the fit",
-        "results/fitted.py",
+        "verification/fits.py",
         '        elif not _same(again.proof, stated["proof"]):\n',
         "        elif False:\n",
         ("tests/results/test_fitted.py",),

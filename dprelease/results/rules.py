@@ -1,0 +1,86 @@
+"""Suppression in a drawn table: post-processing of noisy numbers, the same everywhere.
+
+A cell is suppressed where the number that decides, before it is moved into its domain or rounded, is below the
+threshold. What suppressed cells show follows from the threshold and the law alone:
+
+    the number that decides    [least answer, w]: an answer above w falls below the threshold with 2.5 % at most
+    all else of the cell       its whole domain
+
+so that of every cell, suppressed or not, at least 95 % of the intervals cover. Where published cells alone are
+shown, theirs are made at level 1 - 5 % R / m for R published ones of m (Benjamini & Yekutieli 2005), so that at
+most 5 % of these are expected to miss. Proofs: `docs/theory/rules.md`.
+
+Shapes: `(groups,)`, parts `(groups, columns)` per statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.consistency import outward
+from dprelease.schema.table import Rules
+from dprelease.statistics.base import Floats
+
+SUPPRESSED = "suppressed"
+"""The status of what is published without a value."""
+
+_MISS = 0.05
+
+
+class Decision(NamedTuple):
+    """Which cells are suppressed, and the highest end that the deciding number then has, in its unit."""
+
+    by: PlannedStatistic
+    suppressed: npt.NDArray[np.bool_]
+    most: Floats
+
+    @classmethod
+    def of(
+        cls, by: PlannedStatistic, number: Floats, reach: Floats | float, below: int
+    ) -> Decision:
+        """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %."""
+        return cls(by, number < below, np.broadcast_to(below + np.asarray(reach), number.shape))
+
+
+def level(rules: Rules | None, kept: int, cells: int) -> float:
+    """Return the level of the intervals of `kept` published cells of so many: higher where they alone are shown."""
+    share = kept / cells if rules is not None and rules.sparse and kept else 1.0
+    return 1 - _MISS * share
+
+
+def level_text(rules: Rules | None, kept: int, cells: int) -> str:
+    """Return that level in per cent, not rounded up."""
+    found = level(rules, kept, cells)
+    if found <= 1 - _MISS:
+        return "95 %"
+    digits = max(0, math.ceil(-math.log10(1 - found)) - 1)
+    return f"{math.floor(found * 10 ** (digits + 2) + 1e-9) / 10**digits:.{digits}f} %"
+
+
+def without_values(
+    statistics: Sequence[PlannedStatistic], parts: dict[str, list[Any]], decision: Decision
+) -> None:
+    """Take the values of suppressed cells out of `parts`, and leave the intervals that these cells have."""
+    gone = decision.suppressed
+    for i, statistic in enumerate(statistics):
+        low, high = statistic.domain.hull
+        lower, upper, status = (np.array(parts[p][i]) for p in ("lower", "upper", "status"))
+        shown = ~np.isnan(lower[gone])
+        lower[gone] = np.where(shown, low, np.nan)
+        upper[gone] = np.where(shown, high, np.nan)
+        if statistic is decision.by:
+            ends = outward(np.minimum(decision.most, high), statistic.step, np.ceil)
+            upper[gone, 0] = np.maximum(np.array(parts["upper"][i])[gone, 0], ends[gone])
+        status[gone] = SUPPRESSED
+        parts["lower"][i], parts["upper"][i], parts["status"][i] = lower, upper, status
+        for name in ("value", "estimate", "unbiased", "consistent"):
+            if name in parts:
+                values = np.array(parts[name][i], dtype=float)
+                values[gone] = np.nan
+                parts[name][i] = values

@@ -1,0 +1,55 @@
+"""What is wrong with the values that a folder states of its fits: constraints, and proofs that prove too little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dprelease.core.strict_json import canonical_json
+from dprelease.fitting.certificate import gaps
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Cells
+from dprelease.results.fitted import Fits, OneFit, shaped
+
+
+def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
+    """Return what is wrong with stated values: constraints that do not hold, proofs that prove too little."""
+    assert plan.tables is not None
+    if set(fits) != {fit.name for fit in plan.tables.fits}:
+        return ["the fitted values are of other statistics"]
+    found: list[str] = []
+    for fit in plan.tables.fits:
+        each = OneFit(plan, fit, cells)
+        stated = fits[fit.name]
+        values = stated["values"]
+        if set(stated) != {"values", "proof"} or not shaped(each.structure, values):
+            return [f"{fit.name}: the fitted values are of another shape"]
+        wrong = each.broken(fits)
+        found += [f"{fit.name}: {problem}" for problem in wrong]
+        if wrong:
+            continue
+        off = gaps(
+            each.structure,
+            each.sets(fits),
+            each.aims[0].values,
+            each.aims[1],
+            values,
+            stated["proof"],
+        )
+        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
+        # equally near, or the multipliers, of which many prove the same: the fit is made again.
+        again = each.nearest(fits)
+        if again.values != _lists(values):
+            said = "not the nearest allowed ones" if any(off.values()) else "not those of the fit"
+            found.append(f"{fit.name}: its values are {said}")
+        elif not _same(again.proof, stated["proof"]):
+            found.append(f"{fit.name}: its proof is not that of the fit")
+    return found
+
+
+def _same(made: object, stated: object) -> bool:
+    """Return whether two JSON values are one text: 1.0 and True are not 1."""
+    return canonical_json(made) == canonical_json(stated)
+
+
+def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    return {name: list(cells) for name, cells in values.items()}

@@ -1,0 +1,388 @@
+"""Rules act on released numbers: what is suppressed, rounded and listed, and that every interval still covers."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dprelease as dp
+from dprelease.core.errors import PlanError
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import assemble
+from dprelease.results.rules import level, level_text
+from dprelease.results.validate.rules import check
+from dprelease.schema.table import Rules, Suppress
+
+BELOW = 10
+BASE: dict[str, Any] = {
+    "dprelease": "schema/1",
+    "name": "visits",
+    "unit": "row",
+    "adjacency": "add_remove",
+    "rows": {"max": 5000, "expected": 60},
+    "columns": {
+        "region": {"kind": "category", "values": list("abcdef")},
+        "sex": {"kind": "category", "values": ["f", "m"]},
+        "age": {"kind": "integer", "range": [0, 100]},
+    },
+}
+ONE: dict[str, Any] = {"epsilon": 1, "by": ["region"], "statistics": ["count", "mean(age)"]}
+SEVERAL: dict[str, Any] = {
+    "epsilon": 1,
+    "tables": [
+        {"name": "all", "by": [], "statistics": ["count"]},
+        {"name": "regions", "by": ["region"], "statistics": ["count"]},
+        {"name": "cells", "by": ["region", "sex"], "statistics": ["count"]},
+    ],
+}
+
+
+def schema(release: dict[str, Any], **other: Any) -> dp.Schema:
+    return dp.Schema.from_dict({**BASE, **other, "release": release})
+
+
+def plan(release: dict[str, Any], **other: Any) -> ReleasePlan:
+    return dp.plan(schema(release, **other))
+
+
+def frame(seed: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "region": rng.choice(list("abcde"), 300, p=[0.5, 0.3, 0.15, 0.04, 0.01]),
+            "sex": rng.choice(["f", "m"], 300),
+            "age": rng.integers(0, 101, 300),
+        }
+    )
+
+
+def released(release: dict[str, Any]) -> dp.Release:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        return frame().dp.release(schema(release))
+
+
+def geometric(rate: float, far: int) -> tuple[np.ndarray, np.ndarray]:
+    """Discrete Laplace noise, written here anew: P(d) = tanh(rate / 2) exp(-rate |d|)."""
+    d = np.arange(-far, far + 1)
+    return d, math.tanh(rate / 2) * np.exp(-rate * np.abs(d))
+
+
+def shown(made: ReleasePlan, numbers: np.ndarray, rules: Rules | None) -> pd.DataFrame:
+    """What a plan of one count shows of these noisy numbers, each in a group of its own."""
+    keys = [(str(i),) for i in range(len(numbers))]
+    cells = {made.blocks[0].name: [(int(x),) for x in numbers]}
+    return assemble(("g",), keys, made.statistics, made.blocks, cells, rules).to_pandas()
+
+
+# --- what a plan says ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", [ONE, SEVERAL], ids=["one table", "tables"])
+@pytest.mark.parametrize(
+    "rules", [{"suppress": {"below": BELOW}}, {"round": 5}], ids=["suppress", "round"]
+)
+def test_rules_cost_nothing_and_change_no_law(
+    release: dict[str, Any], rules: dict[str, Any]
+) -> None:
+    """Epsilon, delta, shares, laws and sensitivities are those of the plan without rules."""
+    bare, ruled = plan(release), plan({**release, "rules": rules})
+    assert ruled.epsilon == bare.epsilon
+    assert ruled.delta == bare.delta
+    assert ruled.blocks == bare.blocks
+    assert ruled.hash != bare.hash  # what is published differs, so the ledger tells them apart
+
+
+def test_a_stated_error_of_rounded_numbers_is_the_exact_mean_error() -> None:
+    """Noise summed term by term, over all places of an answer within a step."""
+    bare = plan({**ONE, "statistics": ["count"]})
+    rate = float(bare.blocks[0].law.slope)
+    d, p = geometric(rate, 400)
+    for base in (5, 10, 25):
+        found = plan({**ONE, "statistics": ["count"], "rules": {"round": base}})
+        answers = 500 + np.arange(base)
+        rounded = base * np.floor((answers[:, None] + d) / base + 0.5)
+        exact = float((np.abs(rounded - answers[:, None]) * p).sum(axis=1).mean())
+        assert found.statistics[0].planned_error == pytest.approx(exact, rel=0.05)
+        assert found.statistics[0].step == base
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ({**ONE, "statistics": ["mean(age)"], "rules": {"suppress": {"below": 5}}}, "no count"),
+        ({**ONE, "rules": {"suppress": {"below": 5, "statistic": "persons"}}}, "no count"),
+        ({**ONE, "statistics": ["mean(age)"], "rules": {"round": 5}}, "nothing to round"),
+        (
+            {
+                **ONE,
+                "statistics": [
+                    {"statistic": "count", "domain": {"range": [0, 5000], "forbidden": [[0, 9]]}}
+                ],
+                "rules": {"suppress": {"below": 5}},
+            },
+            "forbidden interval",
+        ),
+        (
+            {
+                **ONE,
+                "statistics": [{"statistic": "count", "domain": {"step": 10}}],
+                "rules": {"round": 5},
+            },
+            "step",
+        ),
+        (
+            {
+                **ONE,
+                "statistics": [{"statistic": "count", "mechanism": "reflected_laplace"}],
+                "rules": {"suppress": {"below": 5}},
+            },
+            "additive",
+        ),
+        (
+            {
+                **ONE,
+                "statistics": [{"statistic": "count", "max_error": 2}, "mean(age)"],
+                "rules": {"round": 25},
+            },
+            "max_error",
+        ),
+        ({**SEVERAL, "rules": {"suppress": {"below": 5}, "sparse": True}}, "one table"),
+    ],
+)
+def test_a_rule_that_cannot_act_is_refused_before_anything_is_spent(
+    release: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(PlanError, match=said) as refused:
+        plan(release)
+    assert refused.value.code == "DPR297"
+
+
+def test_sparse_without_suppression_is_refused_with_its_place() -> None:
+    with pytest.raises(PlanError, match="none is suppressed") as refused:
+        plan({**ONE, "rules": {"sparse": True}})
+    assert refused.value.code == "DPR297"
+
+
+# --- suppress -----------------------------------------------------------------------------------
+
+
+def test_intervals_cover_every_answer_suppressed_or_not() -> None:
+    """Exact, noise summed term by term; an interval that stops at the threshold does not cover."""
+    made = plan({**ONE, "statistics": ["count"]})
+    rules = Rules(Suppress(BELOW))
+    rate = float(made.blocks[0].law.slope)
+    d, p = geometric(rate, 60)
+    worst, control = 1.0, 1.0
+    for answer in range(60):
+        table = shown(made, answer + d, rules)
+        gone = (table["status"] == "suppressed").to_numpy()
+        assert (gone == (answer + d < BELOW)).all()
+        assert table["value"].isna().to_numpy()[gone].all()
+        low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
+        inside = (low <= answer) & (answer <= high)
+        worst = min(worst, float(p[inside].sum() / p.sum()))
+        short = np.where(gone, answer < BELOW, inside)
+        control = min(control, float(p[short].sum() / p.sum()))
+    assert worst >= 0.95
+    assert control < 0.75
+
+
+def test_the_highest_end_of_a_suppressed_count_is_the_least_that_covers() -> None:
+    made = plan({**ONE, "statistics": ["count"]})
+    d, p = geometric(float(made.blocks[0].law.slope), 60)
+    table = shown(made, np.array([0]), Rules(Suppress(BELOW)))
+    most = int(table["upper"][0])
+    chance = [float(p[answer + d < BELOW].sum()) for answer in (most, most + 1)]
+    assert chance[0] >= 0.025 > chance[1]
+
+
+def test_another_count_decides_and_all_else_of_the_cell_is_left_out() -> None:
+    people = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
+    columns = {**BASE["columns"], "who": {"kind": "identifier"}}
+    release = {
+        **ONE,
+        "statistics": ["count", "count(persons)", "histogram(age, [0, 20, 50, 100])"],
+        "rules": {"suppress": {"below": 40, "statistic": "persons"}},
+    }
+    made = schema(release, unit=people, columns=columns)
+    data = frame().assign(who=np.arange(300) % 180)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        table = data.dp.release(made).table.to_pandas()
+    gone = table[table["status"] == "suppressed"]
+    assert set(gone["region"]) >= {"e", "f"}
+    assert gone.groupby("region").size().eq(5).all()
+    persons = gone["statistic"] == "count_persons"
+    assert (gone.loc[~persons, "lower"] == 0).all()
+    assert (gone.loc[~persons & (gone["statistic"] == "count"), "upper"] == 5000).all()
+    assert (gone.loc[persons, "upper"] < 200).all()
+
+
+# --- sparse -------------------------------------------------------------------------------------
+
+
+def test_of_published_cells_alone_at_most_one_in_twenty_is_expected_to_miss() -> None:
+    """5,000 cells of few rows, by noise of another generator; usual intervals miss far more."""
+    made = plan({**ONE, "statistics": ["count"]})
+    rate = float(made.blocks[0].law.slope)
+    rng = np.random.default_rng(8)
+    answers = np.where(rng.random(5000) < 0.995, rng.integers(0, 4, 5000), 60)
+    shares: list[tuple[float, float]] = []
+    for _ in range(40):
+        noise = rng.geometric(-math.expm1(-rate), 5000) - rng.geometric(-math.expm1(-rate), 5000)
+        row = []
+        for sparse in (True, False):
+            table = shown(made, answers + noise, Rules(Suppress(8), sparse))
+            kept = (table["status"] != "suppressed").to_numpy()
+            low, high = table["lower"].to_numpy()[kept], table["upper"].to_numpy()[kept]
+            mine = answers[kept]
+            row.append(float(1 - ((low <= mine) & (mine <= high)).mean()))
+        shares.append((row[0], row[1]))
+    mean, usual = np.mean(shares, axis=0)
+    error = np.std([s for s, _ in shares], ddof=1) / math.sqrt(len(shares))
+    assert mean <= 0.05 + 5 * error
+    assert usual > 0.15
+
+
+def test_a_level_is_never_rounded_up() -> None:
+    rules = Rules(Suppress(5), sparse=True)
+    assert level(Rules(Suppress(5)), 3, 100) == 0.95
+    assert level(rules, 400, 300_000) == pytest.approx(1 - 0.05 * 400 / 300_000)
+    assert level_text(None, 1, 1) == "95 %"
+    assert level_text(rules, 0, 10) == "95 %"
+    assert level_text(rules, 8, 40) == "99.0 %"
+    assert level_text(rules, 400, 300_000) == "99.9933 %"
+
+
+# --- round --------------------------------------------------------------------------------------
+
+
+def test_rounded_tables_are_multiples_and_still_add_up() -> None:
+    found = released({**SEVERAL, "rules": {"round": 5}})
+    whole, regions, cells = (found.tables[n].to_pandas() for n in ("all", "regions", "cells"))
+    for table in (whole, regions, cells):
+        assert (table["value"] % 5 == 0).all()
+        assert (table["lower"] % 5 == 0).all()
+        assert (table["upper"] % 5 == 0).all()
+    assert whole["value"].sum() == regions["value"].sum() == cells["value"].sum()
+    up = cells.groupby("region")["value"].sum()
+    assert (up == regions.set_index("region")["value"]).all()
+
+
+def test_rounding_is_refused_where_means_are_made_of_the_number() -> None:
+    columns = {
+        **BASE["columns"],
+        "age": {"kind": "integer", "range": [0, 100], "nulls": {"default": 0}},
+    }
+    both = [{**t, "statistics": ["count", "mean(age)"]} for t in SEVERAL["tables"]]
+    with pytest.raises(PlanError, match="means of the same rows") as refused:
+        plan({**SEVERAL, "tables": both, "rules": {"round": 5}}, columns=columns)
+    assert refused.value.code == "DPR297"
+
+
+# --- publication --------------------------------------------------------------------------------
+
+
+CASES = [
+    {**ONE, "rules": {"suppress": {"below": BELOW}}},
+    {**ONE, "rules": {"suppress": {"below": BELOW}, "sparse": True, "round": 5}},
+    {**ONE, "rules": {"suppress": {"below": 5000}, "sparse": True}},
+    {**SEVERAL, "rules": {"suppress": {"below": BELOW}, "round": 5}},
+]
+
+
+@pytest.mark.parametrize("release", CASES, ids=["suppress", "sparse", "nothing left", "tables"])
+def test_a_ruled_folder_verifies_and_is_read_back(release: dict[str, Any], tmp_path: Path) -> None:
+    made, ledger = schema(release), tmp_path / "ledger.db"
+    dp.create_ledger(ledger, made, dataset="d", epsilon=9)
+    found = frame().dp.release(made, ledger=ledger, dataset="d", period="p")
+    folder = found.publish(tmp_path / "public")
+    assert dp.verify(folder).ok
+    read = dp.read(folder)
+    for name, table in found.tables.items():
+        assert read.tables[name].equals(table)
+    sparse = release["rules"].get("sparse", False)
+    text = (folder / "report.html").read_text()
+    if "tables" not in release:
+        rows = (folder / "wide.csv").read_text().splitlines()[1:]
+        gone = 6 - len(rows)
+        assert all("suppressed" not in row for row in rows) or not sparse
+        assert (f"{gone} of 6 groups are suppressed and not listed" in text) == sparse
+    index = (folder.parent / "index.html").read_text()
+    assert "p" in index
+
+
+def test_a_value_put_back_into_a_file_does_not_verify(tmp_path: Path) -> None:
+    made, ledger = schema(CASES[0]), tmp_path / "ledger.db"
+    dp.create_ledger(ledger, made, dataset="d", epsilon=9)
+    folder = (
+        frame().dp.release(made, ledger=ledger, dataset="d", period="p").publish(tmp_path / "o")
+    )
+    file = folder / "data.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if line.startswith("f,count,"))
+    assert lines[at].startswith("f,count,,0,")
+    lines[at] = lines[at].replace("f,count,,0,", "f,count,3,0,")
+    file.chmod(0o644)
+    file.write_text("".join(lines))
+    assert not dp.verify(folder).ok
+
+
+def test_derived_numbers_of_suppressed_cells_have_no_value(tmp_path: Path) -> None:
+    """What the noise of a suppressed cell says was not published: neither value nor its own interval."""
+    del tmp_path
+    found = released({**ONE, "rules": {"suppress": {"below": BELOW}}})
+    rows = found.derive("count * 2").table.to_pandas().set_index("region")
+    assert rows.loc["f", "status"] == "suppressed"
+    assert math.isnan(rows.loc["f", "value"])
+    assert tuple(rows.loc["f", ["lower", "upper"]]) == (0.0, 10_000.0)
+    whole = found.derive("count", by=[]).table.to_pandas()
+    assert whole["status"][0] == "suppressed"
+    own = found.derive("count").table.to_pandas().set_index("region").loc["f"]
+    table = found.table.to_pandas().set_index(["region", "statistic"]).loc[("f", "count")]
+    assert (own["lower"], own["upper"]) == (table["lower"], table["upper"])
+
+
+def test_validation_tells_a_suppressed_row_with_a_value() -> None:
+    run = """
+import warnings
+warnings.simplefilter("ignore")
+import sys
+import numpy as np, pandas as pd
+from dprelease.results.validate import gx_expectations
+rows = pd.DataFrame({
+    "statistic": ["count"] * 4,
+    "value": [np.nan, 3.0, np.nan, 3.0],
+    "status": ["suppressed", "suppressed", "ok", "ok"],
+})
+print(gx_expectations.in_domain(rows, {"count": [[0.0, 10.0]]}).tolist())
+"""
+    said = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    assert said.stdout.split("\n")[-2] == "[True, False, False, True]"
+
+
+def test_a_missing_value_without_a_rule_is_refused() -> None:
+    """The built-in rules: a status of its own lets nothing through."""
+    found = released({**ONE, "statistics": ["count"]})
+    table = found.noised.table
+    forged = table
+    for name, kind in (
+        ("value", pa.float64()),
+        ("consistent", pa.float64()),
+        ("status", pa.utf8()),
+    ):
+        said = "suppressed" if name == "status" else None
+        new = pa.array([said] * table.num_rows, kind)
+        forged = forged.set_column(forged.column_names.index(name), name, new)
+    verdict = check(type(found.noised)(found.plan, forged, found.noised.cells))
+    assert not verdict.ok
