@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from dprelease.core.errors import ArgumentError, PlanError
 from dprelease.core.numeric import ranking
@@ -15,6 +16,7 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.gaussian import NAME as NORMAL
 from dprelease.measurements.members import BlockLayout, Loss, Member
+from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.scalar_grid import in_steps, rounded_error
 from dprelease.mechanisms.law import Criterion
 from dprelease.schema.table import StatisticSpec
@@ -62,10 +64,13 @@ def candidates(
             found += family_of(measurement).priced(asked)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
+    declared = False
     for member in block.members:
-        if member.statistic.spec.step is not None:
-            found = [as_published(c, block.members, loss) for c in found]
-            break
+        spec = member.statistic.spec
+        declared |= spec.step is not None or spec.max_error is not None
+    for i, each in enumerate(found):
+        if declared or family_of(each.measurement).placed:
+            found[i] = as_stated(each, block, size, loss)
     ranked = sorted(found, key=lambda c: ranking(c.price(judge)))
     while ranked:
         try:
@@ -79,35 +84,51 @@ def candidates(
     raise _refused(block.members[0].statistic.spec, refusals)
 
 
-def as_published(found: Candidate, members: Sequence[Member], loss: Loss) -> Candidate:
-    """Return `found` with the errors of what is published: rounded to a declared step, where it is not drawn in it."""
-    kind, squared = family_of(found.measurement), loss == "squared"
-    stated, placed, worst = [], [], []
-    for i, member in enumerate(members):
-        errors, most = found.stated[i] if found.stated else (found.errors[i],), found.worst[i]
-        step, drawn = member.statistic.spec.step, found.draw.published_step(member)
-        drawn = Fraction(1) if drawn is None and member.kind.whole else drawn
-        if (
-            step is None
-            or not kind.judged
-            or kind.free
-            or (drawn is not None and drawn % step == 0)
-        ):
-            both = [(error, error) for error in errors]
-        else:
-            away = float(step / 2 if drawn is None else step / 2 // drawn * drawn)
-            both = [in_steps(error, float(step), away, squared=squared) for error in errors]
-            most = most and rounded_error(most, float(step), squared=squared, worst=True)
-        stated.append(tuple(mean for mean, _ in both))
-        placed.append(max(far for _, far in both))
+def as_stated(found: Candidate, block: BlockLayout, size: int, loss: Loss) -> Candidate:
+    """Return `found` with the errors that a plan states: of likely answers, and of what is published.
+
+    That is rounded to a declared step, where it is not drawn in it.
+    """
+    draw, measurement = found.draw, found.measurement
+    kind = family_of(measurement)
+    errors, stated, placed, anywhere, worst = [], [], [], [], []
+    for i, member in enumerate(block.members):
+        every, most = found.errors[i], found.worst[i]
+        near = None if block.table else kind.near_errors(draw, measurement, member, loss)
+        rounded, spec = partial(_published, found, member, loss), member.statistic.spec
+        of = near or (found.stated[i] if found.stated else (every,))
+        stated.append(tuple(rounded(error)[0] for error in of))
+        errors.append(rounded(max(near) if near else every)[0])
+        anywhere.append(rounded(every)[0])
+        own = scalar_of(member.kind, member.options) is None
+        far = most if own and not member.domain.exact_gaps else None  # of those the plan says it
+        if far is None and spec.max_error is not None:
+            far = kind.farthest_error(draw, measurement, member, size, loss)
+        placed.append(rounded(max(every, far or 0.0))[1])
+        if most and spec.step is not None and rounded(most)[1] != most:
+            most = rounded_error(most, float(spec.step), squared=loss == "squared", worst=True)
         worst.append(most)
     return replace(
         found,
-        errors=tuple(map(max, stated)),
+        errors=tuple(errors),
         worst=tuple(worst),
         stated=tuple(stated) if found.stated else (),
         placed=tuple(placed),
+        anywhere=tuple(anywhere),
     )
+
+
+def _published(found: Candidate, member: Member, loss: Loss, error: float) -> tuple[float, float]:
+    """Return what `error` is of what is published: its mean, and at the worst place between two steps."""
+    kind, step = family_of(found.measurement), member.statistic.spec.step
+    if step is None or not kind.judged or kind.free:
+        return error, error
+    drawn = found.draw.published_step(member)
+    drawn = Fraction(1) if drawn is None and member.kind.whole else drawn
+    if drawn is not None and drawn % step == 0:
+        return error, error
+    away = float(step / 2 if drawn is None else step / 2 // drawn * drawn)
+    return in_steps(error, float(step), away, squared=loss == "squared")
 
 
 def _refused(spec: StatisticSpec, refusals: Sequence[ArgumentError]) -> PlanError:

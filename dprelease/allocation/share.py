@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Protocol
 
-from dprelease.allocation.choose import as_published, candidates
+from dprelease.allocation.choose import as_stated, candidates
 from dprelease.budget.composition import Proof, compose
 from dprelease.budget.exact_rho import pure_of_rho
 from dprelease.core.codec import Stored
@@ -160,7 +160,7 @@ def ways(
             raise _no_law(block, "its law covers several groups together")
         return found
     found = [
-        as_published(c, block.members, loss)
+        as_stated(c, block, size, loss)
         for c in gaussian_candidates(block, share.rho, loss, size, sensitivities)
     ]
     if found and share.rho <= _NOISY and all(narrow(c, block) for c in found):

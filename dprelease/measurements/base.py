@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class MeasurementFamily(ABC):
         one_law: it is one law over the domains of all its members.
         sized: its error depends on a size that nobody may know.
         counts: without a column, its values are numbers of rows.
+        placed: its errors depend on where the answer lies, and are stated near the likely ones.
         direct: its statistic is a rising function of one cell, so that a median stays one.
         centred: the mean of what is drawn is the exact cell, where the law's is.
         interval: its values have an interval.
@@ -72,6 +73,7 @@ class MeasurementFamily(ABC):
     sized: bool = False
     counts: bool = False
     direct: bool = False
+    placed: bool = False
     centred: bool = True
     interval: bool = True
     judged: bool = True
@@ -204,6 +206,20 @@ class MeasurementFamily(ABC):
         """Return (average per spread, worst) expected errors under normal noise, where it has a draw."""
         del member, measurement, draw, size, loss
         return (), None
+
+    def near_errors(
+        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+    ) -> tuple[float, ...] | None:
+        """Return the expected errors over likely answers, one per spread; None where they are those over all answers."""
+        del draw, measurement, member, loss
+        return None
+
+    def farthest_error(
+        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+    ) -> float | None:
+        """Return the expected error at the worst place of the rows; None where it is that of the law's worst answer."""
+        del draw, measurement, member, size, loss
+        return None
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
         """Return the columns whose means and variances it holds together."""

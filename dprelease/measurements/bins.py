@@ -14,8 +14,11 @@ from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, rectifie
 from dprelease.measurements.law import Law
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
-from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from dprelease.mechanisms.law import choose_answers
 from dprelease.query.bounded import Fixed
+from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.base import Floats
 from dprelease.statistics.bin_sensitivity import hold_every_code
@@ -30,10 +33,9 @@ class Topped(LinearCells):
         return measurement.upper
 
     def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        step_size = asked.measurement.step_size
-        if asked.loss == "absolute":
-            return (draw.noise.mean_abs() * float(step_size),)
-        return (draw.noise.variance() * float(step_size**2),)
+        del member
+        step = float(asked.measurement.step_size)
+        return (_error(draw.noise, asked.loss) * (step if asked.loss == "absolute" else step**2),)
 
 
 class Bins(Topped):
@@ -42,6 +44,7 @@ class Bins(Topped):
     draws = ("balanced_cells", "cells", "gaussian")
     counts = True
     direct = True
+    placed = True
     nowhere_negative = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:
@@ -86,6 +89,21 @@ class Bins(Topped):
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, measurement, draw, loss)
 
+    def near_errors(
+        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+    ) -> tuple[float, ...] | None:
+        """Return them of bins with up to twice an even part of the declared rows, else with any number of rows."""
+        top, expected = measurement.upper, member.statistic.expected
+        if top is None:
+            return None
+        likely = 0, top if expected is None else min(top, 2 * expected // len(measurement.cells))
+        if not isinstance(draw, CellLaw):
+            return rectified_errors(member, measurement, draw, loss, likely)[0]
+        rows, share = choose_answers(Domain(0, top).on_grid(Fraction(1)), near=likely)
+        noise, power = draw.noise.noise, 1 if loss == "squared" else 0
+        kept = noise.between(0, rows)[power] + noise.between(0, top - rows)[power]
+        return (float((kept * share).sum()) * _error(draw.noise, loss) / _error(noise, loss),)
+
     def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         return (draw.described,) if isinstance(draw, BalancedLaw) else ()
 
@@ -97,6 +115,11 @@ class Bins(Topped):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         count = len(best.measurement.cells)
         return np.full(count, size / count)
+
+
+def _error(noise: CellNoise | DiscreteLaplaceNoise, loss: Loss) -> float:
+    """Return the expected error of one cell, in steps or their squares."""
+    return noise.mean_abs() if loss == "absolute" else noise.variance()
 
 
 def _every_row(measurement: Measurement) -> bool:

@@ -43,7 +43,8 @@ class Candidate:
 
     `stated` holds, per member, the error at each spread of its rows (`measurements.spread`), and `errors`
     the largest of them; empty where no error depends on the spread. `note` says what is special. `placed` are the
-    errors of an answer at the worst place between two declared steps; empty where none is declared.
+    errors of an answer at the worst place, and `anywhere` those of answers anywhere in the domain, where `errors` are
+    of likely ones: candidates are compared by these, so that a wrong guess of the size chooses no law.
     """
 
     measurement: Measurement
@@ -53,15 +54,17 @@ class Candidate:
     stated: tuple[tuple[float, ...], ...] = ()
     note: str = ""
     placed: tuple[float, ...] = ()
+    anywhere: tuple[float, ...] = ()
 
     def price(self, judge: Criterion) -> float:
         """Return what the candidates of a block are ranked by, over all members.
 
         Where an error does not depend on the answer, or its worst is not known, it is the average.
         """
+        errors = self.anywhere or self.errors
         if judge == "average":
-            return sum(self.errors)
-        parts = zip(self.errors, self.worst, strict=True)
+            return sum(errors)
+        parts = zip(errors, self.worst, strict=True)
         return sum(e if w is None else w for e, w in parts)
 
     def moved(self, known: dict[Measurement, Sensitivity]) -> Sensitivity:

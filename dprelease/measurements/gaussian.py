@@ -192,14 +192,20 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
 
 
 def rectified_errors(
-    member: Member, measurement: Measurement, draw: Law, loss: Loss
+    member: Member,
+    measurement: Measurement,
+    draw: Law,
+    loss: Loss,
+    cells: tuple[int, int] | None = None,
 ) -> tuple[tuple[float, ...], float | None]:
-    """Return the (average per spread, worst) errors of a cell that is mapped into its domain."""
+    """Return the (average per spread, worst) errors of a cell that is mapped into its domain, of answers among `cells`."""
     assert isinstance(draw, GaussianLaw)
     scale = draw.noise.scale * float(measurement.step_size)
     function = scalar_of(member.kind, member.options) is not None
     domain = cell_hull(measurement) if function else member.domain
-    average, worst = rectified_error(scale, domain, loss)
+    start, step = float(measurement.offset), float(measurement.step_size)
+    near = None if cells is None else (start + step * cells[0], start + step * cells[1])
+    average, worst = rectified_error(scale, domain, loss, near)
     stated = finished_errors(member, average, loss, gaussian=True)
     return stated, finished_worst(member, worst, loss)
 

@@ -160,10 +160,11 @@ class Moments(LinearCells):
         loss: Loss,
         *,
         gaussian: bool = False,
+        farthest: bool = False,
     ) -> tuple[float, ...]:
         """Return the expected errors under noise of `scale` steps, one per spread; of a number of rows one.
 
-        One where the statistic is a mean of these cells: its noise is the same for all rows of one mean.
+        On average over means, or at the farthest one. One where the statistic is a mean of these cells: its noise is the same for all rows of one mean.
         """
         part = self.part(measurement, member.view) if member.kind.of_rows else None
         if part is not None:  # a sum of drawn cells, which is whole
@@ -172,9 +173,25 @@ class Moments(LinearCells):
         exact = partial(self.exact, measurement, size)
         return tuple(
             cell_error(
-                member.kind, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
+                member.kind,
+                measurement,
+                exact,
+                scale,
+                loss,
+                spread=spread,
+                gaussian=gaussian,
+                farthest=farthest,
             )
             for (spread,) in spreads(member)[: None if self.shared else 1]
+        )
+
+    def farthest_error(
+        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+    ) -> float | None:
+        normal = bool(draw.gaussian)
+        scale = draw.noise.scale if normal else draw.simulated_scale(loss)
+        return max(
+            self.simulated(member, measurement, scale, size, loss, gaussian=normal, farthest=True)
         )
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw | None:
@@ -260,14 +277,30 @@ class RatioSums(LinearCells):
 
     def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         """Return one, averaged over numerators anywhere in their range."""
-        measurement, size = asked.measurement, asked.size
+        scale = draw.simulated_scale(asked.loss)
+        return (self._simulated(member, asked.measurement, scale, asked.size, asked.loss),)
 
+    def farthest_error(
+        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+    ) -> float | None:
+        scale = draw.simulated_scale(loss)
+        return self._simulated(member, measurement, scale, size, loss, farthest=True)
+
+    def _simulated(
+        self,
+        member: Member,
+        measurement: Measurement,
+        scale: float,
+        size: int,
+        loss: Loss,
+        *,
+        farthest: bool = False,
+    ) -> float:
         def exact(share: Floats, square: Floats) -> Floats:
             del square
             return self.exact(measurement, member, size, share)
 
-        scale = draw.simulated_scale(asked.loss)
-        return (cell_error(member.kind, measurement, exact, scale, asked.loss, far=True),)
+        return cell_error(member.kind, measurement, exact, scale, loss, far=True, farthest=farthest)
 
     def exact(self, measurement: Measurement, member: Member, size: int, share: Floats) -> Floats:
         """Return the cells of rows whose numerator is this share of its range, their denominator its middle."""

@@ -67,6 +67,7 @@ def cell_error(
     gaussian: bool = False,
     far: bool = False,
     noises: Floats | None = None,
+    farthest: bool = False,
 ) -> float:
     """Return the expected error of `statistic` from cells with Laplace noise of `scale` steps.
 
@@ -78,6 +79,8 @@ def cell_error(
             where the range is many times what is usual: a ratio whose denominator is lost in one of a thousand
             releases, and then a thousand times off, has half of its mean error there.
         noises: of the cells, at scale 1, where it is not independent (`mixed_noise`).
+        farthest: at the mean with the largest error, not on average over means: of variances, of rows that lie
+            as far apart as they are said to.
     """
     draws = _FAR_DRAWS if far else _DRAWS if noises is None else len(noises)
     t = np.repeat(np.linspace(0.02, 0.98, _MEANS), draws)
@@ -92,9 +95,15 @@ def cell_error(
         noise = np.tile(noises, (_MEANS, 1))
     noisy = statistic_kind.finish(measurement, cells + scale * noise)
     error = (noisy - statistic_kind.finish(measurement, cells))[:, 0]
-    if loss == "squared":
-        return float(np.average(error**2, weights=weights))
-    result = float(np.average(np.abs(error), weights=weights))
+    off = (error**2 if loss == "squared" else np.abs(error)).reshape(_MEANS, -1)
+    if farthest:
+        each = np.average(
+            off, axis=1, weights=None if weights is None else weights.reshape(off.shape)
+        )
+        apart = variance.reshape(off.shape)[:, 0]
+        kept = each[apart > 0.99 * apart.max()] if statistic_kind.moment == 2 else each
+        return float(kept.max())
+    result = float(np.average(off.ravel(), weights=weights))
     return result if math.isfinite(result) else math.inf
 
 
@@ -121,17 +130,21 @@ def _far_noise(dimensions: int) -> tuple[Floats, Floats]:
 
 
 def rectified_error(
-    scale: float, domain: Domain, loss: Literal["absolute", "squared"]
+    scale: float,
+    domain: Domain,
+    loss: Literal["absolute", "squared"],
+    near: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
     """Return the (average, worst) error of normal noise mapped to the nearest point of `domain`.
 
-    Answers are uniform on the domain's hull, gaps included. Units: the domain's; squared for
-    squared loss.
+    Answers are uniform on the domain's hull, or on what of it is `near`, gaps included. Units: the domain's;
+    squared for squared loss.
     """
     from scipy.special import ndtri
 
     low, high = domain.hull
-    answers = low + (high - low) * (np.arange(_MEANS * 8) + 0.5) / (_MEANS * 8)
+    first, last = (low, high) if near is None else (min(max(end, low), high) for end in near)
+    answers = first + (last - first) * (np.arange(_MEANS * 8) + 0.5) / (_MEANS * 8)
     noise = scale * ndtri((np.arange(2 * _DRAWS) + 0.5) / (2 * _DRAWS))
     values = np.clip(answers[:, None] + noise[None, :], low, high)
     pieces = domain.pieces

@@ -37,10 +37,12 @@ from dprelease.measurements.scalar_grid import (
     additive_grid,
     rounded_error,
     scalar_domain,
+    steps_moved,
     truncated_grid,
 )
 from dprelease.mechanisms.companion import median_unbiased, unbiased
 from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
@@ -220,28 +222,14 @@ class ScalarCellLaw(Law):
         drawn = not member.statistic.spec.spikes and cell
         return self.step if drawn or (self.origin == 0 and member.kind.additive) else None
 
+    def error(self, steps: float, loss: Loss, *, worst: bool = False) -> float:
+        """Return an expected error of the law, in the statistic's unit (or its square), with that of rounding."""
+        unit = float(self.step) ** (2 if loss == "squared" else 1)
+        return rounded_error(steps * unit, 2 * self.rounded, squared=loss == "squared", worst=worst)
+
     def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...]:
-        unit = float(self.step) if loss == "absolute" else float(self.step) ** 2
-        average = self.law.expected_error().average * unit
+        average = self.error(self.law.expected_error().average, loss)
         return tuple(max(finished_errors(member, average, loss)) for member in members)
-
-
-def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
-    """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
-
-    A group whose cell moves by the integer c moves by at most ceil(c step_size / step) steps. Over d
-    groups that really move (at most the changed ones, at most one per cell step) the sum is *not*
-    ceil(total step_size / step): with step_size / step = q / p each ceiling adds up to (p - 1) / p, so it is
-    at most floor((q total + d (p - 1)) / p), and at most d times the most of one group
-    (`docs/theory/sensitivities-and-contribution-bounding.md#several-groups`). Where nothing is
-    rounded, p = 1 and it is q total.
-    """
-    q, p = (step_size / step).as_integer_ratio()
-    each = -(-s.l1_per_group * q // p)
-    if not linear:
-        return each
-    moving = min(s.changed_groups, s.l1_over_groups)
-    return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)
 
 
 class Scalar(MeasurementFamily):
@@ -257,6 +245,7 @@ class Scalar(MeasurementFamily):
     forms = ("linear", "scatter", "cross", "degree", "connectivity", "sparse_connectivity")
     counts = True
     direct = True
+    placed = True
 
     def pins(self) -> tuple[str, ...]:
         return registry.names("mechanisms") + registry.third_party_names("mechanisms")
@@ -312,6 +301,21 @@ class Scalar(MeasurementFamily):
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, measurement, draw, loss)
 
+    def near_errors(
+        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+    ) -> tuple[float, ...] | None:
+        expected = None if member.statistic.graph else member.statistic.expected
+        likely = measurement.likely(expected, of_rows=member.kind.of_rows)
+        if likely is None:
+            return None
+        if isinstance(draw, GaussianLaw):
+            return rectified_errors(member, measurement, draw, loss, likely)[0]
+        if not isinstance(draw, ScalarCellLaw) or not isinstance(draw.law, ScalarLaw):
+            return None
+        places = ((draw.offset + draw.step_size * c - draw.origin) / draw.step for c in likely)
+        error = draw.law.expected_error((round(next(places)), round(next(places))))
+        return finished_errors(member, draw.error(error.average, loss), loss)
+
     def cell_unit(self, measurement: Measurement) -> Fraction:
         """Return the step of the statistic's own unit."""
         return measurement.step_size
@@ -345,13 +349,9 @@ class Scalar(MeasurementFamily):
 
 
 def _candidate(asked: Pricing, draw: ScalarCellLaw, error: ExpectedError) -> Candidate:
-    members, loss, step = asked.block.members, asked.loss, float(draw.step)
-    squared = loss == "squared"
-    unit = step**2 if squared else step
-    off = 2 * draw.rounded
-    average = rounded_error(error.average * unit, off, squared=squared)
-    farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
-    stated = tuple(finished_errors(m, average, loss) for m in members)
+    members, loss = asked.block.members, asked.loss
+    stated = tuple(finished_errors(m, draw.error(error.average, loss), loss) for m in members)
+    farthest = draw.error(error.worst, loss, worst=True)
     worst = tuple(finished_worst(m, farthest, loss) for m in members)
     split = (
         f"epsilon split over {draw.changed_groups} groups"

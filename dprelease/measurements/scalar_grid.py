@@ -58,6 +58,24 @@ def additive_grid(
     raise AssertionError("the last factor is 1")  # pragma: no cover
 
 
+def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
+    """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
+
+    A group whose cell moves by the integer c moves by at most ceil(c step_size / step) steps. Over d
+    groups that really move (at most the changed ones, at most one per cell step) the sum is *not*
+    ceil(total step_size / step): with step_size / step = q / p each ceiling adds up to (p - 1) / p, so it is
+    at most floor((q total + d (p - 1)) / p), and at most d times the most of one group
+    (`docs/theory/sensitivities-and-contribution-bounding.md#several-groups`). Where nothing is
+    rounded, p = 1 and it is q total.
+    """
+    q, p = (step_size / step).as_integer_ratio()
+    each = -(-s.l1_per_group * q // p)
+    if not linear:
+        return each
+    moving = min(s.changed_groups, s.l1_over_groups)
+    return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)
+
+
 def _steps(epsilon: Fraction) -> int:
     """Return how many grid steps a sensitivity should have at `epsilon`."""
     return (

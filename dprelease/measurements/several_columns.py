@@ -24,6 +24,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -214,6 +215,7 @@ class Shared(Moments):
         loss: Loss,
         *,
         gaussian: bool = False,
+        farthest: bool = False,
     ) -> tuple[float, ...]:
         if member.kind.of_rows:
             return super().simulated(member, measurement, scale, size, loss, gaussian=gaussian)
@@ -235,8 +237,9 @@ class Shared(Moments):
         of, each = part.seen, spreads(member)
         if of.axes:
             return tuple(pair_error(member, of, of_pair, scale, loss, s, noises) for s in each)
+        price = partial(cell_error, member.kind, of, of_column, scale, loss, noises=noises)
         return tuple(
-            cell_error(member.kind, of, of_column, scale, loss, spread=spread, noises=noises)
+            price(spread=spread, farthest=farthest)
             for (spread,) in each[: None if member.kind.moment == 2 else 1]
         )
 

@@ -39,6 +39,9 @@ IntArray = npt.NDArray[np.int64]
 Loss = Literal["absolute", "squared"]
 Criterion = Literal["average", "worst"]
 
+Ends = tuple[int, int]
+"""The least and the greatest of some answers, in steps."""
+
 HULL_LIMIT = 2**60
 """Largest absolute grid point, in steps: answers plus saturated noise stay inside int64."""
 
@@ -98,7 +101,7 @@ class GridRequest:
 class ExpectedError:
     """Expected error of a law, in steps (absolute) or steps squared (squared).
 
-    `average` is over answers uniform on the hull; `worst` is the largest over answers.
+    `average` is over answers uniform on the hull, or on a part of it; `worst` is the largest over answers.
     """
 
     average: float
@@ -254,20 +257,24 @@ def rho_upper(law: GridLaw) -> Fraction:
 
 
 @lru_cache(maxsize=32)  # the laws of one request ask the same
-def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDArray[np.float64]]:
-    """Return at most about `most` hull answers and the share of the hull each stands for.
+def choose_answers(
+    allowed: GridSet, most: int = 65, near: Ends | None = None
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """Return at most about `most` answers and the share of all that each stands for: those of the hull, or `near` in it.
 
     Ends, and the edges and middles of the widest gaps, are always among them: the worst answers live there.
     Shapes `(answers,)`, read-only; the shares sum to 1.
     """
     low, high = allowed.lower, allowed.upper
+    if near is not None:
+        low, high = (min(max(end, low), high) for end in near)
     if high - low < most:
         answers = np.arange(low, high + 1, dtype=np.int64)
         return _frozen(answers, np.full(answers.size, 1.0 / answers.size))
     marks = {low, high}
     gaps = sorted(pairwise(allowed.runs), key=lambda pair: pair[0][1] - pair[1][0])  # widest first
     for (_, left), (right, _) in gaps[:8]:
-        marks |= {left, (left + right) // 2, right}
+        marks |= {q for q in (left, (left + right) // 2, right) if low < q < high}
     count = max(2, most - len(marks))
     marks |= {low + (high - low) * i // (count - 1) for i in range(count)}
     answers = np.array(sorted(marks), dtype=np.int64)

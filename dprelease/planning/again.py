@@ -26,7 +26,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from dprelease.allocation.choose import as_published
+from dprelease.allocation.choose import as_stated
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
 from dprelease.budget.composition import SUMS
@@ -35,7 +35,7 @@ from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import fraction_from_json
 from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.law import draw_from_json
-from dprelease.measurements.members import BlockLayout, Loss
+from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import layouts
 from dprelease.planning.prices import Figures, Prices
 from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables
@@ -184,7 +184,7 @@ def _priced(
     if judged[0] > min(judged) and not _close(judged[0], min(judged)):
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:
-        best = _with_law(block, best, part["law"], prices.query.loss)
+        best = _with_law(block, best, part["law"], prices)
     chosen = Priced(block, share, (best, *ranked[1:]), prices.sensitivity(best.measurement, block))
     if figures is None:
         return chosen
@@ -219,13 +219,13 @@ def _measurement(measurement: Measurement) -> dict[str, Any]:
 
 
 def _with_law(
-    block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: Loss
+    block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], prices: Prices
 ) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
-    draw = draw_from_json(law)
+    draw, loss = draw_from_json(law), prices.query.loss
     own = draw.own_errors(block.members, loss)
     again = None if own is None else replace(fresh, draw=draw, errors=own, stated=())
-    errors = None if again is None else as_published(again, block.members, loss).errors
+    errors = None if again is None else as_stated(again, block, prices.size, loss).errors
     if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):
         _other(block.name, "its law has other integers, and is another law")
     return replace(fresh, draw=draw)

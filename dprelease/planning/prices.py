@@ -138,11 +138,14 @@ class Prices:
         """Return the best candidate's error per member, for comparison with itself at other shares.
 
         Where it is stated at several spreads of the rows, their geometric mean: by the largest, the budget
-        would go to a statistic whose rows may not lie that close together.
+        would go to a statistic whose rows may not lie that close together. Else it is that of answers anywhere.
         """
         best = priced.best
-        each = best.stated or [(error,) for error in best.errors]
-        errors = (math.prod(stated) ** (1 / len(stated)) for stated in each)
+        several = best.stated or ((),) * len(best.errors)
+        errors = (
+            math.prod(stated) ** (1 / len(stated)) if len(stated) > 1 else error
+            for stated, error in zip(several, best.anywhere or best.errors, strict=True)
+        )
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
     def errors(self, priced: Priced, *, farthest: bool = False) -> tuple[float | None, ...]:

@@ -24,6 +24,7 @@ from dprelease.allocation.spend import Spending
 from dprelease.core.numeric import counted, figure, plain, shown
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import Member
+from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
 from dprelease.measurements.steps import check_step, publish_step
@@ -173,6 +174,9 @@ def _data(member: Member, of: Measurement) -> dict[str, Any]:
     return out
 
 
+_ELSEWHERE = 1.25
+"""Errors beyond this factor are said of answers elsewhere in the domain, too."""
+
 # --- a statistic ------------------------------------------------------------------------------
 
 
@@ -192,13 +196,22 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
     step = spec.step or publish_step(best.draw, member, root)
     check_step(member, step, public=kind.free)
     known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
+    elsewhere = best.anywhere[index] if best.anywhere else error
+    near = not error / _ELSEWHERE <= elsewhere <= error * _ELSEWHERE  # of likely answers alone
     text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
-        roots, member, prices.size if depends else None, public=kind.free
+        roots, member, prices.size if depends or (near and prices.guess) else None, public=kind.free
     )
     worst = best.worst[index]
-    if member.domain.exact_gaps and worst:  # there values leave the gap, whatever the law
+    if worst:
         most = worst if prices.query.loss == "absolute" else math.sqrt(worst)
-        text += f", up to ±{figure(most)} in a forbidden interval"
+        if member.domain.exact_gaps:  # there values leave the gap, whatever the law
+            text += f", up to ±{figure(most)} in a forbidden interval"
+        elif (
+            kind.direct
+            and most > _ELSEWHERE * root
+            and scalar_of(member.kind, member.options) is None
+        ):
+            text += f", up to ±{figure(most)} by where the answer lies"
     notes = statistic_notes(prices.query, member, best.measurement)
     notes += kind.notes(best.draw, best.measurement, member.view)
     return PlannedStatistic(

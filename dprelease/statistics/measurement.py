@@ -179,6 +179,17 @@ class Measurement(Stored):
     data: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
     sensitivity: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
 
+    def likely(self, size: int | None, *, of_rows: bool) -> tuple[int, int] | None:
+        """Return the least and the greatest cell that a scalar probably has of about `size` rows; None: anywhere.
+
+        Half to twice as many rows are counted. What adds rows up is anywhere that so many rows can take it.
+        """
+        if size is None or self.upper is None or self.public_rows is not None:
+            return None
+        reach = size * self.l1_added_row
+        low, high = (size // 2, 2 * size) if of_rows else (-reach, reach)
+        return max(self.lower, min(low, self.upper)), min(self.upper, high)
+
     @property
     def alone(self) -> bool:
         """Whether each of its many measures is a cell of its own: no weights are listed."""
@@ -191,10 +202,12 @@ class Context(Statistic):
 
     Attributes:
         cap: N, the public cap of rows per group, if declared.
+        expected: the public guess of rows per group, where all of them are counted.
         groups: how many groups are released.
     """
 
     cap: int | None = None
+    expected: int | None = None
     groups: int = 1
 
     @property

@@ -44,8 +44,13 @@ def test_a_goal_is_met_with_the_least_budget() -> None:
 
 
 def test_a_ratio_is_priced_at_the_public_guess() -> None:
-    plan = planned(["count", {"statistic": "mean(x)", "max_error": "0.05"}], rows=ROWS)
-    assert 0.0499 < error(plan, "mean_x") <= 0.05
+    goal = [{"statistic": "mean(x)", "max_error": "0.05"}]
+    plan = planned(["count", *goal], rows=ROWS)
+    assert 0.04 < error(plan, "mean_x") < 0.05  # at its worst place it is the goal
+    least = plan.block("mean_x").epsilon
+    with pytest.raises(PlanError, match="need an epsilon of"):
+        planned(goal, rows=ROWS, epsilon=least * Fraction(999, 1000))
+    assert planned(goal, rows=ROWS, epsilon=least).epsilon == least
     with pytest.raises(PlanError) as refusal:
         make_plan(asked([{"statistic": "mean(x)", "max_error": "0.05"}]))
     assert refusal.value.code == "DPR241"
@@ -55,7 +60,10 @@ def test_a_ratio_is_priced_at_the_public_guess() -> None:
 def test_squared_loss_means_the_root() -> None:
     wanted: list[Any] = [{"statistic": "variance(x)", "max_error": "0.2"}, "count"]
     plan = planned(wanted, rows=ROWS, epsilon=2, loss="squared")
-    assert 0.199 < error(plan, "variance_x") ** 0.5 <= 0.2
+    assert 0.15 < error(plan, "variance_x") ** 0.5 < 0.2
+    least = plan.block("variance_x").epsilon
+    with pytest.raises(PlanError, match="need an epsilon of"):
+        planned(wanted[:1], rows=ROWS, epsilon=least * Fraction(999, 1000), loss="squared")
 
 
 def test_all_members_of_a_block_have_their_say() -> None:

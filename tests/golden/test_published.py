@@ -39,19 +39,25 @@ _COINS = "one value by rank is drawn by permute-and-flip where losses add up by 
 _BOTH = "a value by rank states its error for rows that differ, too"
 _ENDS = "published intervals are made by one law and one quotient: shorter, and no point beside noise wider than a step"
 _ROUNDED = "normal noise is a rounded normal draw, priced by the analytic formula: 5 to 8 % narrower for the same budget"
-_SAME_DRAW = (_OTHER_BUDGETS, _BOTH, _ENDS)
+_NEAR = "counts, sums and bins state their error near the declared number of rows; 0.2.0 hashed what a plan states, too"
+_EARLY = f"{_NEAR}; an early period is final"
+_SAME_DRAW = (_OTHER_BUDGETS, _BOTH, _ENDS, _EARLY)
 REPLACED: Mapping[tuple[str, str], str] = {
     ("0.2.0", name): reason
     for reason, found in (
         (_TIES, "joint_quantiles left_charged many_quantiles medians_with_delta nested_quantiles"),
-        (_OTHER_BUDGETS, "counts weeks"),
+        (_OTHER_BUDGETS, "counts"),
+        (
+            _NEAR,
+            "approved best_table corrected goals left_committed persons_replaced ratios survey view weeks",
+        ),
+        (_EARLY, "early"),
         (_WORST, "gaps"),
         (_COINS, "by_rank frame zcdp"),
         (_BOTH, "rank_interval"),
         (_REMOVED, "persons public_rows"),
         (_ROUNDED, "rectified"),
-        (_ENDS, "approved best_table derived graph left_committed left_drawn"),
-        (_ENDS, "optimal_composition persons_replaced ranges ratios view"),
+        (_ENDS, "derived graph left_drawn optimal_composition ranges"),
     )
     for name in found.split()
 }

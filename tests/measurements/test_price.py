@@ -62,7 +62,11 @@ def test_the_stated_error_holds_where_the_denominator_is_lost_once_in_a_thousand
         error = seen(plan, rows)
         assert plan.statistics[0].chosen[0].expected_error == pytest.approx(error, rel=0.05)
         with monkeypatch.context() as patched:
-            patched.setattr(linear, "cell_error", lambda *a, far: price.cell_error(*a, far=False))
+            patched.setattr(
+                linear,
+                "cell_error",
+                lambda *a, far, **more: price.cell_error(*a, far=False, **more),
+            )
             stated = planned(rows, epsilon, adjacency).statistics[0].chosen[0].expected_error
         assert stated is not None
         off.append(abs(stated / error - 1))

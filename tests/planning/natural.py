@@ -186,15 +186,19 @@ def _error(
 def _answers(draw: Law, measurement: Measurement, size: int) -> npt.NDArray[np.object_] | None:
     """Return the answers that a stated error is about, `(answers, cells)`; None where it is about others.
 
-    One integer: uniform over its hull. Moments of one column: `size` rows, two thirds of them at the mean
+    One integer: half to twice as many rows, or uniform over what so many rows can add up to; of public rows uniform
+    over its hull. Moments of one column: `size` rows, two thirds of them at the mean
     t, the others at the ends: as far apart as values that fill the range (`measurements.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
     """
     if isinstance(draw, ScalarCellLaw):
         assert measurement.upper is not None
-        width = measurement.upper - measurement.lower
-        return np.array(
-            [[measurement.lower + width * i // 80] for i in range(1, 80, 2)], dtype=object
-        )
+        low, high = measurement.lower, measurement.upper
+        if measurement.cells == ("rows",):
+            low, high = min(size // 2, high), min(2 * size, high)
+        elif measurement.public_rows is None and measurement.form == "linear":
+            most = size * measurement.l1_added_row
+            low, high = max(low, -most), min(most, high)
+        return np.array([[low + (high - low) * i // 80] for i in range(1, 80, 2)], dtype=object)
     if not isinstance(draw, CellLaw):
         return None
     if measurement.axes:

@@ -106,9 +106,11 @@ def errors(query: Query) -> dict[str, float]:
     prices = Prices(query, brief=True)
     way = spend(layouts(query)[0], query.epsilon, query.spec.delta, query.loss, prices)
     return {
-        member.statistic.spec.name: error
+        member.statistic.spec.name: every if stated is None else stated
         for priced in way.priced
-        for member, error in zip(priced.block.members, prices.comparable(priced), strict=True)
+        for member, every, stated in zip(
+            priced.block.members, prices.comparable(priced), prices.errors(priced), strict=True
+        )
         if not family_of(priced.best.measurement).free
     }
 
@@ -288,9 +290,9 @@ def test_a_law_that_is_cut_at_the_cap_says_what_a_larger_cap_costs() -> None:
     near, far = ({"max": most, "expected": 100} for most in (200, 2_000_000))
     assert "is cut at" not in told(["count"], 1, near)
     assert (
-        "the law of count is cut at its domain, which follows from `rows.max`: ±9.27 rows at 200, ±9.90 at 2,000,000"
+        "the law of count is cut at its domain, which follows from `rows.max`: ±9.50 rows at 200, ±9.98 at 2,000,000"
     ) in told(["count"], 0.1, near)
-    assert "±9.90 rows" in told(["count"], 0.1, far)
+    assert "±9.98 rows" in told(["count"], 0.1, far)
     assert "is cut at" not in told(["count"], 0.1, far)
     pinned = {"statistic": "count", "mechanism": "bounded_gaussian"}  # its noise grows with the cap
     assert "the law of count is cut at" in told([pinned], 1, {"max": 20_000, "expected": 100})

@@ -36,6 +36,7 @@ from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.law import (
+    Ends,
     ExpectedError,
     GridRequest,
     IntArray,
@@ -152,13 +153,13 @@ class AdditiveLaw(ScalarLaw):
         low, high, beyond = self.allowed.lower, self.allowed.upper, self.noise.beyond
         return values if beyond is None else average_tails(values, low, high, beyond)
 
-    def price(self) -> ExpectedError:
+    def price(self, near: Ends | None) -> ExpectedError:
         if self.remap == "nearest":
-            answers, share = choose_answers(self.allowed)
+            answers, share = choose_answers(self.allowed, near=near)
             errors = self._nearest_errors(answers)
         else:
             answers, share = choose_answers(
-                self.allowed, 65 if self.allowed.hull_steps < 2**14 else 25
+                self.allowed, 65 if self.allowed.hull_steps < 2**14 else 25, near
             )
             errors = self._table_errors(answers)
         return ExpectedError(float(errors @ share), float(errors.max()))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.core.codec import Stored
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss
+from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, IntArray, Loss
 from dprelease.schema.domain import Runs
 
 
@@ -58,12 +58,12 @@ class ScalarLaw(Stored, ABC):
         """Return `raw`: of most forms every draw is allowed already."""
         return raw
 
-    def expected_error(self) -> ExpectedError:
-        """Return the error over answers uniform on the hull; computed once per law."""
-        return _expected_error(self)
+    def expected_error(self, near: Ends | None = None) -> ExpectedError:
+        """Return the error over answers uniform on the hull, or on what of it is `near`; computed once per law."""
+        return _expected_error(self, near)
 
     @abstractmethod
-    def price(self) -> ExpectedError:
+    def price(self, near: Ends | None) -> ExpectedError:
         """Compute `expected_error`."""
 
 
@@ -73,5 +73,5 @@ def _certificate(law: ScalarLaw) -> Certificate:
 
 
 @lru_cache(maxsize=256)
-def _expected_error(law: ScalarLaw) -> ExpectedError:
-    return law.price()
+def _expected_error(law: ScalarLaw, near: Ends | None) -> ExpectedError:
+    return law.price(near)

@@ -33,7 +33,7 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.forms.table import POINT_LIMIT
-from dprelease.mechanisms.law import ExpectedError, IntArray, choose_answers
+from dprelease.mechanisms.law import Ends, ExpectedError, IntArray, choose_answers
 from dprelease.schema.domain import LongRuns
 
 _TERMS = 2**19
@@ -99,10 +99,10 @@ class ClosedFormLaw(ScalarLaw):
         """
         return likely_answers(self.allowed, self.clamp(raw), level, self.below, room=self.room)
 
-    def price(self) -> ExpectedError:
+    def price(self, near: Ends | None) -> ExpectedError:
         small = self.allowed.hull_steps < POINT_LIMIT
         most = max(65, _TERMS // len(self.allowed)) if small else 33
-        answers, share = choose_answers(self.allowed, most)
+        answers, share = choose_answers(self.allowed, most, near)
         errors = self._summed(answers) if small else self.errors(answers)
         return ExpectedError(float((errors * share).sum()), float(errors.max()))
 

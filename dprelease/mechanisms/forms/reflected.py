@@ -41,6 +41,7 @@ from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import first_answer
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
+    Ends,
     ExpectedError,
     GridRequest,
     IntArray,
@@ -147,8 +148,8 @@ class ReflectedLaplaceLaw(ScalarLaw):
         out: FloatArray = np.where(x > i, above, norm - below) / norm
         return out
 
-    def price(self) -> ExpectedError:
-        answers, share = choose_answers(self.allowed)
+    def price(self, near: Ends | None) -> ExpectedError:
+        answers, share = choose_answers(self.allowed, near=near)
         i = (answers - self.allowed.lower).astype(np.float64)
         far = self.allowed.hull_steps - i
         errors = self._upper_error(i, far) + self._upper_error(far, i)

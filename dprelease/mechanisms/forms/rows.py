@@ -32,6 +32,7 @@ from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import (
+    Ends,
     ExpectedError,
     IntArray,
     choose_answers,
@@ -118,8 +119,8 @@ class RowLaw(ScalarLaw):
         place = np.minimum(place, len(self.outputs) - 1)
         return np.asarray(lows[place] + (highs[place] - lows[place]) / 2)
 
-    def price(self) -> ExpectedError:
-        answers, share = choose_answers(self.allowed, 1025)
+    def price(self, near: Ends | None) -> ExpectedError:
+        answers, share = choose_answers(self.allowed, 1025, near)
         edges = {*self.starts, *(q - 1 for q in self.starts[1:])}
         marks = np.array(sorted(edges), dtype=np.int64)  # the error is convex within a row
         errors = self._errors(answers)

@@ -37,7 +37,7 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.sampling import uniform_each
-from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answers
+from dprelease.mechanisms.law import Ends, ExpectedError, IntArray, Loss, choose_answers
 from dprelease.schema.domain import GridSet
 
 POINT_LIMIT = 2**18
@@ -121,9 +121,9 @@ class SymmetricTable:
         """
         return likely_answers(self.allowed, self.clamp(raw), level, self.below, off=off)
 
-    def expected_error(self, loss: Loss) -> ExpectedError:
-        """Return the error over answers uniform on the hull (a subset of them if it is large)."""
-        answers, share = choose_answers(self.allowed, 65 if self.mass.size < 2**14 else 17)
+    def expected_error(self, loss: Loss, near: Ends | None = None) -> ExpectedError:
+        """Return the error over answers uniform on the hull, or `near` in it (a subset of them if it is large)."""
+        answers, share = choose_answers(self.allowed, 65 if self.mass.size < 2**14 else 17, near)
         points, errors = self.allowed.points(), np.empty(answers.size)
         for i, q in enumerate(answers):
             gap = np.abs(points - q)
@@ -209,8 +209,8 @@ class TableLaw(ScalarLaw):
         """Return a confidence interval per clamped answer (DPR625 for a bad level)."""
         return self.table.interval(raw, level, self.off)
 
-    def price(self) -> ExpectedError:
-        return self.table.expected_error(self.loss)
+    def price(self, near: Ends | None) -> ExpectedError:
+        return self.table.expected_error(self.loss, near)
 
     def pmf(self, answer: int) -> dict[int, Any]:
         """Return {output: exact probability}, Fractions that sum to 1."""

@@ -271,9 +271,11 @@ def _why(statistic: PlannedStatistic) -> str:
         return ""
     name = mechanism_words(rival.mechanism)
     more = 100 * (rival.expected_error / first.expected_error - 1)
+    shown = f"{abs(more):,.0f}" if abs(more) >= 10 else f"{abs(more):.2g}"
+    if more < -1:
+        return f"{name} would have {shown} % less expected error near the declared size, and no less over the whole domain"
     if more < 0.05:
         return f"{name} would have done as well here"
-    shown = f"{more:,.0f}" if more >= 10 else f"{more:.2g}"
     return f"the runner-up, {name}, would have had {shown} % more expected error"
 
 

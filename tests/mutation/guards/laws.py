@@ -148,9 +148,23 @@ GUARDS = (
     Guard(
         "a stated error leaves out the rounding to a declared step",
         "allocation/choose.py",
-        "both = [in_steps(",
-        "both = [(error, error) for error in errors] or [in_steps(",
+        "    return in_steps(error,",
+        "    return (error, error) or in_steps(error,",
         ("tests/measurements/test_steps.py",),
+    ),
+    Guard(
+        "a goal is met by an answer that happens to lie well",
+        "allocation/choose.py",
+        "placed.append(rounded(max(every, far or 0.0))[1])",
+        "placed.append(rounded(every)[1])",
+        ("tests/planning/test_stated.py",),
+    ),
+    Guard(
+        "a guess of the size chooses the law",
+        "measurements/candidate.py",
+        "errors = self.anywhere or self.errors",
+        "errors = self.errors",
+        ("tests/planning/test_stated.py",),
     ),
     Guard(
         "times of candidates that were not in a sooner interval are drawn as if they could have been",

@@ -155,6 +155,7 @@ GUARDS = (
     ),
     _cells(
         "rounding is counted once over all groups",
+        file="measurements/scalar_grid.py",
         old="return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)",
         new="return -(-s.l1_over_groups * q // p)",
     ),
