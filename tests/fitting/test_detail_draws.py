@@ -192,6 +192,13 @@ def test_rows_in_detail_are_covered_unless_their_own_draw_chose_them(
     )
 
 
+def test_the_draw_of_sizes_weighs_nothing_when_ways_to_spend_are_compared() -> None:
+    """It is not published; counted like a table it made Laplace noise win, at twice the published error."""
+    plan, _ = planned(["district"], 0.5, epsilon=3, delta="1/1000", unit=PERSON)
+    assert {type(noise_of(b.law)).__name__ for b in plan.blocks} == {"Gaussian"}
+    assert all((s.planned_error or 0) < 7 for s in plan.statistics)
+
+
 def test_needs_are_those_of_the_stated_errors() -> None:
     plan, detail = planned(["district"], 0.25, epsilon=1)
     error = next(s.planned_error for s in plan.statistics if s.table == "fine")

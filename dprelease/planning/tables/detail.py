@@ -73,7 +73,9 @@ class Detail:
             return None
         block = self.family.layout(self.levels[0], self.share)
         member = block.members[0]
-        spec = replace(member.statistic.spec, name=f"{member.statistic.spec.name}-detail")
+        name = f"{member.statistic.spec.name}-detail"
+        # It is not published: no way to spend is better for its error.
+        spec = replace(member.statistic.spec, name=name, weight=Fraction(0))
         options = tuple(replace(o, key=(*o.key, "detail")) for o in member.options)
         statistic = replace(member.statistic, spec=spec)
         member = replace(member, statistic=statistic, options=options)
