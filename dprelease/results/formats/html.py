@@ -190,7 +190,8 @@ def _tables(
             keys = groups_of(table, len(by))
         made = _one_table("", by, keys, statistics, blocks, table, plan["loss"], 1, words)
         sure = level_text(rules, len(keys), cells)
-        return [{**made, "left_out": cells - len(keys), "sure": sure}]
+        told = {"left_out": cells - len(keys), "sure": sure, "round": rules and rules.round}
+        return [{**made, **told}]
     out: list[dict[str, Any]] = []
     for planned in plan["tables"]["tables"]:
         name, by, keys = planned["name"], planned["by"], planned["keys"]
@@ -266,6 +267,7 @@ def _one_table(
         ],
         "left_out": 0,
         "sure": level_text(None, 1, 1),
+        "round": None,
         "suppressed": SUPPRESSED in marks,
         "weak": bool(marks & {*WEAK.values()} - {SUPPRESSED}),
         "at_bound": any(s["at_bound"] for s in single),

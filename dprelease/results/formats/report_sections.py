@@ -196,7 +196,8 @@ def _counted(values: Sequence[ReportRow]) -> dict[str, Any]:
     """Return how many of the released values are of which status."""
     return {
         "unbiased": any(r.unbiased is not None for r in values),
-        "weak": sum(r.weak for r in values),
+        "weak": sum(r.weak and r.status != SUPPRESSED for r in values),
+        "suppressed": sum(r.status == SUPPRESSED for r in values),
         "at_bound": sum(r.status == "at_bound" for r in values),
         "adjusted": sum(r.status == "adjusted" for r in values),
         "gap": sum(r.status == "gap" for r in values),
