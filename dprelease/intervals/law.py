@@ -237,15 +237,6 @@ def _room(law: SumLaw) -> float:
     return _ROOM + 1e-15 * sum(law.draws.values())
 
 
-def _wave(law: SumLaw, t: Floats) -> Floats:
-    """Return the characteristic function of the draws that are kept one by one."""
-    out = np.ones(t.size)
-    for (noise, weight), count in law.draws.items():
-        wave = noise.wave(weight * t)
-        out *= wave if count == 1 else wave**count
-    return out
-
-
 def _bulk(law: SumLaw, t: Floats) -> tuple[Floats, Floats]:
     """Return the bulk's characteristic function, and how far it may be from that."""
     bulk = law.bulk
