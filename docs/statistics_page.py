@@ -48,7 +48,7 @@ _GRAPH = {
 _SAMPLES: dict[str, Any] = {
     "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1_000_000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
-    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "winsorize": 0.1,
+    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "certain": True, "winsorize": 0.1,
     "weighted_by": "weight", "edges_from": Path(__file__).parents[1] / "examples" / "data" / "hours.csv",
 }  # fmt: skip
 """A value of each option that is taken wherever the option is; any budget meets the `max_error`, so none is searched for."""
@@ -145,7 +145,8 @@ def _example(function: str) -> tuple[int, str]:
 
 
 def _release(text: str, epsilon: int = 1, **option: Any) -> dict[str, Any]:
-    return {"epsilon": epsilon, "statistics": [{"statistic": text, **option}]}
+    paid = {"delta": "0.001"} if "certain" in option else {}
+    return {"epsilon": epsilon, **paid, "statistics": [{"statistic": text, **option}]}
 
 
 def _planned(

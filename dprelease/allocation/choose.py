@@ -40,6 +40,7 @@ def candidates(
     sensitivities: dict[Measurement, Sensitivity],
     judge: Criterion = "average",
     only_as: Candidate | None = None,
+    delta: Fraction = Fraction(0),
 ) -> list[Candidate]:
     """Return every admissible candidate of `block` at `epsilon`, best first.
 
@@ -48,6 +49,7 @@ def candidates(
         sensitivities: of each measurement in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
         only_as: price only the way that this candidate is drawn: its measurement and family.
+        delta: of noise that ends, which is the only way then.
 
     Raises:
         PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
@@ -61,7 +63,8 @@ def candidates(
         try:
             known = sensitivities[measurement]
             asked = Pricing(block, measurement, epsilon, loss, size, known, judge, only_as)
-            found += family_of(measurement).priced(asked)
+            kind = family_of(measurement)
+            found += kind.ended(asked, delta) if delta and kind.ending else kind.priced(asked)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
     declared = False

@@ -28,6 +28,7 @@ Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 _HIGHEST = Fraction(1000)
 _CLOSE = 1 + 1e-4
 _TRIES = 40
+_LOOKS = 12
 _SAME = 1 + 1e-6
 """An error that is above a goal by less is one that was rounded."""
 
@@ -112,6 +113,30 @@ def _between(low: Fraction, at_low: float, high: Fraction, at_high: float) -> Fr
 
 def _nano(value: Fraction) -> Fraction:
     return Fraction(math.ceil(value * NANO), NANO)
+
+
+def largest(cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction) -> Fraction:
+    """Return a factor of at least `least` whose `cost`, which rises with it, is within `limit`.
+
+    False position, the kept side halved; only factors that were priced are returned.
+    """
+    low, high = least, 2 * least
+    at_low = cost(low)
+    at_high = cost(high)
+    while at_high <= limit and high < 2**10:
+        low, at_low, high = high, at_high, 2 * high
+        at_high = cost(high)
+    for _ in range(_LOOKS):
+        share = float((limit - at_low) / (at_high - at_low)) if at_high > at_low else 0.5
+        middle = low + (high - low) * Fraction(min(max(share, 0.02), 0.98)).limit_denominator(2**20)
+        found = cost(middle)
+        if found <= limit:
+            low, at_low = middle, found
+        else:
+            high, at_high = middle, found
+        if limit - at_low <= limit / 500:
+            break
+    return low
 
 
 def _unknown(block: BlockLayout) -> PlanError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Protocol
 
@@ -47,11 +47,13 @@ class Share(Stored):
         epsilon: the pure loss of its pure laws.
         rho: what it may cost under zCDP; None for a pure way of composing.
         split: laws over several groups must be charged group by group.
+        delta: what noise that ends may cost beside epsilon.
     """
 
     epsilon: Annotated[Fraction, AtLeast(0)]
     rho: Annotated[Fraction | None, AtLeast(0)] = None
     split: bool = False
+    delta: Annotated[Fraction, AtLeast(0)] = Fraction(0)
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Share:
@@ -62,7 +64,7 @@ class Share(Stored):
         """Return the share of a release with `factor` times the epsilon, its parts kept."""
         if self.rho is not None:
             return Share.concentrated(self.rho * factor * factor)
-        return Share(self.epsilon * factor, split=self.split)
+        return replace(self, epsilon=self.epsilon * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,12 @@ class Pricer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlockCost:
-    """What a block's record says: its own epsilon, its rho if that is its proof, what is proved."""
+    """What a block's record says: its own epsilon, its rho if that is its proof, what is proved, its own delta."""
 
     epsilon: Fraction
     rho: Fraction | None
     epsilon_upper: Fraction
+    delta: Fraction = Fraction(0)
 
 
 def cost(priced: Priced, delta: Fraction) -> BlockCost:
@@ -128,7 +131,10 @@ def cost(priced: Priced, delta: Fraction) -> BlockCost:
     proved = sum(found.pure, Fraction(0))
     plain = priced.share.rho is None and not priced.share.split
     return BlockCost(
-        priced.share.epsilon if plain else Fraction(nano_up(proved), NANO), None, proved
+        priced.share.epsilon if plain else Fraction(nano_up(proved), NANO),
+        None,
+        proved,
+        priced.share.delta,
     )
 
 
@@ -153,7 +159,9 @@ def ways(
         PlanError: none is admissible (DPR212), or as `candidates`.
     """
     if share.rho is None:
-        found = candidates(block, share.epsilon, loss, size, sensitivities, judge, only_as)
+        found = candidates(
+            block, share.epsilon, loss, size, sensitivities, judge, only_as, share.delta
+        )
         if share.split:
             found = [c for c in found if not _together(c.draw)]
         if not found:

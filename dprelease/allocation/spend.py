@@ -10,6 +10,9 @@ Every way below that may be used is priced, all by the same declared errors, and
               laws. It counts by the analytic formula, they at the rho that is proved of them
     zcdp/1    the same, where all count by their rho: no noise is normal, or the ledger adds up rho
 
+Blocks whose noise ends come first: each gets a part of epsilon as in the first way, and an equal part of delta. The
+other blocks are spent on as above, with what is left; where they use no delta those that end have all of it.
+
 A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
 worth more. The wall adds everything up again from the certificates (`release_plan.guarantee`).
 
@@ -20,12 +23,12 @@ Sources: `docs/theory/composition.md#optimal-composition`, `docs/theory/composit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.allocation.allocate import allocate, widened
-from dprelease.allocation.goals import has_goal, least_budget, too_little
+from dprelease.allocation.goals import has_goal, largest, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
 from dprelease.budget.concentrated import zcdp_rho
@@ -35,12 +38,12 @@ from dprelease.core.numeric import NANO, nano_up, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.release_plan.block import Composition, JointEvidence
+from dprelease.release_plan.promise import certain_notes
 
 _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
 
 _TRIES = 12
-
 _LEAST = Fraction(1, 1000)
 """No goal is funded with less epsilon than this, or the rho of it."""
 
@@ -71,6 +74,10 @@ class Spending:
         if self.composition is None:
             return ()
         method = self.composition.method
+        ended = [p.block.name for p in self.priced if p.share.delta]
+        if ended:
+            others = "" if method in SUMS else f", those of the other blocks by {WORDS[method]}"
+            return certain_notes(ended, self.composition.evidence.epsilon_upper, delta, others)
         if method == "basic/1":
             return ("every mechanism here is pure: the guarantee holds with delta 0 as well",)
         total = plain(self.composition.evidence.epsilon_upper)
@@ -92,6 +99,10 @@ def spend(
         PlanError: as `allocate`, a block has no admissible law (DPR212, DPR213), or a goal cannot
             be paid for, planned for or met (DPR240, DPR241, DPR242).
     """
+    certain = [i for i, b in enumerate(blocks) if b.members[0].statistic.spec.certain]
+    ended = [i for i in certain if not family_of(blocks[i].options[0]).free]
+    if ended:
+        return _with_ended(blocks, ended, epsilon, delta, loss, pricer)
     goals = [i for i, b in enumerate(blocks) if has_goal(b)]
     free = any(i not in goals and not family_of(b.options[0]).free for i, b in enumerate(blocks))
     problem: PlanError | None = None
@@ -130,15 +141,58 @@ def spend(
     return Spending(way.priced, way.epsilon, record)
 
 
+def _with_ended(
+    blocks: Sequence[BlockLayout],
+    ended: Sequence[int],
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: Loss,
+    pricer: Pricer,
+) -> Spending:
+    """Spend on blocks of which some have noise that ends, as `spend` does."""
+    others = [i for i in range(len(blocks)) if i not in ended]
+    paid = any(not family_of(blocks[i].options[0]).free for i in others)
+
+    def each(parts: int) -> dict[int, Priced]:
+        def priced_at(block: BlockLayout, amount: Fraction) -> Priced:
+            return pricer.priced(block, Share(amount, delta=delta / parts))
+
+        needed = {
+            i: least_budget(
+                blocks[i], lambda b, e: pricer.errors(priced_at(b, e), farthest=True), _LEAST
+            )
+            for i in ended
+            if has_goal(blocks[i])
+        }
+        amounts = allocate(blocks, epsilon, loss, needed=needed) if epsilon else needed
+        return {i: priced_at(blocks[i], amounts[i]) for i in ended}
+
+    found = each(len(ended) + paid)
+    mine = sum((p.share.epsilon for p in found.values()), Fraction(0))
+    left = delta * Fraction(int(paid), len(ended) + paid)
+    rest = None
+    if others:
+        own = epsilon - mine if epsilon else Fraction(0)
+        rest = spend([blocks[i] for i in others], own, left, loss, pricer)
+        found |= dict(zip(others, rest.priced, strict=True))
+    method = "basic/1" if rest is None or rest.composition is None else rest.composition.method
+    if paid and method in SUMS:
+        found |= each(len(ended))
+    priced = tuple(found[i] for i in range(len(blocks)))
+    total = mine + (Fraction(0) if rest is None else rest.epsilon)
+    return Spending(priced, total, _record(_Way(method, priced, total), delta, pricer))
+
+
 def _record(
     way: _Way, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
 ) -> Composition:
     proofs = pricer.proofs(way.priced)
+    ended = any(p.delta for p in proofs)
     return Composition(
         method=way.method,
         evidence=JointEvidence(
             epsilon_upper=compose(way.method, proofs, delta),
-            rho=Fraction(nano_up(total_rho(proofs)), NANO),
+            rho=None if ended else Fraction(nano_up(total_rho(proofs)), NANO),
         ),
         compared=compared,
     )
@@ -262,7 +316,7 @@ def _raised(
         least = Fraction(100, 99)
         if compose("kov/1", parts(least), delta) > epsilon:
             continue
-        factor = _largest(lambda f, of=parts: compose("kov/1", of(f), delta), least, epsilon)  # type: ignore[misc]
+        factor = largest(lambda f, of=parts: compose("kov/1", of(f), delta), least, epsilon)  # type: ignore[misc]
         shares = [Share(_whole(factor * p.share.epsilon), split=split) for p in pure]
         try:
             way = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
@@ -271,30 +325,6 @@ def _raised(
         if compose("kov/1", [p.proof for p in way], delta) <= epsilon:
             out.append(_Way("kov/1", way, epsilon))
     return out
-
-
-def _largest(cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction) -> Fraction:
-    """Return a factor of at least `least` whose `cost`, which rises with it, is within `limit`.
-
-    False position, the kept side halved; only factors that were priced are returned.
-    """
-    low, high = least, 2 * least
-    at_low = cost(low)
-    at_high = cost(high)
-    while at_high <= limit and high < 2**10:
-        low, at_low, high = high, at_high, 2 * high
-        at_high = cost(high)
-    for _ in range(_TRIES):
-        share = float((limit - at_low) / (at_high - at_low)) if at_high > at_low else 0.5
-        middle = low + (high - low) * Fraction(min(max(share, 0.02), 0.98)).limit_denominator(2**20)
-        found = cost(middle)
-        if found <= limit:
-            low, at_low = middle, found
-        else:
-            high, at_high = middle, found
-        if limit - at_low <= limit / 500:
-            break
-    return low
 
 
 def _concentrated(

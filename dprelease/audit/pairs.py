@@ -39,6 +39,7 @@ from dprelease.audit.recursive import recursive_worst
 from dprelease.measurements.balanced import BalancedLaw
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.constant import ConstantLaw
+from dprelease.measurements.ending import EndingLaw
 from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.measurements.graph_box import GraphBoxLaw
 from dprelease.measurements.joint_ranks import JointLaw
@@ -50,6 +51,7 @@ from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.measurements.winsorised import WinsorisedLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.ending_laplace import EndingLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
 from dprelease.release_plan.plan import ReleasePlan
@@ -58,6 +60,7 @@ from dprelease.statistics.joint_ranks import Positions
 from dprelease.statistics.ranks import Stretches
 
 FloatArray = npt.NDArray[np.float64]
+_MOST_ENDS = 2**20
 _LIMITS = 64
 """Most codes that are tried as limits of winsorised rows, one by one."""
 _CELLS = 20_000
@@ -158,6 +161,9 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
                 for a, b in zip(here, there, strict=True)
                 if a != b
             ]
+        case EndingLaw():
+            differ = ((a, b) for a, b in zip(here, there, strict=True) if a != b)
+            return [(None, _ending(draw.noise, b - a)) for a, b in differ]
         case IntervalLaw():
             return [
                 part
@@ -325,6 +331,16 @@ def _laplace(rate: float, moved: int) -> Any:
     p, r = -rate * np.abs(d), -rate * np.abs(d - k)
     total = np.logaddexp.reduce(p)
     return (p - r, np.exp(p - total)), (r - p, np.exp(r - np.logaddexp.reduce(r)))
+
+
+def _ending(noise: EndingLaplaceNoise, moved: int) -> Any:
+    """The loss of a draw that one table alone can give is infinite: here so large that nothing of it is lost."""
+    rate, bound, few = float(noise.rate), noise.bound, noise.bound < _MOST_ENDS
+    d = np.arange(-bound, bound + 1.0) if few else np.linspace(-bound, bound, 2 * _MOST_ENDS)
+    p, other = np.exp(-rate * np.abs(d)), np.abs(d - abs(moved))
+    losses = np.where(other <= bound, rate * (other - np.abs(d)), 60.0 + rate * abs(moved))
+    one = losses, p / p.sum()
+    return one, one  # symmetric noise: both directions are alike
 
 
 def _gaussian(noise: GaussianCells, moved: int) -> Any:

@@ -33,12 +33,13 @@ from dprelease.audit.neighbours import Pair, neighbouring_tables
 from dprelease.audit.pairs import PairLoss, pair_loss
 from dprelease.audit.recursive import recursive_fit
 from dprelease.audit.repeated import features_of, shown_of
-from dprelease.audit.sampler import balanced_fits, draws_fit, exponential_fit, noise_fit
+from dprelease.audit.sampler import balanced_fits, draws_fit, ending_fit, exponential_fit, noise_fit
 from dprelease.core.errors import InternalError
 from dprelease.core.numeric import shown
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.balanced import BalancedLaw
 from dprelease.measurements.cells import CellLaw
+from dprelease.measurements.ending import EndingLaw
 from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.measurements.graph_box import GraphBoxLaw
 from dprelease.measurements.joint_ranks import JointLaw
@@ -197,6 +198,8 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
         elif isinstance(draw, CellLaw | GaussianLaw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
+        elif isinstance(draw, EndingLaw):
+            tests.append((block.name, draw.mechanism, [ending_fit(draw.noise, count)]))
         elif isinstance(draw, JointLaw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
         elif isinstance(draw, RecursiveRanksLaw):

@@ -25,6 +25,7 @@ from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.mechanisms.kernels.ending_laplace import EndingLaplaceNoise
 from dprelease.mechanisms.law import GridLaw
 
 FloatArray = npt.NDArray[np.float64]
@@ -117,6 +118,21 @@ def noise_fit(
         beyond = noise.fitted.survival(np.abs(d) - 1.0)
         weight = beyond - noise.fitted.survival(np.abs(d).astype(np.float64))
     return fit(drawn, d, weight / weight.sum())
+
+
+def ending_fit(noise: EndingLaplaceNoise, count: int, bits: RandomBits | None = None) -> float:
+    """Return the p-value of `count` draws of noise that ends; 0 where one lies beyond its bound."""
+    drawn = noise.draws(count, bits or SystemBits())
+    scale = noise.bound // _MOST | 1  # odd: as many steps to either side
+    cutoff = noise.bound // scale
+    if abs(drawn).max() > noise.bound:
+        return 0.0
+    d = np.arange(-cutoff, cutoff + 1)
+    weight = np.exp(-float(noise.rate) * scale * np.abs(d))
+    near = np.sign(drawn) * (
+        (abs(drawn) + (scale - 1) // 2) // scale
+    )  # -scale/2 to scale/2 about every multiple
+    return fit(np.clip(near, -cutoff, cutoff).astype(np.int64), d, weight / weight.sum())
 
 
 def balanced_fits(noise: BalancedNoise, count: int, bits: RandomBits | None = None) -> list[float]:

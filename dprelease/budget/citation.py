@@ -76,11 +76,10 @@ class Citation:
 
 
 def _rho(manifest: dict[str, Any]) -> Fraction | None:
-    """Return the rho that the cited plan records; pure plans have none and need none."""
+    """Return the rho that the cited plan records: pure plans need none, and where noise ends there is none."""
     composition = manifest.get("plan", {}).get("composition")
-    if composition is None:
-        return None
-    return fraction_from_json(composition["evidence"]["rho"])
+    rho = None if composition is None else composition["evidence"].get("rho")
+    return None if rho is None else fraction_from_json(rho)
 
 
 def read_citations(places: Iterable[Path]) -> list[Citation]:

@@ -1,7 +1,7 @@
 """What several releases cost together: every way that is proved, from the plain sum to zCDP.
 
 Each block of a release states what is proved about it alone (`Proof`): one or more independent
-pure losses, or a rho. The ways to add them up, by the names that plans record:
+pure losses, a loss with a delta of its own, or a rho. The ways to add them up, by the names that plans record:
 
     basic/1       the sum of the pure losses; delta 0. Always valid, always what a ledger records.
     kov/1         optimal composition of pure losses ([KOV]; different losses: [MV]): randomised
@@ -16,7 +16,9 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
 Privacy  The two before the last are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
          release. All seven hold for the blocks of a release, which are fixed beforehand. Every result is an
          upper bound in whole nano-units, none is below what the integers confirm, kov never
-         exceeds the sum, and normal never zcdp, which hold too.
+         exceeds the sum, and normal never zcdp, which hold too. Losses with a delta of their
+         own are added by basic composition, in every way: their epsilons to that of the others, which have
+         what their deltas leave.
 Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
 Units    epsilon and rho in nats, `Fraction`s.
 Sources  `docs/theory/composition.md#optimal-composition`, `#zcdp`, `#losses-on-a-lattice`, `#normal-noise`;
@@ -69,6 +71,7 @@ class Proof:
         pure: losses of independent parts (one per group a unit can touch, say); () if none.
         rho: the zCDP cost of a block without a pure loss; None otherwise.
         normal: this is the rho of rounded normal noise.
+        delta: with what probability at most the pure loss may be passed: of noise that ends.
         types: the loss for each type of change; () where every type may cost the whole.
         tight: a rho that the law of the pure parts has by a proof of its own, all of them together.
     """
@@ -78,6 +81,7 @@ class Proof:
     normal: bool = False
     tight: Fraction | None = None
     types: tuple[Fraction, ...] = ()
+    delta: Fraction = Fraction(0)
 
     @property
     def concentrated(self) -> Fraction:
@@ -92,7 +96,13 @@ def basic(epsilons: Sequence[Fraction]) -> Fraction:
 
 
 def total_rho(proofs: Sequence[Proof]) -> Fraction:
-    """Return the sum of rho, pure losses included."""
+    """Return the sum of rho, pure losses included.
+
+    Raises:
+        ArgumentError: a loss has a delta of its own, and no rho (DPR657).
+    """
+    if any(p.delta for p in proofs):
+        raise _wrong("noise that ends has no rho")
     return sum((p.concentrated for p in proofs), Fraction(0))
 
 
@@ -137,6 +147,13 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
         ArgumentError: an unknown method, a block without a pure loss under basic/1 or kov/1, or
             delta 0 where the method needs some (DPR657).
     """
+    ended = [p for p in proofs if p.delta]
+    if ended:
+        others, rest = [p for p in proofs if not p.delta], delta - basic([p.delta for p in ended])
+        if rest < 0:
+            raise _wrong("the deltas of its blocks are more than delta")
+        used = method if others else METHODS[0]
+        return basic([e for p in ended for e in p.pure]) + compose(used, others, rest)
     pure = [e for p in proofs for e in p.pure]
     rhos = [p.rho for p in proofs if p.rho is not None]
     if method not in METHODS:

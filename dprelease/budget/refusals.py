@@ -165,8 +165,8 @@ def without_rho(path: Place, dataset: str) -> BudgetError:
     return BudgetError(
         f"the release has no rho, and dataset {dataset} composes by zcdp",
         where=str(path),
-        why="an (epsilon, delta) alone gives no zero-concentrated guarantee",
-        fix="release with delta 0, or make the plan again with this version of dprelease",
+        why="an (epsilon, delta) alone, such as that of noise that ends, gives no zero-concentrated guarantee",
+        fix="release with delta 0 and without `certain`, or make the plan again with this version of dprelease",
         code="DPR304",
     )
 

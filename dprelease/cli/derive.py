@@ -35,6 +35,9 @@ def derive(
     ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     name: Annotated[str | None, typer.Option(help="Title of the result.")] = None,
+    certain: Annotated[
+        bool, typer.Option("--certain", help="Where values lie for certain, if their noise ends.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute with published values, with intervals that cover the noise. Costs no privacy.
@@ -46,7 +49,15 @@ def derive(
 
     held = read(folder) if (folder / FILE).is_file() else read_series(folder)
     asked = None if by is None else [part.strip() for part in by.split(",") if part.strip()]
-    found = held.derive(expression, by=asked, table=table, public=public, level=level, name=name)
+    found = held.derive(
+        expression,
+        by=asked,
+        table=table,
+        public=public,
+        level=level,
+        name=name,
+        certain=certain,
+    )
     _shown(found, to, as_json=as_json)
 
 
@@ -80,7 +91,7 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text(f"{found.name}  ({found.level:.0%} intervals)")
+    title = Text(f"{found.name}  ({found.said} intervals)")
     table = Table(title=title, title_justify="left")
     for column in found.table.column_names:
         table.add_column(column, justify="left" if column in found.keys else "right")

@@ -89,6 +89,7 @@ _OWN: dict[str, dict[str, str]] = {
         "cells": "dprelease.measurements.cells:CellLaw",
         "centred_cells": "dprelease.measurements.cells:CentredLaw",
         "centred_cells_of_n": "dprelease.measurements.cells:PublicLaw",
+        "ending": "dprelease.measurements.ending:EndingLaw",
         "exponential": "dprelease.measurements.ranks:ExponentialLaw",
         "constant": "dprelease.measurements.constant:ConstantLaw",
         "gaussian": "dprelease.measurements.gaussian:GaussianLaw",
@@ -137,6 +138,7 @@ _OWN: dict[str, dict[str, str]] = {
         "tensor": "dprelease.statistics.eigenvalues:tensor_of_two",
     },
     "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
+    "second_proofs": {"ending": "dprelease.wall.ending_noise:as_counted"},
     "measurements": {
         "bernstein2": "dprelease.measurements.linear:bernstein2",
         "bins": "dprelease.measurements.bins:family",

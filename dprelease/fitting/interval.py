@@ -9,21 +9,26 @@ to whole steps, so the ends round inwards; a value that was itself rounded to th
 moved by. Integers only: the half width comes from the plan.
 
 Units    ends in steps; values in 1 / `ONE` step.
-Sources  `docs/theory/publications-that-add-up.md#intervals`.
+Sources  `docs/theory/publications-that-add-up.md#intervals`, `docs/theory/certain-intervals.md#sums-and-quotients`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease.fitting.estimate import ONE, Estimator
+from dprelease.fitting.structure import Structure
 from dprelease.intervals.few import EXACT, exact_quantile
 from dprelease.intervals.law import COARSE, FINE, quantile_of
+
+Ends = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
 def half_widths(
@@ -96,3 +101,41 @@ def holding(
         for value, low, high in zip(values, lows, highs, strict=True)
     ]
     return [low for low, _ in kept], [high for _, high in kept]
+
+
+def certain_ends(
+    structure: Structure,
+    blocks: Mapping[str, Any],
+    noisy: Mapping[str, Sequence[int]],
+    table: str,
+    hull: tuple[int, int],
+) -> Ends:
+    """Return where every exact cell lies for certain, in whole steps; NaN where no noise ends.
+
+    A sum of cells lies between the sums of their ends: all that a table and finer ones say of a cell is true.
+
+    Args:
+        blocks: of every table that was measured; noisy: its integers.
+    """
+    cells, ending = (
+        structure.table(table).cells,
+        {n: b.law for n, b in blocks.items() if b.law.bound},
+    )
+    if not ending:
+        return np.full(cells, np.nan), np.full(cells, np.nan)
+    low, high = (np.full(cells, end, dtype=object) for end in hull)
+    for name, law in ending.items():
+        if (inside := structure.inside(name, table)) is None:
+            continue
+        found, empty = (
+            law.certain(np.array(noisy[name], dtype=object)),
+            structure.empty(structure.table(name)),
+        )
+        sums = np.zeros((2, cells), dtype=object)
+        for total, end in zip(sums, found, strict=True):
+            np.add.at(total, inside, np.where(empty, 0, end))
+        low, high = (
+            np.maximum(low, np.clip(sums[0], *hull)),
+            np.minimum(high, np.clip(sums[1], *hull)),
+        )
+    return low, high

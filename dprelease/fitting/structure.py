@@ -108,6 +108,11 @@ class Structure:
         above, below = self.tables[self.chain[step - 1]], self.tables[self.chain[step]]
         return factor(above.of, below.of)
 
+    def inside(self, fine: str, coarse: str) -> IntArray | None:
+        """Return the cell of a table that each cell of another one lies in; None where one lies in several."""
+        below, above = self.table(fine), self.table(coarse)
+        return factor(above.of, below.of) if _refines(below, above) else None
+
     def empty(self, table: Table) -> BoolArray:
         """Return which cells of a table hold structural zeros alone."""
         full = np.zeros(table.cells, dtype=bool)

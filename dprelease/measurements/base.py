@@ -57,6 +57,7 @@ class MeasurementFamily(ABC):
         direct: its statistic is a rising function of one cell, so that a median stays one.
         centred: the mean of what is drawn is the exact cell, where the law's is.
         interval: its values have an interval.
+        ending: the law that draws it with noise that ends; empty where none does.
         judged: its errors say how wrong a value is; else they only rank the ways to draw it.
         nowhere_negative: its several cells never are, which lowers their L2 sensitivity.
         counting: which of its cells add up to a multiple of the rows whose value is known.
@@ -76,6 +77,7 @@ class MeasurementFamily(ABC):
     placed: bool = False
     centred: bool = True
     interval: bool = True
+    ending: str = ""
     judged: bool = True
     nowhere_negative: bool = False
     counting: Literal["first", "all"] | None = None
@@ -91,6 +93,12 @@ class MeasurementFamily(ABC):
     @abstractmethod
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return the ways to draw it with a pure loss; ArgumentError if its laws cannot be built."""
+
+    def ended(self, asked: Pricing, delta: Fraction) -> list[Candidate]:
+        """Return the ways to draw it with noise that ends, of the loss (epsilon, delta)."""
+        law: Any = registry.load("draws", self.ending)
+        found: list[Candidate] = law.candidates(asked, delta)
+        return found
 
     def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return options that the plan names for comparison only: none of them can be chosen."""

@@ -41,7 +41,8 @@ class Topped(LinearCells):
 class Bins(Topped):
     """Counts of bins."""
 
-    draws = ("balanced_cells", "cells", "gaussian")
+    draws = ("balanced_cells", "cells", "gaussian", "ending")
+    ending = "ending"
     counts = True
     direct = True
     placed = True
@@ -94,7 +95,7 @@ class Bins(Topped):
     ) -> tuple[float, ...] | None:
         """Return them of bins with up to twice an even part of the declared rows, else with any number of rows."""
         top, expected = measurement.upper, member.statistic.expected
-        if top is None:
+        if top is None or draw.bound is not None:
             return None
         likely = 0, top if expected is None else min(top, 2 * expected // len(measurement.cells))
         if not isinstance(draw, CellLaw):

@@ -76,12 +76,14 @@ class Law(Stored, ABC):
     Attributes:
         tag: names the class in a plan's JSON and in `dprelease.core.registry`.
         gaussian: its noise is normal, which has no pure loss but a rho.
+        bound: the most steps that it ever adds to a cell; None for noise without an end.
     """
 
     __slots__ = ()
     tag: ClassVar[str]
     constants: ClassVar[Mapping[str, str]] = {"draw": "tag"}
     gaussian: ClassVar[bool] = False
+    bound: int | None = None
 
     @property
     @abstractmethod
@@ -183,6 +185,10 @@ class Law(Stored, ABC):
     def ends(self) -> Ends | None:
         """Where answers are moved before noise is added; None where they are not moved."""
         return None
+
+    def certain(self, raw: Objects) -> tuple[Objects, Objects]:
+        """Return the least and the greatest steps that the exact cells can have, before they are moved into their range."""
+        raise AssertionError(f"noise of {self.tag} has no end")
 
     @property
     def variance(self) -> float | None:

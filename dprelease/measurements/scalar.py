@@ -241,7 +241,8 @@ class Scalar(MeasurementFamily):
     """
 
     family = "scalar"
-    draws = ("scalar", "gaussian")
+    draws = ("scalar", "gaussian", "ending")
+    ending = "ending"
     forms = ("linear", "scatter", "cross", "degree", "connectivity", "sparse_connectivity")
     counts = True
     direct = True
@@ -322,15 +323,13 @@ class Scalar(MeasurementFamily):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
-        if not isinstance(draw, ScalarCellLaw):
+        if draw.gaussian:
             return gaussian_text(draw, s, member)
-        cells = s.l1_over_groups if draw.linear else s.l1_per_group
+        cells = s.l1_per_group if draw.apart else s.l1_over_groups
         unit = f" {member.measure}" if member.measure else ""
         unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
         where = (
-            f" in each of {s.changed_groups} groups"
-            if s.changed_groups > 1 and not draw.linear
-            else ""
+            f" in each of {s.changed_groups} groups" if s.changed_groups > 1 and draw.apart else ""
         )
         return f"{shown(cells * best.measurement.step_size)}{unit}{where}"
 

@@ -24,7 +24,7 @@ from dprelease.measurements.several_columns import shared_rows
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code
 from dprelease.query.spec import Query
-from dprelease.release_plan.statistic import TIDY_NAMES, WIDE_PARTS
+from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 from dprelease.statistics.base import StatisticKind, kind_named
@@ -48,25 +48,32 @@ def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
             code="DPR201",
         )
     by, origin = query.spec.by, query.spec.origin
-    check_names(by, [s.spec.name for s in query.statistics], (), origin)
+    certain = bool([s for s in query.statistics if s.spec.certain])
+    check_names(by, [s.spec.name for s in query.statistics], (), origin, certain=certain)
     apart = layout(query)
     columns = [c for b in apart for m in b.members for c in m.kind.columns(m.statistic)]
-    check_names(by, (), columns, origin)
+    check_names(by, (), columns, origin, certain=certain)
     return (apart,) if len(apart) == 1 else (apart, *_together(query, apart))
 
 
 def check_names(
-    by: Sequence[str], names: Sequence[str], columns: Sequence[str], origin: str
+    by: Sequence[str],
+    names: Sequence[str],
+    columns: Sequence[str],
+    origin: str,
+    *,
+    certain: bool,
 ) -> None:
     """Refuse columns of one published table that would share a name.
 
     Args:
-        names: of the statistics; columns: that they publish.
+        names: of the statistics; columns: that they publish; certain: whether noise ends.
 
     Raises:
         PlanError: they meet (DPR207).
     """
-    taken = {*TIDY_NAMES, *names}
+    taken, parts = {*TIDY_NAMES, *names}, WIDE_PARTS[certain]
+    taken |= set(CERTAIN_NAMES) if certain else set()
     for name in by:
         if name in taken:
             raise PlanError(
@@ -76,13 +83,13 @@ def check_names(
                 fix="rename the statistic with `as`, or the column in the schema and a view",
                 code="DPR207",
             )
-    beside = {f"{c}_{part}": c for c in columns for part in WIDE_PARTS}
+    beside = {f"{c}_{part}": c for c in columns for part in parts}
     for name in (*by, *columns):
         if name in beside:
             raise PlanError(
                 f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
                 where=origin,
-                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
+                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in parts)}",
                 fix="rename one of the two with `as`",
                 code="DPR207",
             )
@@ -105,7 +112,8 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         options = member.options
         if _subject(member) in joint and any(map(_shared, options)):
             options = tuple(filter(_shared, options))
-        key = (*options[0].key, member.max_rows, member.statistic.spec.mechanism, _alone(member))
+        spec = member.statistic.spec
+        key = (*options[0].key, member.max_rows, spec.mechanism, spec.certain, _alone(member))
         groups.setdefault(key, []).append(member)
         kept = chosen.setdefault(key, options)
         keys = {o.key for o in options}

@@ -134,6 +134,7 @@ def _block(prices: Prices, priced: Priced, places: PrimitivePlaces) -> Block:
         name=priced.block.name,
         epsilon=spent.epsilon,
         rho=spent.rho,
+        delta=spent.delta,
         table=priced.block.table,
         share=priced.share.to_json(),
         measurement=replace(
@@ -201,6 +202,9 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
     text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
         roots, member, prices.size if depends or (near and prices.guess) else None, public=kind.free
     )
+    if best.draw.bound is not None:
+        unit = f" {member.measure}" if member.measure else ""
+        text += f", never more than {shown(best.draw.bound * best.measurement.step_size)}{unit}"
     worst = best.worst[index]
     if worst:
         most = worst if prices.query.loss == "absolute" else math.sqrt(worst)

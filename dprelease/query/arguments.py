@@ -232,6 +232,7 @@ class Syntax:
         guess: the option `expected` is a public guess of it.
         accurate_for: what the option of that name may say.
         interval: the option of that name asks for an interval, which costs a part of epsilon.
+        certain: the option of that name may ask for noise that ends.
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
         weighted: the statistic that the option `weighted_by` makes of it; "" where there is none.
         beside: statistics that are published with it: the end of the name, and the statistic.
@@ -245,6 +246,7 @@ class Syntax:
     guess: bool = False
     accurate_for: tuple[str, ...] = ()
     interval: bool = False
+    certain: bool = False
     winsorised: str = ""
     weighted: str = ""
     beside: tuple[tuple[str, str], ...] = ()

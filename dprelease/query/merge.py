@@ -157,7 +157,7 @@ class _Merge:
         return ReleaseSpec(
             statistics=statistics,
             epsilon=epsilon,
-            delta=self._delta(),
+            delta=self._delta(statistics, model.composition),
             by=tuple(model.by),
             keys_from=self._key_file(tuple(model.by)),
             where=self._where(model),
@@ -195,10 +195,11 @@ class _Merge:
                 fix="lower a share: together they are parts of one epsilon",
                 code="DPR119",
             )
+        statistics = tuple(s for table in tables for s in table.statistics)
         return ReleaseSpec(
-            statistics=tuple(s for table in tables for s in table.statistics),
+            statistics=statistics,
             epsilon=self._epsilon(()),
-            delta=self._delta(),
+            delta=self._delta(statistics, model.composition),
             where=self._where(model),
             loss=model.loss or "absolute",
             judge=model.judge or "average",
@@ -237,7 +238,7 @@ class _Merge:
             )
         return value
 
-    def _delta(self) -> Fraction:
+    def _delta(self, statistics: Sequence[StatisticSpec], composition: str | None) -> Fraction:
         value = exact(self.raw.get("delta", 0))
         if not isinstance(value, Fraction) or not 0 <= value < 1:
             self._fail(
@@ -246,6 +247,9 @@ class _Merge:
                 fix="give a number from 0 to below 1, e.g. `delta: 0.000001`",
                 code="DPR119",
             )
+        for certain in statistics if value == 0 or composition == "zcdp" else ():
+            if certain.certain:
+                raise _not_certain(certain, value)
         return value
 
     def _shares(self, statistics: tuple[StatisticSpec, ...]) -> None:
@@ -323,6 +327,26 @@ class _Merge:
                     code="DPR117",
                 )
         return keys
+
+
+def _not_certain(certain: StatisticSpec, delta: Fraction) -> ConfigError:
+    """Return why nothing can pay for noise that ends."""
+    what, why, fix = (
+        "under zcdp",
+        "noise that ends has no rho, so that no budget of rho can pay for it",
+        "leave `certain` out, or release from a dataset whose budget adds up epsilon and delta",
+    )
+    if delta == 0:
+        what = "without a delta"
+        why = "noise that ends says more than epsilon allows with a small probability, the delta"
+        fix = "declare e.g. `delta: 0.000001`, or leave `certain` out"
+    return ConfigError(
+        f"{certain.text} cannot be certain {what}",
+        where=certain.origin,
+        why=why,
+        fix=fix,
+        code="DPR135",
+    )
 
 
 MAX_EPSILON = 1000

@@ -158,6 +158,7 @@ def _statistic(spec: StatisticSpec) -> dict[str, Any]:
         "expected": None if spec.expected is None else plain(spec.expected),
         "max_error": None if spec.max_error is None else plain(spec.max_error),
         "accurate_for": spec.accurate_for,
+        "certain": spec.certain or None,
         "spikes": None if spec.spikes else "forbid",
         "mechanism": spec.mechanism,
         "max_rows_per_group": spec.max_rows,

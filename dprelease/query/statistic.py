@@ -83,7 +83,7 @@ def parse_statistic(
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
             max_error: …, expected: …, accurate_for: …, spikes: allow|forbid, mechanism: …,
-            max_rows_per_group: …, winsorize: …, weighted_by: …, edges_from: …}`.
+            max_rows_per_group: …, certain: …, winsorize: …, weighted_by: …, edges_from: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -150,6 +150,7 @@ def _from_mapping(
         note=options.note(),
         title=options.title(),
         interval=options.interval(function),
+        certain=options.certain(function),
         expected=options.expected(function),
         accurate_for=options.accurate_for(function),
         origin=origin,

@@ -34,6 +34,7 @@ OPTIONS = (
     "note",
     "title",
     "interval",
+    "certain",
     "winsorize",
     "weighted_by",
     "edges_from",
@@ -145,6 +146,28 @@ class Options:
                 "interval",
                 f"`interval` is an option of quantiles, not of `{function}`",
                 "leave it out: other statistics have one without it, a least or greatest value has none",
+            )
+        return bool(value)
+
+    def certain(self, function: str) -> bool:
+        value = self.item.get("certain")
+        if value is not None and not isinstance(value, bool):
+            self._fail("certain", "`certain` is true or false", "`certain: true`")
+        syntax = syntax_of(function)
+        if value and (syntax is None or not syntax.certain):
+            known = ", ".join(name for name, form in syntaxes().items() if form.certain)
+            self._fail(
+                "certain",
+                f"`{function}` has no certain interval",
+                f"{known} have one; what is computed from them has one by `derive(…, certain=True)`",
+            )
+        others = ("mechanism", "accurate_for", "spikes")
+        other = next((o for o in others if value and self.item.get(o) not in (None, "allow")), None)
+        if other is not None:
+            self._fail(
+                "certain",
+                f"`certain` and `{other}` both say how the noise is drawn",
+                "keep one of the two",
             )
         return bool(value)
 

@@ -17,7 +17,7 @@ from dprelease.reading.called import called
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
 from dprelease.reading.grammar import Across, parse
-from dprelease.reading.interval import Method, intervals
+from dprelease.reading.interval import Method, certain_ends, intervals
 from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
@@ -36,17 +36,18 @@ def derive(
     public: PublicLike | None = None,
     level: float = 0.95,
     name: str | None = None,
+    certain: bool = False,
     source: str = "",
 ) -> Derived:
-    """Return the expression's values for every row of `by`.
+    """Return the expression's values for every row of `by`; `certain`: with where they lie for certain, at the level 1.
 
     Raises:
         ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
-        ArgumentError: it cannot be computed (DPR660 to DPR667), or `level` is none (DPR625).
+        ArgumentError: it cannot be computed (DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
     level = plain_values(level)
     check_level(level)
-    level = float(level)  # a Decimal, too
+    level = 1.0 if certain else float(level)  # a Decimal, too
     current = periods.current
     table = None if public is None else PublicTable(public, current.by)
     own, names = current.names, () if table is None else table.names
@@ -57,7 +58,7 @@ def derive(
     ranks = isinstance(tree, Across) and tree.how == "rank"
     inner: Node = tree.operand if isinstance(tree, Across) and ranks else tree
     found = [evaluation.at(inner, row) for row in evaluation.rows]
-    rows = ranked(found, level) if ranks else finished(found, level)
+    rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
     domain = (
         (1.0, float(len(found)))
         if ranks
@@ -77,7 +78,7 @@ def derive(
 
 def finished(found: Sequence[Quantity], level: float) -> list[Row]:
     """Return (value, lower, upper, status, method) of each row; the interval holds the value."""
-    ends = intervals(found, level)
+    ends = certain_ends(found) if level == 1 else intervals(found, level)
     return [
         _finished(q, *(q.shown if q.shown and level == LEVEL else own[:2]), own[2])
         for q, own in zip(found, ends, strict=True)

@@ -33,7 +33,7 @@ class Derived:
         expression: what was asked; name: the value's title.
         table: key columns, then value, lower, upper, status, method. An end that nothing bounds is
             infinite; a value that is not defined (a division by 0) is null, its status uninformative.
-        level: of the intervals; domain: the values that the expression can have.
+        level: of the intervals, 1 of certain ones; domain: the values that the expression can have.
         source: what was read: folders or releases, in words.
         called: the publisher's words for key columns, statistics and groups.
     """
@@ -71,7 +71,7 @@ class Derived:
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
         names = [self.called.group(row, keys) for row in rows]
-        note = f"{self.expression}; bars are {self.level:.0%} intervals for the noise"
+        note = f"{self.expression}; bars are {self.said} intervals for the noise"
         return dots(title, note, names, points, hull, [])
 
     def write(self, path: str | Path) -> Path:
@@ -109,8 +109,13 @@ class Derived:
             "rows": rows,
         }
 
+    @property
+    def said(self) -> str:
+        """What its intervals are, in one word."""
+        return "certain" if self.level == 1 else f"{self.level:.0%}"
+
     def __repr__(self) -> str:
-        return f"<Derived {self.expression}: {counted(self.table.num_rows, 'row')} with {self.level:.0%} intervals>"
+        return f"<Derived {self.expression}: {counted(self.table.num_rows, 'row')} with {self.said} intervals>"
 
     def _repr_html_(self) -> str:
         shown = self.to_pandas().to_html(index=False, max_rows=40, escape=True, border=0)

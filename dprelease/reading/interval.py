@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from dprelease.core.errors import ArgumentError
 from dprelease.intervals.law import LEVELS
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import linear_chance
 from dprelease.reading.projection import part_ends, projected
-from dprelease.reading.quantity import Quantity
+from dprelease.reading.quantity import Quantity, within
 from dprelease.reading.ratio_interval import ratio_chance, ratios_ends
 
-Method = Literal["exact", "conservative"]
+Method = Literal["exact", "conservative", "certain"]
 
 
 def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, float, Method]]:
@@ -34,6 +35,26 @@ def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, floa
         else (*projected(q, level), "conservative")
         for i, q in enumerate(found)
     ]
+
+
+def certain_ends(found: Sequence[Quantity]) -> list[tuple[float, float, Method]]:
+    """Return where each quantity lies for certain: of what a suppressed cell enters, all values it can have.
+
+    Raises:
+        ArgumentError: one is computed from a value whose noise has no end (DPR662).
+    """
+    method: Method = "certain"
+    ends = [q.domain if q.suppressed else q.certain for q in found]
+    known = [(*within(e, q.domain), method) for q, e in zip(found, ends, strict=True) if e]
+    if len(known) == len(found):
+        return known
+    raise ArgumentError(
+        "the expression has no certain interval",
+        where="derive(…, certain=True)",
+        why="it is computed from a value whose noise has no end",
+        fix="leave `certain` out, or release its counts, sums and histograms with `certain: true`",
+        code="DPR662",
+    )
 
 
 def chance_of_zero(quantity: Quantity) -> float:

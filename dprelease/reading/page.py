@@ -49,7 +49,7 @@ def page(derived: Derived) -> str:
     decimals = {place: _decimals(part) for place, part in apart.items()}
     return _template().render(
         derived=derived,
-        level=f"{derived.level:.0%}".replace("%", " %"),
+        level=derived.said.replace("%", " %"),
         conservative=any(row["method"] == "conservative" for row in rows),
         unbounded=any(math.isinf(row["lower"]) or math.isinf(row["upper"]) for row in rows),
         compared=compared,

@@ -215,6 +215,7 @@ class Series(Mapping[str, Publication]):
         public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
+        certain: bool = False,
     ) -> Derived:
         """Return the expression for every period, with the period as first key column.
 
@@ -233,7 +234,13 @@ class Series(Mapping[str, Publication]):
             try:
                 periods = Periods(values, period, known)
                 made[period] = derive(
-                    periods, expression, by=by, public=public, level=level, name=name
+                    periods,
+                    expression,
+                    by=by,
+                    public=public,
+                    level=level,
+                    name=name,
+                    certain=certain,
                 )
             except DpreleaseError as error:
                 if error.code != "DPR664":

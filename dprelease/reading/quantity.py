@@ -61,6 +61,7 @@ class Quantity:
         per_row: of a sum over rows, what one of them adds.
         shown: of one published value, its published interval.
         suppressed: it is of a cell that was published without a value, so it has none.
+        certain: where it lies for certain; None where some noise has no end, or it is suppressed.
     """
 
     form: Linear | RatioForm | Measured | Function
@@ -70,6 +71,7 @@ class Quantity:
     per_row: PerRow | None = None
     shown: Ends | None = None
     suppressed: bool = False
+    certain: Ends | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class Function:
 
 def number(value: Fraction) -> Quantity:
     """Return a public number."""
-    return Quantity(Linear(value), float(value), (float(value), float(value)))
+    ends = float(value), float(value)
+    return Quantity(Linear(value), ends[0], ends, certain=ends)
 
 
 def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
@@ -96,18 +99,33 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
         known = ratio_domain(form, positive=left.domain[0] >= 0 and right.domain[0] >= 0)
         domain = known or domain
     if op == "/":
-        domain = _within(domain, quotient_range(left.per_row, right.per_row))
-    return Quantity(
-        form,
-        value,
-        domain,
-        left.weak or right.weak,
-        _per_row(op, left, right),
-        suppressed=left.suppressed or right.suppressed,
+        domain = within(domain, quotient_range(left.per_row, right.per_row))
+    certain = within(_for_certain(op, left, right), domain) if _known(left, right) else None
+    weak, gone = left.weak or right.weak, left.suppressed or right.suppressed
+    each = _per_row(op, left, right)
+    return Quantity(form, value, domain, weak, each, suppressed=gone, certain=certain)
+
+
+def _known(*parts: Quantity) -> bool:
+    return all(part.certain is not None for part in parts)
+
+
+def _for_certain(op: Op, left: Quantity, right: Quantity) -> Ends:
+    """Return the range of `left op right` over where both lie for certain; of whole numbers it is exact."""
+    assert left.certain is not None
+    assert right.certain is not None
+    whole = op != "/" and all(
+        e.is_integer() and abs(e) < _EXACT for e in left.certain + right.certain
     )
+    low, high = span(op, _pair(left.certain), _pair(right.certain), outwards=not whole)
+    return float(low), float(high)
 
 
-def _within(domain: Ends, known: Ends | None) -> Ends:
+_EXACT = 2.0**26
+"""Whole numbers below it have sums and products that are doubles."""
+
+
+def within(domain: Ends, known: Ends | None) -> Ends:
     """Return what two true statements leave; the narrower one, should rounding have parted them."""
     if known is None:
         return domain
@@ -140,11 +158,26 @@ def added(parts: Sequence[Quantity]) -> Quantity:
         for part in parts[1:]:
             each = None if each is None else each.plus(part.per_row)
         weak, gone = any(q.weak for q in parts), any(q.suppressed for q in parts)
-        return Quantity(total(forms), value, (low, high), weak, each, suppressed=gone)
+        certain = certain_sum(parts)
+        return Quantity(
+            total(forms), value, (low, high), weak, each, suppressed=gone, certain=certain
+        )
     out = parts[0]
     for other in parts[1:]:
         out = combined("+", out, other)
     return out
+
+
+def certain_sum(parts: Sequence[Quantity]) -> Ends | None:
+    """Return where the sum of these lies for certain, rounded outwards; None where one is not known."""
+    known = [part.certain for part in parts if part.certain is not None]
+    if len(known) < len(parts):
+        return None
+    low, high = (math.fsum(ends[k] for ends in known) for k in (0, 1))
+    whole = low.is_integer() and high.is_integer() and max(abs(low), abs(high)) < 2.0**53
+    return (
+        (low, high) if whole else (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
+    )
 
 
 def _pair(ends: Ends) -> tuple[Floats, Floats]:

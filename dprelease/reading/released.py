@@ -70,6 +70,7 @@ class Released(Protocol):
         public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
+        certain: bool = False,
     ) -> Derived:
         """Compute with published values."""
 
@@ -157,6 +158,7 @@ class DrawnTables:
         public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
+        certain: bool = False,
     ) -> Derived:
         """Compute with published values: `late / count`, `share(count)`, `growth(count)`.
 
@@ -172,6 +174,7 @@ class DrawnTables:
             public: denominators and weights: a frame, an arrow table, or a path to CSV or Parquet.
             level: of the intervals.
             name: the result's title.
+            certain: where the values lie for certain, instead of at `level`, if all their noise ends.
 
         Raises:
             ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
@@ -188,6 +191,7 @@ class DrawnTables:
             public=public,
             level=level,
             name=name,
+            certain=certain,
             source=self._source(),
         )
 

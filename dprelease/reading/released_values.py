@@ -13,8 +13,8 @@ from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
-from dprelease.reading.quantity import Quantity
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.reading.quantity import Quantity, certain_sum
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.tidy_rows import group_places, places_of
 from dprelease.results.rules import SUPPRESSED
@@ -102,6 +102,19 @@ class ReleasedValues:
             if c >= 0 and g >= 0
         }
 
+    @cached_property
+    def certain(self) -> dict[tuple[str, int], tuple[float, float]]:
+        """Where a statistic lies for certain, by column and group, of those whose noise ends."""
+        table, plan = self.noised.table, self.noised.plan
+        at, names = len(plan.by), list(self.columns)
+        tidy = table.schema.names[at:]
+        if CERTAIN_NAMES[0] not in tidy:
+            return {}
+        which = places_of(table.column(at), names).tolist()
+        ends = (table.column(at + tidy.index(n)).to_pylist() for n in CERTAIN_NAMES)
+        found = zip(which, group_places(table, plan).tolist(), *ends, strict=True)
+        return {(names[c], g): (low, high) for c, g, low, high in found if low is not None}
+
     def quantity(self, column: str, group: int) -> Quantity:
         """Return one published value.
 
@@ -122,8 +135,10 @@ class ReleasedValues:
         kept = form or MeasuredValue(measurement, statistic, index, group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
-        gone = status == SUPPRESSED
-        return Quantity(kept, value, statistic.domain.hull, status in WEAK, each, shown, gone)
+        gone, certain = status == SUPPRESSED, self.certain.get((column, group))
+        return Quantity(
+            kept, value, statistic.domain.hull, status in WEAK, each, shown, gone, certain
+        )
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return what one row of these groups adds to a published sum."""
@@ -160,8 +175,8 @@ class ReleasedValues:
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
             each = None if whole.constant else self._per_row(column, groups)
-            domain = low * len(found), high * len(found)
-            return Quantity(whole, value, domain, weak, each, suppressed=gone)
+            domain, certain = (low * len(found), high * len(found)), certain_sum(found)
+            return Quantity(whole, value, domain, weak, each, suppressed=gone, certain=certain)
         if all(isinstance(form, RatioForm) for form in forms):
             ratios = [form for form in forms if isinstance(form, RatioForm)]
             tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])

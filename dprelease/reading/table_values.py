@@ -153,8 +153,10 @@ class TableValues(ReleasedValues):
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         each = self._per_row(column, [group]) if isinstance(form, Linear) else None
-        gone = status == SUPPRESSED
-        return Quantity(form, value, statistic.domain.hull, status in WEAK, each, shown, gone)
+        gone, certain = status == SUPPRESSED, self.certain.get((column, group))
+        return Quantity(
+            form, value, statistic.domain.hull, status in WEAK, each, shown, gone, certain
+        )
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""

@@ -14,6 +14,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always, Labels, Unstored
 from dprelease.measurements.base import family_named
 from dprelease.measurements.law import WrittenLaw
+from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
 
 
@@ -26,6 +27,7 @@ class Block(Stored):
         epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
             guarantee alone at the plan's delta.
         rho: its zCDP cost, where it has no pure loss.
+        delta: its part of the plan's delta, where its noise ends.
         share: what it was given to spend (`allocation.share.Share.to_json`): chosen, and recorded.
         measurement: which integers are drawn, of which primitives.
         table: whose groups it measures, of a release of several.
@@ -41,6 +43,7 @@ class Block(Stored):
     rho: Fraction | None = None
     share: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict)
     table: str | None = None
+    delta: Fraction = Fraction(0)
 
     derived: ClassVar[tuple[str, ...]] = ("family", "cells", "mechanism")
 
@@ -64,6 +67,10 @@ class Block(Stored):
         """Whether its values have an interval; a choice by rank has an error in rows only."""
         return family_named(self.family).interval
 
+    def certain(self, function: str) -> bool:
+        """Return whether values of a statistic have certain intervals: its noise ends, and they are what is drawn."""
+        return self.law.bound is not None and kind_named(function).adds_up
+
     @property
     def public(self) -> bool:
         """Whether it is a public number: nothing is drawn or charged."""
@@ -76,11 +83,11 @@ class JointEvidence:
 
     Attributes:
         epsilon_upper: their epsilon at the plan's delta.
-        rho: their total rho, that of pure losses included, rounded up to a nano-unit.
+        rho: their total rho, that of pure losses included, rounded up to a nano-unit; None where one has none.
     """
 
     epsilon_upper: Fraction
-    rho: Fraction
+    rho: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
             short = block.rho is None or found.rho > block.rho or not plan.delta
             claimed = Fraction(0) if short else compose("normal/1", [found], plan.delta)
         else:
-            short = block.rho is not None
+            short = block.rho is not None or found.delta > block.delta
         if short or claimed > block.epsilon:
             raise _underclaimed(
                 f"block {block.name} costs more than it claims",
@@ -45,6 +45,8 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
                 "a Gaussian block is summed as if it were pure", "it has no pure loss"
             )
         total = sum((b.epsilon for b in plan.blocks), Fraction(0))
+        if sum(p.delta for p in proofs) > plan.delta:
+            raise _underclaimed("the plan costs more than its delta", "its noise ends too soon")
     else:
         if plan.delta <= 0 and method not in SUMS:
             raise _underclaimed("the plan composes with a delta it does not declare", "delta is 0")
@@ -57,13 +59,20 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
     stated = plan.composition
     if stated is not None and (
         stated.evidence.epsilon_upper < compose(method, proofs, plan.delta)
-        or stated.evidence.rho < total_rho(proofs)
+        or _rho_is_short(stated.evidence.rho, proofs)
     ):
         raise _underclaimed(
             "the plan's composition states less than it costs",
             f"it says epsilon {stated.evidence.epsilon_upper} and rho {stated.evidence.rho}",
         )
     return total
+
+
+def _rho_is_short(stated: Fraction | None, proofs: Sequence[Proof]) -> bool:
+    """Return whether a plan states less than the total rho; it states none where noise ends."""
+    if stated is None or any(p.delta for p in proofs):
+        return stated is not None or not any(p.delta for p in proofs)
+    return stated < total_rho(proofs)
 
 
 def _underclaimed(what: str, why: str) -> InternalError:

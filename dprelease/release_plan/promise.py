@@ -9,6 +9,8 @@ Units    epsilon in nats; windows in stored instants, UTC.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
@@ -60,6 +62,18 @@ def person_in_plan(plan: ReleasePlan) -> PersonLoss | None:
     """Return what a whole person loses at most by this release alone; None for no bound."""
     window = window_of_texts(ledger_window(plan))
     return person_of([(window, plan.epsilon, plan.delta)], timeline_of(plan))
+
+
+def certain_notes(
+    names: Sequence[str], epsilon: Fraction, delta: Fraction, others: str
+) -> tuple[str, str]:
+    """Return what is promised where noise ends, of these blocks, and how all losses add up; `others`: those of other blocks."""
+    persons = f"of {math.floor(1 / delta):,} persons that is one, on average and at most"
+    more = "ends at its bound, and the number then says more about one person than epsilon allows"
+    return (
+        f"for certain: {', '.join(names)}. With probability at most {float(delta):.3g} ({persons}) the noise {more}",
+        f"the losses add up to epsilon {plain(epsilon)} at delta={float(delta):.3g}{others}",
+    )
 
 
 def time_notes(query: Query, epsilon: Fraction, delta: Fraction = Fraction(0)) -> list[str]:

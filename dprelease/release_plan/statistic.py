@@ -33,8 +33,14 @@ TIDY_NAMES = (
 )
 """The tidy table's columns after the key columns, in order."""
 
-WIDE_PARTS = ("lower", "upper", "status")
-"""What stands beside each published column of the wide table, as `<name>_<part>`."""
+CERTAIN_NAMES = ("certain_lower", "certain_upper")
+"""Columns that the tidy table has after `upper` where noise ends."""
+
+WIDE_PARTS = {
+    False: ("lower", "upper", "status"),
+    True: ("lower", "upper", *CERTAIN_NAMES, "status"),
+}
+"""What stands beside each published column of the wide table, as `<name>_<part>`; True: where its noise ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ The tidy table has one row per (group, published column):
                               outward to multiples of the value's step (so an end may pass an end of
                               the domain that is none, by less than a step); both null for a choice
                               by rank without `interval: true`: its error is known in rows only
+    certain_lower, certain_upper  float64  where noise ends: the same statistic lies in it for certain.
+                              Null for other statistics; a table without noise that ends lacks both
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the
                               domain's hull, not rounded, gaps not left out; null for variances,
                               covariances and choices by rank, for which none is known, and where
@@ -35,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -47,7 +50,7 @@ from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by
 from dprelease.measurements.law import RAW_LIMIT, Objects
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic, deciding
+from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, PlannedStatistic, deciding
 from dprelease.results.consistency import consistent, outward, to_domain
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import SUPPRESSED, Decision, level, without_values
@@ -73,30 +76,22 @@ LEVEL = 0.95
 WEAK = ("uninformative", "empty_signal")
 """Statuses of values that say nothing."""
 
-TIDY = pa.schema(
-    [
-        ("statistic", pa.utf8()),
-        ("value", pa.float64()),
-        ("lower", pa.float64()),
-        ("upper", pa.float64()),
-        ("estimate", pa.float64()),
-        ("unbiased", pa.float64()),
-        ("consistent", pa.float64()),
-        ("mechanism", pa.utf8()),
-        ("block", pa.utf8()),
-        ("epsilon", pa.float64()),
-        ("status", pa.utf8()),
-    ]
-)
-"""The tidy table's columns after the key columns."""
+_TEXTS = dict.fromkeys(("statistic", "mechanism", "block", "status"), pa.utf8())
+_BOTH = *TIDY_NAMES[:4], *CERTAIN_NAMES, *TIDY_NAMES[4:]
+TIDY = pa.schema({**dict.fromkeys(TIDY_NAMES, pa.float64()), **_TEXTS})
+"""The tidy table's columns after the key columns, where no noise ends."""
+
+_CERTAIN = pa.schema({**dict.fromkeys(_BOTH, pa.float64()), **_TEXTS})
+_BOUND = attrgetter("law.bound")
+"""Of a block: None, where its noise has no end."""
+
+_MAYBE_UNKNOWN = ("value", "lower", "upper", *CERTAIN_NAMES, "estimate", "unbiased", "consistent")
 
 
 def tidy_columns(plan: ReleasePlan) -> pa.Schema:
     """Return the columns after the key columns of a table of `plan`: where tables add up, no consistent value beside it."""
-    return TIDY if not plan.fitted else TIDY.remove(TIDY.get_field_index("consistent"))
-
-
-_MAYBE_UNKNOWN = ("value", "lower", "upper", "estimate", "unbiased", "consistent")
+    every = _CERTAIN if {*map(_BOUND, plan.blocks)} != {None} else TIDY
+    return every if not plan.fitted else every.remove(every.get_field_index("consistent"))
 
 
 @dataclass(frozen=True)
@@ -138,31 +133,6 @@ class Draw:
         return {name: part.table for name, part in self.parts.items()} or self.published.table
 
 
-def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
-    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
-
-    Raises:
-        ValueError: of another shape, or not an integer as the ledger could have stored it.
-    """
-    if set(value) != {b.name for b in plan.blocks}:
-        raise ValueError("the noisy integers are of other blocks")
-    cells: Cells = {}
-    for block in plan.blocks:
-        rows = value[block.name]
-        if len(rows) != plan.groups(block) or any(len(row) != len(block.cells) for row in rows):
-            raise ValueError("the noisy integers are of another shape")
-        cells[block.name] = tuple(tuple(map(_noisy, row)) for row in rows)
-    return cells
-
-
-def _noisy(text: str) -> int:
-    """Return a noisy integer as `str` writes it, which holds it to be a text; `int` bounds its length."""
-    value = int(text)
-    if str(value) != text or abs(value) > RAW_LIMIT:
-        raise ValueError("not a noisy integer")
-    return value
-
-
 def assemble(
     by: Sequence[str],
     keys: Sequence[Sequence[str]],
@@ -179,7 +149,8 @@ def assemble(
     gone = 0 if decision is None else int(decision.suppressed.sum())
     at = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
     drawn = {b.name: _Drawn(b, cells[b.name], at) for b in blocks}
-    parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
+    every = _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY
+    parts: dict[str, list[Any]] = {name: [] for name in every.names}
     counts = None
     for statistic in statistics:
         if statistic.text == statistic.function and kind_named(statistic.function).of_rows:
@@ -200,6 +171,8 @@ def assemble(
         parts["value"].append(values)
         parts["lower"].append(lower)
         parts["upper"].append(upper)
+        for name in set(CERTAIN_NAMES) & set(parts):
+            parts[name].append(block.certain(statistic, values)[CERTAIN_NAMES.index(name)])
         estimate, unbiased = block.companions(statistic)
         parts["estimate"].append(estimate)
         parts["unbiased"].append(unbiased)
@@ -250,7 +223,7 @@ def tidy(
         name: pa.array([key[i] for key in keys], pa.utf8()).take(per_group)
         for i, name in enumerate(by)
     }
-    for column in TIDY:
+    for column in _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY:
         if column.name not in (*names, *parts):  # tables that add up have no consistent values
             continue
         if column.name in names:
@@ -282,7 +255,7 @@ class _Drawn:
         self._draw, self.measurement = block.law, block.measurement
         self.rows = self.measurement.max_rows
         self.complete = bool(self.measurement.data.get("complete"))
-        raw = as_raw(cells)
+        raw = self._raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
         self.reading = self._draw.reading(raw, at)
         self._empty = self._draw.empty(raw)
@@ -353,6 +326,17 @@ class _Drawn:
         if self.block.public:
             status[:] = "ok"
         return value, lower, upper, status
+
+    def certain(self, statistic: PlannedStatistic, value: Floats) -> tuple[Floats, Floats]:
+        """Return where the exact statistic lies for certain, `(groups, columns)`: NaN where that is not known."""
+        if not self.block.certain(statistic.function):
+            known = value if self.block.public else np.full(value.shape, np.nan)
+            return known, known
+        low, high = map(self._draw.cells, self._draw.certain(self._raw))
+        return (
+            outward(np.clip(low, *statistic.domain.hull), statistic.step, np.floor),
+            outward(np.clip(high, *statistic.domain.hull), statistic.step, np.ceil),
+        )
 
     def by_rank(self, statistic: PlannedStatistic, known: Known | None, read: Read) -> Read:
         """Return intervals and statuses of values chosen by rank among so many, as far as is `known`."""

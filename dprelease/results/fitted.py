@@ -28,7 +28,7 @@ import pyarrow as pa
 from dprelease.fitting.certificate import violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Feasible
-from dprelease.fitting.interval import ends, holding
+from dprelease.fitting.interval import Ends, certain_ends, ends, holding
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Fit, SumBounds, nearest
 from dprelease.fitting.quotient import classes_of
@@ -37,7 +37,7 @@ from dprelease.intervals.noise import Noise
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import deciding
+from dprelease.release_plan.statistic import PlannedStatistic, deciding
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
@@ -63,6 +63,8 @@ class PublishedColumn:
     unbiased: Floats
     reach: Floats
     status: npt.NDArray[np.object_]
+    certain_lower: Floats
+    certain_upper: Floats
 
 
 def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None) -> Draw:
@@ -134,9 +136,9 @@ def _table(
     parts: dict[str, list[Any]] = {}
     for statistic in plan.statistics:
         mine = [columns[name, column] for column in statistic.columns]
-        for part in ("value", "lower", "upper", "estimate", "unbiased", "status"):
-            made = np.stack([getattr(column, part) for column in mine], axis=1)
-            parts.setdefault(part, []).append(made)
+        for part in fields(PublishedColumn):
+            made = np.stack([getattr(column, part.name) for column in mine], axis=1)
+            parts.setdefault(part.name, []).append(made)
     rule = None if plan.rules is None else plan.rules.suppress
     by = None if rule is None else deciding(plan.statistics, rule)
     if rule is not None and by is not None:
@@ -216,17 +218,16 @@ class OneFit:
         both = (*plan.statistics, *plan.tables.hidden)
         self.statistics = {(s.table or "", s.name): s for s in both}
         self.structure = plan.tables.structure([t.table for t in fit.tables])
-        blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
+        self._blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
         self.noises: dict[str, Noise | None] = dict.fromkeys(t.table for t in fit.tables)
-        self.noises |= {name: noise_of(b.law) for name, b in blocks.items()}
-        self._measured = {name: block.name for name, block in blocks.items()}
+        self.noises |= {name: noise_of(b.law) for name, b in self._blocks.items()}
         self._cells = cells
 
     @cached_property
     def noisy(self) -> dict[str, list[int]]:
         return {
-            table: [row[self.fit.cell] for row in self._cells[block]]
-            for table, block in self._measured.items()
+            table: [row[self.fit.cell] for row in self._cells[block.name]]
+            for table, block in self._blocks.items()
         }
 
     @cached_property
@@ -317,7 +318,6 @@ class OneFit:
         lows, highs = holding(values[table], lows, highs, runs)
         value = np.array(values[table], dtype=object)
         estimate = np.array([e / ONE for e in exact], dtype=float)
-        status = self._status(table, value, lows, highs, hull)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
         reach = np.array([float(half + self.estimates.slack) for half in halves])
         return PublishedColumn(
@@ -327,8 +327,19 @@ class OneFit:
             middle,
             self._scaled(estimate),
             self._scaled(reach),
-            status,
+            self._status(table, value, lows, highs, hull),
+            *map(self._scaled, self._certain(table, statistic)),
         )
+
+    def _certain(self, table: str, statistic: PlannedStatistic) -> Ends:
+        """Return certain ends in steps, outward to the multiples that are published."""
+        domain, each = statistic.domain, self.fit.multiple
+        hull = (
+            math.floor(domain.lower / self.fit.step_size),
+            math.ceil(domain.upper / self.fit.step_size),
+        )
+        low, high = certain_ends(self.structure, self._blocks, self.noisy, table, hull)
+        return low // each * each, -(-high // each) * each
 
     def _scaled(self, steps: npt.NDArray[Any]) -> Floats:
         """Return steps in the statistic's unit, each the double nearest to its multiple."""

@@ -78,6 +78,8 @@ def ratio_parts(
     return {
         "value": value,
         "lower": lower,
+        "certain_lower": np.full(len(value), np.nan),
+        "certain_upper": np.full(len(value), np.nan),
         "upper": upper,
         "estimate": np.where(empty, np.nan, estimate),
         "unbiased": np.full(value.shape, np.nan),

@@ -5,6 +5,7 @@ threshold. What suppressed cells show follows from the threshold and the law alo
 
     the number that decides    [least answer, w]: an answer above w falls below the threshold with 2.5 % at most
     all else of the cell       its whole domain
+    where noise ends           no certain interval: its middle would be the noisy number
 
 so that of every cell, suppressed or not, at least 95 % of the intervals cover. Where published cells alone are
 shown, theirs are made at level 1 - 5 % R / m for R published ones of m (Benjamini & Yekutieli 2005), so that at
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.consistency import outward
 from dprelease.schema.table import Rules
 from dprelease.statistics.base import Floats
@@ -79,7 +80,7 @@ def without_values(
             upper[gone, 0] = np.maximum(np.array(parts["upper"][i])[gone, 0], ends[gone])
         status[gone] = SUPPRESSED
         parts["lower"][i], parts["upper"][i], parts["status"][i] = lower, upper, status
-        for name in ("value", "estimate", "unbiased", "consistent"):
+        for name in ("value", *CERTAIN_NAMES, "estimate", "unbiased", "consistent"):
             if name in parts:
                 values = np.array(parts[name][i], dtype=float)
                 values[gone] = np.nan

@@ -58,6 +58,7 @@ class StatisticSpec:
         interval: an interval is drawn for a quantile too.
         expected: a public guess of a correlation, for pricing only.
         accurate_for: `ranges` where sums of a histogram's bins matter more than single ones.
+        certain: its noise ends, so that it has a certain interval.
         condition: the parsed argument of a statistic of a condition, once the schema is known.
     """
 
@@ -78,6 +79,7 @@ class StatisticSpec:
     accurate_for: str | None = None
     title: str | None = None
     interval: bool = False
+    certain: bool = False
     origin: str = ""
     condition: Expression | None = field(default=None, compare=False, repr=False)
 

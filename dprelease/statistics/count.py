@@ -110,6 +110,6 @@ statistic = Count(
     "count",
     "rows",
     "rows",
-    Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",), weighted="weighted_count"),
+    Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",), certain=True, weighted="weighted_count"),
 )
 persons = Count("count_persons", "persons", "units", None)  # written count(persons)

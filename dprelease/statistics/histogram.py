@@ -145,6 +145,7 @@ class Histogram(StatisticKind):
         ColumnAndEdges(),
         ("HISTOGRAM",),
         accurate_for=("ranges",),
+        certain=True,
     )
     heading = "Distribution of {}"
     measure = "rows"

@@ -86,6 +86,7 @@ class Sensitivity:
         l2_squared: the squared L2 sensitivity over all groups and cells together, None where it is
             not proved.
         linf_per_component: of every single cell by itself, where the measurement states it.
+        in_a_cell: of any one cell of one group, at most `l1_per_group`, which it is where it is not stated (0).
         sum_is_fixed: no unit can change the sum of the cells.
         one_sided_half: the larger of what one unit raises and what it lowers in each group, over all
             groups together, is at most half of `l1_over_groups`.
@@ -102,6 +103,7 @@ class Sensitivity:
     chain_length: int
     l2_squared: int | None = field(default=None, repr=False)
     linf_per_component: tuple[int, ...] = field(default=(), repr=False)
+    in_a_cell: int = field(default=0, repr=False)
     sum_is_fixed: bool = field(default=False, repr=False)
     one_sided_half: bool = field(default=False, repr=False)
     score_spread: int = field(default=0, repr=False)
@@ -161,7 +163,8 @@ def sensitivity(
     if measurement.public_rows is not None:
         half = _one_sided_half(measurement, 1, groups, replaced, positive=positive)
         alone = inside if squared else None
-        return Sensitivity(replaced, replaced, 1, 1, alone, one_sided_half=half)
+        one = min(added, replaced) if positive else replaced
+        return Sensitivity(replaced, replaced, 1, 1, alone, in_a_cell=one, one_sided_half=half)
     m = 1 if measurement.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
@@ -186,6 +189,7 @@ def sensitivity(
         chain_length=2 * bounds.groups,
         l2_squared=m * m * _replaced(square, inside, most, groups) if squared else None,
         linf_per_component=measurement.linf_per_component,
+        in_a_cell=m * (min(added, replaced) if positive else replaced),  # from 0 to m a
         one_sided_half=_one_sided_half(measurement, m, groups, total, positive=positive),
         one_row=everywhere == 1,
     )
@@ -236,6 +240,7 @@ def stacked(level: Sensitivity, count: int) -> Sensitivity:
         l1_per_group=count * level.l1_per_group,
         l1_over_groups=count * level.l1_over_groups,
         l2_squared=square,
+        in_a_cell=0,
         one_sided_half=False,
     )
 

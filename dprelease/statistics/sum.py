@@ -22,7 +22,13 @@ from dprelease.statistics.scalar import require_cap
 class Sum(StatisticKind):
     name = "sum"
     syntax = Syntax(
-        1, 1, "sum(age)", sql=("SUM",), winsorised="winsorised_sum", weighted="weighted_sum"
+        1,
+        1,
+        "sum(age)",
+        sql=("SUM",),
+        certain=True,
+        winsorised="winsorised_sum",
+        weighted="weighted_sum",
     )
     heading = "Sum of {}"
     additive = adds_up = constant = True

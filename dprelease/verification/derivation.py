@@ -47,9 +47,9 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
-from dprelease.results.draw import Cells, Draw, as_raw, cells_from_json
+from dprelease.results.draw import Cells, Draw, as_raw
 from dprelease.results.fitted import Fits, noised_of
-from dprelease.results.formats.json_ import REPORT, SOFTWARE
+from dprelease.results.formats.json_ import REPORT, SOFTWARE, cells_from_json
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -310,7 +310,10 @@ class Derivation:
 
         A little less, as the order of the conversion is searched in floating point.
         """
-        rho = nano_up(execute.concentrated(self.plan))
+        own = execute.concentrated(self.plan)
+        if own is None:
+            raise _refused("noise that ends has no rho, and no budget of rho paid for it")
+        rho = nano_up(own)
         known = zcdp_rho(before, delta) if before else Fraction(0)
         return zcdp_epsilon(known + Fraction(rho, NANO), delta) * (1 - Fraction(CLOSE))
 

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any, cast
 
 from dprelease.budget.composition import Proof, total_rho
+from dprelease.core import registry
 from dprelease.core.codec import decode, encode
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import InternalError, SourceError
@@ -57,13 +59,14 @@ def check(plan: ReleasePlan) -> Fraction:
     return composed(believed, _proofs(believed))
 
 
-def concentrated(plan: ReleasePlan) -> Fraction:
-    """Return the plan's proved rho, recomputed, for datasets whose budget composes by zCDP.
+def concentrated(plan: ReleasePlan) -> Fraction | None:
+    """Return the plan's proved rho, recomputed, for datasets whose budget composes by zCDP; None where noise ends.
 
     Raises:
         InternalError: as `check`.
     """
-    return total_rho(_proofs(_believed(plan)))
+    found = _proofs(_believed(plan))
+    return None if any(proof.delta for proof in found) else total_rho(found)
 
 
 def _believed(plan: ReleasePlan) -> ReleasePlan:
@@ -78,7 +81,16 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
     moved = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
-    return [law.proved(s) if s.types else law.proof(s) for law, s in moved]
+    found = [law.proved(s) if s.types else law.proof(s) for law, s in moved]
+    return [
+        proof if law.bound is None else _counted_again(law.tag)(proof, law.to_json(), s)
+        for proof, (law, s) in zip(found, moved, strict=True)
+    ]
+
+
+def _counted_again(tag: str) -> Callable[[Proof, dict[str, Any], Sensitivity], Proof]:
+    """Return the wall's own proof of a law, which asks the law for its JSON alone."""
+    return cast("Callable[..., Proof]", registry.load("second_proofs", tag))
 
 
 def _sensitivity(plan: ReleasePlan, block: Block) -> Sensitivity:

@@ -165,3 +165,31 @@ def test_twin_advanced_composition_is_worse_everywhere() -> None:
     for e, k in ((0.1, 50), (0.1, 365), (0.02, 365)):
         old = e * math.sqrt(2 * k * math.log(1e6)) + k * e * math.expm1(e)
         assert float(pure_epsilon([Fraction(str(e))] * k, DELTA)) < old
+
+
+class TestNoiseThatEnds:
+    """Losses with a delta of their own add their epsilons, and leave the others the rest of delta."""
+
+    ENDS = (
+        Proof(pure=(TENTH,), delta=DELTA / 4),
+        Proof(pure=(2 * TENTH,), delta=DELTA / 4),
+    )
+    OTHERS = (Proof(pure=(TENTH,)),) * 60
+
+    @pytest.mark.parametrize("method", ["basic/1", "types/1", "kov/1", "zcdp/1"])
+    def test_the_others_are_composed_with_what_is_left_of_delta(self, method: str) -> None:
+        left = DELTA if method in ("basic/1", "types/1") else DELTA / 2
+        expected = 3 * TENTH + compose(method, self.OTHERS, left)
+        assert compose(method, [*self.ENDS, *self.OTHERS], DELTA) == expected
+
+    def test_alone_they_add_up(self) -> None:
+        for method in METHODS[:4]:
+            assert compose(method, self.ENDS, DELTA / 2) == 3 * TENTH
+
+    def test_more_than_delta_is_refused(self) -> None:
+        with pytest.raises(ArgumentError, match="more than delta"):
+            compose("basic/1", self.ENDS, DELTA / 2 - Fraction(1, 10**12))
+
+    def test_they_have_no_rho(self) -> None:
+        with pytest.raises(ArgumentError, match="has no rho"):
+            total_rho([*self.OTHERS, *self.ENDS])

@@ -134,5 +134,7 @@ def test_every_option_of_a_statistic_is_what_the_planner_takes(generate):
     assert "max_error" not in page.taken("median")  # its error is in ranks
     assert "expected" in page.taken("correlation")
     assert "expected" not in page.taken("median")  # control
+    assert "certain" in page.taken("count")
+    assert "certain" not in page.taken("median")  # control
     for function in syntaxes():
         assert page._example(function)

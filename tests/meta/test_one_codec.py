@@ -34,10 +34,9 @@ WHOSE_KIND_IS_NAMED = {
     "mechanisms/forms/gaussian_release.py": {"grid_law_from_json"},
     "mechanisms/law.py": {"to_json", "grid_law_from_json", "law_from_json"},
 }
-OF_A_PLANS_SHAPE = {"results/draw.py": {"cells_from_json"}}
+OF_A_PLANS_SHAPE = {"results/formats/json_.py": {"cells_from_json", "to_json"}}
 NEVER_READ = {
     "audit/plan.py": {"to_json"},
-    "results/formats/json_.py": {"to_json"},
     "pipeline/explore.py": {"to_json"},
     "pipeline/run.py": {"to_json"},
     "reading/derived.py": {"to_json"},

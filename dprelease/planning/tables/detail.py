@@ -194,7 +194,8 @@ def _check_labels(spec: DetailSpec, levels: Sequence[TableGroups]) -> None:
     """Names and labels of the mixed table must be told apart."""
     table = levels[-1].spec
     by = detail_by([level.spec.by for level in levels])
-    check_names(by, [s.name for s in table.statistics], (), spec.origin)
+    certain = any(s.certain for s in table.statistics)
+    check_names(by, [s.name for s in table.statistics], (), spec.origin, certain=certain)
     if len(set(by)) != len(by):
         _refuse(spec, f"a key column is called `{LEVEL_COLUMN}`", "rename it in the schema")
     for level in levels:

@@ -81,6 +81,11 @@ class Family:
         return next(iter(self.members.values())).options[0].step_size
 
     @property
+    def certain(self) -> bool:
+        """Whether its noise ends: in all its tables, those that do not publish it too."""
+        return any(m.statistic.spec.certain for m in self.members.values())
+
+    @property
     def weight(self) -> float:
         """How much of the budget it asks for, beside other families."""
         weights = [float(m.statistic.spec.weight) for m in self.members.values()]
@@ -108,7 +113,7 @@ class Family:
         """Return the block that measures `table`."""
         member = self.members[table]
         # what a goal asks is of the fitted number, not of this measurement
-        spec = replace(member.statistic.spec, share=share, max_error=None)
+        spec = replace(member.statistic.spec, share=share, max_error=None, certain=self.certain)
         member = replace(member, statistic=replace(member.statistic, spec=spec))
         return BlockLayout((member,), member.options, table)
 
@@ -250,6 +255,14 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
             " numbers",
             fix=f"add {first.text} to a table by all of their columns",
             code="DPR290",
+        )
+    if len({m.statistic.spec.certain for t, m in members.items() if t not in found.hidden}) > 1:
+        raise PlanError(
+            f"{first.text} is certain in one table and not in another",
+            where=first.origin,
+            why="the values of all its tables are fitted to each other, from the noise of all of them",
+            fix="write `certain: true` in all tables that ask for it, or in none",
+            code="DPR292",
         )
     step_sizes = {m.options[0].step_size for m in members.values()}
     steps = {m.statistic.spec.step for m in members.values()} - {None, *step_sizes}

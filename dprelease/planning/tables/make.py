@@ -154,7 +154,8 @@ def frame_of(query: Query) -> Frame:
         members += [q.member for q in quotients if q.table == table.name]
         columns = [c for m in members for c in m.kind.columns(m.statistic)]
         names = [m.statistic.spec.name for m in members]
-        check_names(table.spec.by, names, columns, table.spec.origin)
+        certain = any(m.statistic.spec.certain for m in members)
+        check_names(table.spec.by, names, columns, table.spec.origin, certain=certain)
     return Frame(query, Prices(query), found, quotients, _tables(query), detail_of(query, found))
 
 

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.release_plan.statistic import WIDE_PARTS
-from dprelease.results.draw import TIDY, Draw
+from dprelease.release_plan.statistic import CERTAIN_NAMES, WIDE_PARTS
+from dprelease.results.draw import Draw
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
@@ -40,7 +40,6 @@ TIDY_FILE = "data.csv"
 WIDE_FILE = "wide.csv"
 GUARD = "'"
 GUARDED_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", GUARD)
-_ENDINGS = ("", *(f"_{part}" for part in WIDE_PARTS))
 SPECIAL = re.compile(r'[,"\r\n]')
 
 
@@ -72,9 +71,9 @@ def _texts(noised: Draw) -> list[pa.Array]:
     which = places_of(table.column(keys), list(decimals))
     texts = []
     for i, name in enumerate(table.column_names):
-        if i > keys and name in ("value", "lower", "upper", "consistent"):
+        if i > keys and name in ("value", "lower", "upper", *CERTAIN_NAMES, "consistent"):
             texts.append(fixed_apart(table.column(i), list(decimals.values()), which))
-        elif i > keys and pa.types.is_floating(TIDY.field(name).type):
+        elif i > keys and pa.types.is_floating(table.schema.field(i).type):
             texts.append(shortest(table.column(i)))
         else:
             texts.append(_labels(table.column(i)))
@@ -86,12 +85,24 @@ def _wide(noised: Draw, texts: Sequence[pa.Array]) -> bytes:
     plan, by = noised.plan, len(noised.plan.by)
     said = dict(zip(noised.table.column_names[by:], texts[by:], strict=True))
     rows = wide_rows(noised)
-    each = joined([said[part] for part in ("value", *WIDE_PARTS)], ",")
-    cells = pc.fill_null(each.take(pa.array(rows.ravel(), mask=rows.ravel() < 0)), ",,,")
+    ending = [plan.block(s.block).certain(s.function) for s in plan.statistics for _ in s.columns]
+    parts = {certain: ("value", *WIDE_PARTS[certain]) for certain in set(ending)}
+    at, found = pa.array(rows.ravel(), mask=rows.ravel() < 0), {}
+    for certain, names in parts.items():
+        each = joined([said[part] for part in names], ",")
+        found[certain] = pc.fill_null(each.take(at), "," * (len(names) - 1))
+    cells = found[ending[0]]
+    if len(found) > 1:
+        cells = pc.if_else(pa.array(np.tile(ending, len(rows))), found[True], found[False])
     ends = np.arange(len(rows) + 1) * rows.shape[1]
     groups = pc.binary_join(pa.LargeListArray.from_arrays(ends, cells), pa.scalar(",", TEXT))
     keys = [_labels(pa.chunked_array([[key[i] for key in plan.keys]], TEXT)) for i in range(by)]
-    named = [c + part for s in plan.statistics for c in s.columns for part in _ENDINGS]
+    columns = [c for s in plan.statistics for c in s.columns]
+    named = [
+        name
+        for c, certain in zip(columns, ending, strict=True)
+        for name in (c, *(f"{c}_{part}" for part in parts[certain][1:]))
+    ]
     return _encode([*plan.by, *named], [*keys, groups])
 
 

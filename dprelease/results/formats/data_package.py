@@ -20,9 +20,9 @@ import pyarrow as pa
 from dprelease.core.numeric import FEW, Exact, plain
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
 from dprelease.release_plan.weak import weak_sentence
-from dprelease.results.draw import TIDY, Draw, tidy_columns
+from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.formats import csv_, parquet
 from dprelease.results.formats.csv_ import guarded
 from dprelease.results.formats.format import several_tables, table_file
@@ -43,6 +43,9 @@ DESCRIPTIONS = {
     "not in it",
     "upper": "upper end of the 95 % interval; both are empty for a choice by rank (median, quantile, "
     "min, max), whose error is known in rows only",
+    "certain_lower": "the statistic of these bounded, clamped data is at least this for certain: the noise ends. Empty "
+    "where noise has no end",
+    "certain_upper": "the statistic of these bounded, clamped data is at most this for certain",
     "estimate": "median-unbiased estimate of the same statistic: as likely too high as too low, "
     "clipped to the ends of the domain, not rounded, gaps not left out. Empty where none is known "
     "(variances, covariances, choices by rank) and where no signal is left; where that can happen (a "
@@ -238,10 +241,10 @@ def _key_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[F
 def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
     published = [c for s in plan.statistics for c in s.columns]
     fields = _key_fields(plan, words, guard=guard)
-    for name in tidy_columns(plan).names:
+    for name, kind in zip(tidy_columns(plan).names, tidy_columns(plan).types, strict=True):
         field: Field = {
             "name": name,
-            "type": "number" if pa.types.is_floating(TIDY.field(name).type) else "string",
+            "type": "number" if pa.types.is_floating(kind) else "string",
             "description": DESCRIPTIONS[name],
         }
         if name == "statistic":
@@ -297,14 +300,17 @@ def _value_fields(
     """
     kind = "integer" if is_whole(statistic) else "number"
     value = _value_field(statistic, words, _required(plan))
+    parts = WIDE_PARTS[plan.block(statistic.block).certain(statistic.function)]
     named = zip(statistic.columns, words.column_headings(statistic), strict=True)
     for i, (name, title) in enumerate(named):
         status = f"of {name}: {DESCRIPTIONS['status']}"
         allowed = {"required": True, "enum": _statuses(plan)}
         fields: tuple[Field, ...] = (
             {**value, "name": guarded(name), "title": title},
-            {"name": guarded(f"{name}_lower"), "type": kind, "description": DESCRIPTIONS["lower"]},
-            {"name": guarded(f"{name}_upper"), "type": kind, "description": DESCRIPTIONS["upper"]},
+            *(
+                {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
+                for end in parts[:-1]
+            ),
             {"name": guarded(f"{name}_status"), "type": "string", "description": status, "constraints": allowed},
         )  # fmt: skip
         for field in fields:

@@ -37,6 +37,7 @@ from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.report_sections import (
     TABLE_LIMIT,
     WEAK,
+    block_loss,
     proved,
     released_rows,
     section,
@@ -284,6 +285,6 @@ def _accounting(block: Block, statistics: Sequence[PlannedStatistic]) -> dict[st
         "statistics": ", ".join(s.text for s in statistics if s.block == block.name)
         or "only which level rows stand at",
         "mechanism": mechanism_words(block.mechanism),
-        "epsilon": short(block.epsilon),
+        "epsilon": block_loss(block),
         "proved": proved(block),
     }

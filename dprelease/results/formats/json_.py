@@ -29,11 +29,12 @@ from dprelease.budget.approval import request_hash
 from dprelease.budget.person import PersonLoss
 from dprelease.core.codec import encode
 from dprelease.core.strict_json import canonical_json, read_json
+from dprelease.measurements.law import RAW_LIMIT
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan
-from dprelease.results.draw import Draw
+from dprelease.results.draw import Cells, Draw
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.receipt import Receipt
@@ -188,3 +189,28 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"release.json": bytes}` for a finished manifest."""
     return {FILE: manifest_bytes(manifest)}
+
+
+def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
+    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
+
+    Raises:
+        ValueError: of another shape, or not an integer as the ledger could have stored it.
+    """
+    if set(value) != {b.name for b in plan.blocks}:
+        raise ValueError("the noisy integers are of other blocks")
+    cells: Cells = {}
+    for block in plan.blocks:
+        rows = value[block.name]
+        if len(rows) != plan.groups(block) or any(len(row) != len(block.cells) for row in rows):
+            raise ValueError("the noisy integers are of another shape")
+        cells[block.name] = tuple(tuple(map(_noisy, row)) for row in rows)
+    return cells
+
+
+def _noisy(text: str) -> int:
+    """Return a noisy integer as `str` writes it, which holds it to be a text; `int` bounds its length."""
+    value = int(text)
+    if str(value) != text or abs(value) > RAW_LIMIT:
+        raise ValueError("not a noisy integer")
+    return value

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dprelease.core import registry
 from dprelease.core.numeric import Exact, fraction_from_json
 from dprelease.release_plan.block import Block
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.release_plan.tables import STATED
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.numbers import (
@@ -35,7 +35,7 @@ from dprelease.statistics.base import kind_named
 PLOT_LIMIT = 60
 TABLE_LIMIT = 250
 """So many groups, and so many columns of one statistic, stand in a table."""
-COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
+COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent", *CERTAIN_NAMES)
 """Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSED: SUPPRESSED}
@@ -53,6 +53,8 @@ class Cell:
     consistent: str
     status: str
     weak: bool
+    certain_lower: str
+    certain_upper: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class ReportRow:
     estimate: float | None
     unbiased: float | None
     consistent: float | None
+    certain_lower: float | None
+    certain_upper: float | None
 
     @property
     def weak(self) -> bool:
@@ -90,7 +94,10 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
     at.setdefault("consistent", at["value"])  # where tables add up
     columns = [table.column(i).to_pylist() for i in range(keys)]
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
-    parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]
+    parts = [
+        table.column(at[name]).to_pylist() if name in at else [None] * table.num_rows
+        for name in ("statistic", "value", *COMPANIONS)
+    ]
     return {
         (tuple(group), name): ReportRow(value, *others)
         for group, name, value, *others in zip(groups, *parts, strict=True)
@@ -140,13 +147,14 @@ def section(
         if loss == "squared" and block.has_interval
         else "Error",
         "interval": block.has_interval,
+        "certain": block.certain(statistic.function),
         "mute": "" if block.has_interval else words.mute(statistic),
         **_planned(statistic, words),
         **_counted(flat),
         "low": ends[0],
         "high": ends[1],
         "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
-        "epsilon": short(block.epsilon),
+        "epsilon": block_loss(block),
         "shared": shared,
         "proved": proved(block),
         "counts": _parts(statistic.function),
@@ -249,6 +257,8 @@ def _cell(row: ReportRow, decimals: int) -> Cell:
         consistent=text(row.consistent),
         status=status,
         weak=row.weak,
+        certain_lower=text(row.certain_lower),
+        certain_upper=text(row.certain_upper),
     )
 
 
@@ -278,6 +288,11 @@ def _why(statistic: PlannedStatistic) -> str:
     if more < 0.05:
         return f"{name} would have done as well here"
     return f"the runner-up, {name}, would have had {shown} % more expected error"
+
+
+def block_loss(block: Block) -> str:
+    """Return the epsilon of a block, with its own delta where its noise ends."""
+    return short(block.epsilon) + (f", δ = {float(block.delta):.3g}" if block.delta else "")
 
 
 def proved(block: Block) -> str:

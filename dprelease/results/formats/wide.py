@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.formats.tidy_rows import group_places, places_of
 
@@ -44,7 +44,8 @@ def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> 
     """Return the release as `(groups, keys + published columns)`.
 
     Args:
-        intervals: with `<name>_lower` and `<name>_upper`, null for a choice by rank.
+        intervals: with `<name>_lower` and `<name>_upper`, null for a choice by rank, and where noise ends
+            `<name>_certain_lower` and `<name>_certain_upper`.
         status: with `<name>_status`; without it, uninformative values are null.
 
     A value missing from the tidy table is null; validation has refused such a table before.
@@ -57,8 +58,9 @@ def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> 
         pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(keys)
     ]
     whole = [is_whole(s) for s in plan.statistics for _ in s.columns]
+    ending = [plan.block(s.block).certain(s.function) for s in plan.statistics for _ in s.columns]
     names = [*plan.by]
-    for place, (name, is_count) in enumerate(zip(published, whole, strict=True)):
+    for place, (name, is_count, certain) in enumerate(zip(published, whole, ending, strict=True)):
         rows = pa.array(at[:, place], mask=at[:, place] < 0)
 
         def taken(part: str, rows: pa.Array = rows) -> pa.Array:
@@ -74,8 +76,9 @@ def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> 
         columns.append(value)
         names.append(name)
         if intervals:
-            columns += [taken("lower").cast(kind), taken("upper").cast(kind)]
-            names += [f"{name}_lower", f"{name}_upper"]
+            ends = WIDE_PARTS[certain][:-1]
+            columns += [taken(end).cast(kind) for end in ends]
+            names += [f"{name}_{end}" for end in ends]
         if status:
             columns.append(said)
             names.append(f"{name}_status")

@@ -30,11 +30,11 @@ import pyarrow.parquet as pq
 from dprelease.core.errors import DpreleaseError, printable
 from dprelease.core.strict_json import read_json
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results import fitted
 from dprelease.results.corrections import FILE as STATUS
 from dprelease.results.corrections import Correction, current, parse
-from dprelease.results.draw import Draw, cells_from_json
+from dprelease.results.draw import Draw
 from dprelease.results.formats import csv_, json_, parquet
 from dprelease.results.formats.format import table_file
 from dprelease.results.formats.html import FILE as REPORT
@@ -165,7 +165,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
 def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) -> Draw:
     """Return the release made again from a manifest's plan and noisy integers, with its receipt if it is asked for."""
     plan = ReleasePlan.from_json(manifest["plan"])
-    cells = cells_from_json(manifest["draw"]["cells"], plan)
+    cells = json_.cells_from_json(manifest["draw"]["cells"], plan)
     paid = Receipt("0", "0", "") if receipt is None else receipt(manifest, plan)
     return fitted.noised_of(plan, cells, paid, manifest["draw"].get("fits"))
 
@@ -200,7 +200,7 @@ def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period,
 
 def _numbers(column: PeriodColumn) -> bool:
     """Return whether values are numbers, and ends of intervals numbers or missing."""
-    ends = (column.table["lower"], column.table["upper"])
+    ends = (column.table[name] for name in ("lower", "upper", *CERTAIN_NAMES))
     known = column.table["value"].null_count == 0 and column.table["status"].null_count == 0
     return known and all(
         pc.all(pc.is_finite(part), min_count=0).as_py() for part in (column.table["value"], *ends)
@@ -262,7 +262,8 @@ def _from_parquet(data: bytes, keys: int, rows: int | None) -> pa.Table:
         names = file.schema_arrow.names
         # A key column may be called like one of ours, and columns are read by name.
         apart = not set(names[:keys]) & set(names[keys:])
-        columns = [*names[:keys], "statistic", *COLUMNS] if apart else None
+        known = (name for name in COLUMNS if name in names)
+        columns = [*names[:keys], "statistic", *known] if apart else None
         return file.read(
             columns, use_threads=False
         )  # a few rows: threads would wait for each other
@@ -275,7 +276,7 @@ def _from_csv(data: bytes, keys: int, count: int | None) -> pa.Table:
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
-        if i >= keys and name in ("value", "lower", "upper"):
+        if i >= keys and name in ("value", "lower", "upper", *CERTAIN_NAMES):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
         else:
             columns.append(pa.array([csv_.unguarded(c) for c in cells]))

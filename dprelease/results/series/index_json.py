@@ -8,7 +8,7 @@
     keys      where periods are signed: the public keys, with fingerprint and days of publication
     tracks    per published column (of several tables, per table and column): definition, and per group one [value, lower, upper, status]
               (or null) for each period, in the order of `periods`; lower and upper are null for
-              a choice by rank
+              a choice by rank. Where noise ends, certain_lower and certain_upper follow the status
 
 Losses are exact "p/q" strings. Withdrawn periods keep their values here, marked: the record is
 complete, and what to leave out is the reader's choice.
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from dprelease.budget.person import PersonLoss
 from dprelease.core.codec import encode
 from dprelease.core.strict_json import json_text
+from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.results.formats.text_columns import joined, lines, one_array, shortest
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.lines import NUMBERS, Key
@@ -142,7 +143,8 @@ def _track(track: Track, keys: pa.Array) -> bytes:
             "domain": statistic.domain.to_json(),
         }
     )
-    values = joined([_values(period) for period in track.lines.aligned()], ",")
+    more = CERTAIN_NAMES if track.lines.certain else ()
+    values = joined([_values(period, more) for period in track.lines.aligned()], ",")
     groups = joined(['{"key":', keys, ',"values":[', values, "]}"], "")
     if not len(keys):
         return f'{head[:-1]},"groups":[]}}'.encode()
@@ -156,10 +158,10 @@ def _keys(groups: Sequence[Key]) -> pa.Array:
     return pa.array(made, pa.large_utf8())
 
 
-def _values(period: pa.Table) -> pa.Array:
-    """Return one period's `[value, lower, upper, status]` by group, `null` where it has none."""
+def _values(period: pa.Table, more: Sequence[str]) -> pa.Array:
+    """Return one period's `[value, lower, upper, status]`, and `more`, by group; `null` where it has none."""
     numbers = []
-    for name in NUMBERS:
+    for name in (*NUMBERS, *more):
         column = period[name]
         if pc.any(pc.invert(pc.is_finite(column))).as_py():
             raise ValueError("a NaN or an infinity: strict JSON cannot hold it")
@@ -168,5 +170,6 @@ def _values(period: pa.Table) -> pa.Array:
     words = pa.array(map(json_text, coded.dictionary.to_pylist()), pa.large_utf8()).take(
         coded.indices
     )
-    made = joined(["[", joined([*numbers, words], ","), "]"], "")
+    parts = [*numbers[: len(NUMBERS)], words, *numbers[len(NUMBERS) :]]
+    made = joined(["[", joined(parts, ","), "]"], "")
     return pc.fill_null(made, "null")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.text_columns import one_array
@@ -25,15 +26,18 @@ Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]
 NUMBERS = ("value", "lower", "upper")
 COLUMNS = dict.fromkeys(NUMBERS, pa.float64()) | {"status": pa.utf8()}
+COLUMNS |= dict.fromkeys(CERTAIN_NAMES, pa.float64())
 
 
 class Value(NamedTuple):
-    """One released value with its 95 % interval, None for a choice by rank."""
+    """One released value with its 95 % interval, None for a choice by rank, and its certain one, if noise ends."""
 
     value: float
     lower: float | None
     upper: float | None
     status: str
+    certain_lower: float | None = None
+    certain_upper: float | None = None
 
     @property
     def weak(self) -> bool:
@@ -65,7 +69,15 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     """
     # By name, after the keys: an older folder may have fewer columns than this version writes.
     at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
-    values = pa.table({name: table.column(at[name]).cast(kind) for name, kind in COLUMNS.items()})
+    none = {name: pa.nulls(table.num_rows, COLUMNS[name]) for name in CERTAIN_NAMES}
+    values = pa.table(
+        {
+            name: none[name]
+            if name in none and name not in at
+            else table.column(at[name]).cast(kind)
+            for name, kind in COLUMNS.items()
+        }
+    )
     kept = pc.fill_null(pc.not_equal(values["status"], SUPPRESSED), True)
     table, values = (
         table.filter(kept),
@@ -136,8 +148,16 @@ class Lines(Mapping[Key, tuple[Value | None, ...]]):
         return self._made(self.groups[:count])
 
     def aligned(self) -> Iterator[pa.Table]:
-        """Yield every period's value, lower, upper and status by group; no status, no value."""
+        """Yield every period's value, ends of intervals and status by group; no status, no value."""
         return (self._rows(period, self.groups) for period in self._periods)
+
+    @property
+    def certain(self) -> bool:
+        """Whether a value of any period has a certain interval."""
+        return any(
+            p is not None and p.table[CERTAIN_NAMES[0]].null_count < p.table.num_rows
+            for p in self._periods
+        )
 
     def widths(self) -> Floats:
         """Return upper - lower of all values that say something and have an interval."""
@@ -154,7 +174,7 @@ class Lines(Mapping[Key, tuple[Value | None, ...]]):
         for period in self._periods:
             columns = (column.to_pylist() for column in self._rows(period, keys).columns)
             cells = zip(*columns, strict=True)
-            periods.append([None if row[-1] is None else Value(*row) for row in cells])
+            periods.append([None if row[len(NUMBERS)] is None else Value(*row) for row in cells])
         lines = zip(*periods, strict=True) if periods else iter([()] * len(keys))
         return dict(zip(keys, lines, strict=True))
 

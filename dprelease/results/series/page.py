@@ -57,6 +57,7 @@ class Row:
     value: str
     lower: str
     upper: str
+    certain: str
     mark: str
     weak: bool
 
@@ -234,11 +235,12 @@ def _group(
 def _numbers(value: Value, period: Period, decimals: int) -> Row:
     mark = "at bound" if value.status == "at_bound" else WEAK.get(value.status, "")
     mark = period.word or mark
-    value_text, lower, upper = (
-        "–" if x is None else reading_text(x, decimals)
-        for x in (value.value, value.lower, value.upper)
+    value_text, lower, upper, least, most = (
+        "–" if x is None else reading_text(x, decimals) for x in (*value[:3], *value[4:])
     )
-    return Row(period.name, value_text, lower, upper, mark, value.weak or bool(period.correction))
+    certain = "" if value.certain_lower is None else f"{least} to {most}"
+    weak = value.weak or bool(period.correction)
+    return Row(period.name, value_text, lower, upper, certain, mark, weak)
 
 
 def _row(period: Period) -> dict[str, Any]:

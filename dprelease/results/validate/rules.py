@@ -6,7 +6,8 @@
     domain     the value lies in its statistic's domain, gaps left out
     step       the value is the double nearest to a multiple of its statistic's step
     consistent the consistent value is in the domain and on the step, too; where tables add up there is none
-    interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
+    interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank;
+               where noise ends, the certain ends alike, which a suppressed one has not
     status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap
     adds_up    several tables: every constraint between them holds
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
@@ -31,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
@@ -58,6 +59,7 @@ class _Table:
     consistent: Floats
     legal_status: npt.NDArray[np.bool_]
     suppressed: npt.NDArray[np.bool_]
+    certain: tuple[Floats, Floats]
 
 
 def check(noised: Draw) -> Verdict:
@@ -112,19 +114,19 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     group = group_places(table, plan)
     slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
     parts = tidy_columns(plan)
-    value, lower, upper, fitted = (
+    sure = CERTAIN_NAMES if CERTAIN_NAMES[0] in parts.names else ("lower", "upper")
+    value, lower, upper, fitted, low, high = (
         table.column(keys + parts.get_field_index(name))
         .to_numpy(zero_copy_only=False)
         .astype(float)
-        for name in ("value", "lower", "upper", "value" if plan.fitted else "consistent")
+        for name in ("value", "lower", "upper", "value" if plan.fitted else "consistent", *sure)
     )
     said = table.column(keys + len(parts) - 1)
     status = pc.is_in(said, value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
     gone = pc.equal(said, SUPPRESSED).to_numpy(zero_copy_only=False).astype(bool)
-    return _Table(
-        slot, value, lower, upper, fitted, legal & ~gone if plan.rules is None else legal, gone
-    )
+    legal = legal & ~gone if plan.rules is None else legal
+    return _Table(slot, value, lower, upper, fitted, legal, gone, (low, high))
 
 
 def _statistic_rules(
@@ -140,8 +142,13 @@ def _statistic_rules(
     value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
     fitted = table.consistent[mine]
     ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)
-    if not plan.block(statistic.block).has_interval:
+    block = plan.block(statistic.block)
+    if not block.has_interval:
         ordered = np.isnan(lower) & np.isnan(upper)
+    if block.law.bound is not None and block.certain(statistic.function):
+        least, most = (ends[mine] for ends in table.certain)
+        sure = on_step(least, statistic.step) & on_step(most, statistic.step) & (least <= most)
+        ordered &= np.where(table.suppressed[mine], np.isnan(least) & np.isnan(most), sure)
 
     def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))

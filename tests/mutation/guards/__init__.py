@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutation.guard import Guard
 from tests.mutation.guards import (
+    certain,
     choices,
     engines,
     fitting,
@@ -39,4 +40,5 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "verification": verification.GUARDS,
     "validation": validation.GUARDS,
     "fitting": fitting.GUARDS,
+    "certain": certain.GUARDS,
 }

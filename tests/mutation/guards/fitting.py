@@ -47,8 +47,8 @@ GUARDS = (
     Guard(
         "a value that adds up stands twice",
         file="results/draw.py",
-        old="    return TIDY if not plan.fitted else TIDY",
-        new="    return TIDY if True else TIDY",
+        old="    return every if not plan.fitted else",
+        new="    return every if True else",
         tests=("tests/results/test_fitted.py",),
     ),
     _quantile(

@@ -253,8 +253,8 @@ GUARDS = (
     ),
     _total(
         "the plan's rho is believed",
-        old="or stated.evidence.rho < total_rho(proofs)",
-        new="",
+        old="return stated < total_rho(proofs)",
+        new="return False",
     ),
     _total(
         "the plan's composed epsilon is believed",

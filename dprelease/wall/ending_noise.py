@@ -1,0 +1,78 @@
+"""The wall's own loss of noise that ends: from the rate and the bound in a block's JSON, and what one unit moves.
+
+The law proves its loss by powers of e in closed form (`kernels/ending_laplace.py`). Here e^-rate is enclosed between two
+whole numbers of 2^-BITS, and the masses are sums of its powers, made by doubling; no number that the law claims is used.
+
+Units: epsilon in nats. Source: `docs/theory/certain-intervals.md#the-loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dprelease.budget.composition import Proof
+from dprelease.statistics.sensitivity import Sensitivity
+
+_BITS = 384
+_ONE = 1 << _BITS
+
+
+def as_counted(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
+    """Return the proof of a law with what the wall finds itself, where that is more."""
+    epsilon, delta = ended_loss(law, moved)
+    pure = max(epsilon, sum(proof.pure, Fraction(0)))
+    return replace(proof, pure=(pure,), delta=max(delta, proof.delta))
+
+
+def ended_loss(law: Mapping[str, Any], moved: Sensitivity) -> tuple[Fraction, Fraction]:
+    """Return (epsilon, delta) of one unit's moves, the second rounded up."""
+    rate, bound = Fraction(law["law"]["rate"]), int(law["law"]["bound"])
+    total, most = moved.l1_over_groups, moved.in_a_cell or moved.l1_per_group
+    most = max(1, min(most, total))
+    kept = _kept(rate, bound, most) ** (total // most)
+    if total % most:
+        kept *= _kept(rate, bound, total % most)
+    return rate * total, 1 - kept
+
+
+def _kept(rate: Fraction, bound: int, moved: int) -> Fraction:
+    """Return the probability, rounded down, that a draw of one cell can be one of a table `moved` steps away.
+
+    Of weights r^|d| it loses r^(bound + 1 - moved) + ... + r^bound; all together are 1 + 2 (r + ... + r^bound).
+    """
+    if moved > bound:
+        return Fraction(0)
+    low, high = _root(rate)
+    first = _powers(high, bound + 1 - moved, up=True)[1]
+    lost = (_powers(high, moved, up=True)[0] * first >> _BITS) + 1
+    every = 2 * _powers(low, bound + 1, up=False)[0] - _ONE
+    return max(Fraction(0), 1 - Fraction(lost, every))
+
+
+def _root(rate: Fraction) -> tuple[int, int]:
+    """Return whole numbers of 2^-BITS below and above e^-rate: an alternating series of falling terms."""
+    halvings = max(0, rate.numerator.bit_length() - rate.denominator.bit_length() + 1)
+    p, q = rate.numerator, rate.denominator << halvings  # p / q is below 1
+    term = total = _ONE
+    n = 0
+    while term:
+        n += 1
+        term = term * p // (q * n)
+        total += term if n % 2 == 0 else -term
+    low, high = total - 2 * n - 4, total + 2 * n + 4  # every term is less than two units too small
+    for _ in range(halvings):
+        low, high = max(low, 0) ** 2 >> _BITS, (high * high >> _BITS) + 1
+    return max(low, 0), min(high, _ONE)
+
+
+def _powers(r: int, count: int, *, up: bool) -> tuple[int, int]:
+    """Return 1 + r + ... + r^(count - 1) and r^count in units of 2^-BITS, by doubling, rounded down or `up`."""
+    total, power = 0, _ONE
+    for bit in f"{count:b}":
+        total, power = total + (power * total >> _BITS) + up, (power * power >> _BITS) + up
+        if bit == "1":
+            total, power = total + power, (power * r >> _BITS) + up
+    return total, power
