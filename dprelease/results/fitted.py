@@ -311,9 +311,8 @@ class OneFit:
         exact = self.estimates.values[table]
         classes = self.estimator.classes(table)
         halves = [part.halves[c] for c in classes]
-        lows, highs = ends(
-            exact, halves, (hull[0] * each, hull[1] * each), slack=self.estimates.slack
-        )
+        steps = statistic.domain.on_grid(self.fit.step_size)  # what is exact is no multiple
+        lows, highs = ends(exact, halves, (steps.lower, steps.upper), slack=self.estimates.slack)
         lows, highs = [k // each for k in lows], [-(-k // each) for k in highs]
         lows, highs = holding(values[table], lows, highs, runs)
         value = np.array(values[table], dtype=object)

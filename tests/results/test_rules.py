@@ -279,6 +279,16 @@ def test_rounded_tables_are_multiples_and_still_add_up() -> None:
     assert (up == regions.set_index("region")["value"]).all()
 
 
+def test_an_interval_of_rounded_tables_reaches_an_exact_number_beyond_the_last_multiple() -> None:
+    """300 rows of at most 300, in multiples of 7: the last one is 294, and every 95 % interval would end there."""
+    made = schema({**SEVERAL, "epsilon": 10, "rules": {"round": 7}}, rows={"max": 300})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        found = [frame().dp.release(made).tables["all"].to_pandas() for _ in range(20)]
+    assert all(table["value"][0] <= 294 for table in found)
+    assert sum(table["lower"][0] <= 300 <= table["upper"][0] for table in found) >= 15
+
+
 def test_rounding_is_refused_where_means_are_made_of_the_number() -> None:
     columns = {
         **BASE["columns"],
