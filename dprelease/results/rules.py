@@ -70,14 +70,16 @@ def without_values(
     """Take the values of suppressed cells out of `parts`, and leave the intervals that these cells have."""
     gone = decision.suppressed
     for i, statistic in enumerate(statistics):
-        low, high = statistic.domain.hull
+        ends = np.array([statistic.domain.hull])  # need not be multiples of its step
+        low = outward(ends[:, 0], statistic.step, np.floor)
+        high = outward(ends[:, 1], statistic.step, np.ceil)
         lower, upper, status = (np.array(parts[p][i]) for p in ("lower", "upper", "status"))
         shown = ~np.isnan(lower[gone])
         lower[gone] = np.where(shown, low, np.nan)
         upper[gone] = np.where(shown, high, np.nan)
         if statistic is decision.by:
-            ends = outward(np.minimum(decision.most, high), statistic.step, np.ceil)
-            upper[gone, 0] = np.maximum(np.array(parts["upper"][i])[gone, 0], ends[gone])
+            most = outward(np.minimum(decision.most, high), statistic.step, np.ceil)
+            upper[gone, 0] = np.maximum(np.array(parts["upper"][i])[gone, 0], most[gone])
         status[gone] = SUPPRESSED
         parts["lower"][i], parts["upper"][i], parts["status"][i] = lower, upper, status
         for name in ("value", *CERTAIN_NAMES, "estimate", "unbiased", "consistent"):

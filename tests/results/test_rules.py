@@ -228,6 +228,19 @@ def test_another_count_decides_and_all_else_of_the_cell_is_left_out() -> None:
     assert (gone.loc[persons, "upper"] < 200).all()
 
 
+def test_ends_of_a_suppressed_cell_are_multiples_of_the_step() -> None:
+    """Whose domain ends between two of them: else the release is withheld after the charge."""
+    persons = {"statistic": "count", "domain": {"range": [3, 1003]}}
+    release = {**ONE, "statistics": [persons, "histogram(age, [0, 20, 50, 100])"]}
+    mean = {"statistic": "mean(age)", "domain": {"range": [1, 100], "step": 7}}
+    for asked in ({**release, "rules": {"round": 5}}, {**ONE, "statistics": ["count", mean]}):
+        rules = {**asked.get("rules", {}), "suppress": {"below": 1000}}  # type: ignore[dict-item]
+        found = released({**asked, "rules": rules})
+        assert check(found.noised).ok
+        table = found.table.to_pandas()
+        assert (table["status"] == "suppressed").all()
+
+
 # --- sparse -------------------------------------------------------------------------------------
 
 
