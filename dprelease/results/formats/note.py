@@ -19,7 +19,8 @@ from dprelease.results.formats.html import page_of
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.formats.templates import text_of, with_parts
 
-_MARKS = re.compile(r"[\\`*_\[\]<>|&#~$]|^[-+=]|(?<=^\d)[.)](?=\s)")
+_MARKS = re.compile(r"[\\`*_\[\]<>|&#~$]|^[-+=]")
+_NUMBERED = re.compile(r"^(\d+)(?=[.)](\s|$))")
 
 
 def note(
@@ -54,7 +55,8 @@ def note(
 
 def _plain(text: object) -> str:
     """Return a text as Markdown that stands for itself: nothing in it begins markup, a link or a list."""
-    return _MARKS.sub(lambda found: f"\\{found[0]}", str(text).strip())
+    marked = _MARKS.sub(lambda found: f"\\{found[0]}", str(text).strip())
+    return _NUMBERED.sub(r"\1\\", marked)
 
 
 def _columns(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -161,3 +161,11 @@ def test_every_sort_of_release_has_a_note(kind):
     text = note(manifest, made.table, kind, release="ab" * 32).decode()
     assert all(section in text for section in SECTIONS)
     assert "ab" * 32 in text
+
+
+@pytest.mark.parametrize("words", ["1. A", "2024. A year", "12) B", "2026.", "- A", "+ A"])
+def test_words_that_look_like_a_list_begin_none(words, tmp_path):
+    asked = schema({"epsilon": 2, "statistics": ["count"]}, description=words)
+    place = write(tmp_path / "2026-W46", folder_of(planned(asked), tmp_path / "l.db"))
+    number = re.match(r"\d*", words)[0]
+    assert f"\n\n{number}\\{words[len(number) :]}\n\n" in written(place, "md", tmp_path)
