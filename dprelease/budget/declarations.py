@@ -228,8 +228,10 @@ def _must_fit(found: Populations, name: str, path: Place) -> None:
         return
     now = found.budget(name)
     rho = "" if now.rho is None else f", rho {plain(now.spent_rho or now.rho)} of {plain(now.rho)}"
+    every = found.known[name][-1].interval
+    whose = "a member" if every is None else f"a member and {every}"
     raise BudgetError(
-        f"the budget of population {name} does not cover this release: a member would have lost epsilon"
+        f"the budget of population {name} does not cover this release: {whose} would have lost epsilon"
         f" {plain(now.spent)} of {plain(now.epsilon)}, delta {plain(now.spent_delta)} of {plain(now.delta)}{rho}",
         where=str(path),
         why="it is for the releases of all the population's datasets together",

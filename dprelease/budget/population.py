@@ -181,7 +181,7 @@ class Populations:
         """Return why the dataset cannot join the population, None if it can."""
         terms, line = self.known[name][-1], _line(self.datasets[dataset])
         if not line.person:
-            return "its unit is no person: who is behind its rows or edges is not known"
+            return "its unit is no person, or one of an interval without a time: how much of it a member is cannot be known"
         if terms.interval is not None and not _most(line, terms.interval):
             own = f"one {line.per}" if line.per else "all times"
             return f"its unit is a person's rows of {own}, the population's a member's of one {terms.interval}"

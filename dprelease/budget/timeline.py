@@ -94,7 +94,7 @@ def timeline(adjacency: str, unit: str, time: str | None) -> Timeline:
     per = declared.get("per") if isinstance(declared, Mapping) else None
     person = isinstance(declared, Mapping) and "user" in declared
     if value is None:
-        return Timeline(person=person)
+        return Timeline(person=person and per is None)  # without a time nothing bounds intervals
     return Timeline(
         per=None if per is None else known_every(per),
         zone="UTC" if value["dates"] else str(value["timezone"]),

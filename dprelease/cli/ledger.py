@@ -10,6 +10,7 @@ import typer
 
 from dprelease.cli.ledger_time import datasets_of, over_tables, over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json
+from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ File = Annotated[
 
 
 def _config(pipeline: Path | None) -> PipelineConfig:
-    from dprelease.core.errors import ConfigError
-
     if pipeline is None:
         raise ConfigError(
             "name a pipeline file, or a ledger",
@@ -39,6 +38,16 @@ def _config(pipeline: Path | None) -> PipelineConfig:
             code="DPR100",
         )
     return loaded(pipeline)
+
+
+def _names_all(pipeline: Path | None, *given: object) -> None:
+    """Refuse what is given beside a pipeline that says it itself."""
+    if pipeline is not None and any(part is not None for part in given):
+        raise ConfigError(
+            "a pipeline names its ledger, dataset and budgets itself",
+            fix="name PIPELINE alone, or --ledger with what belongs to it",
+            code="DPR100",
+        )
 
 
 def _called(pipeline: Path | None) -> dict[str, tuple[str, str]]:
@@ -89,14 +98,13 @@ def init(
 
     Example: dprelease ledger init pipelines/flights_weekly.yaml
 
-    Without a pipeline: dprelease ledger init --ledger ledger.db --schema schemas/flights.yaml
-    --epsilon 4
+    Without a pipeline: dprelease ledger init --ledger ledger.db --schema flights.yaml --epsilon 4
     """
-    from dprelease.budget.ledger import Ledger
     from dprelease.facade import create_ledger
     from dprelease.pipeline.run import init_ledger
     from dprelease.query.load import Schema
 
+    _names_all(pipeline, ledger, schema, dataset, epsilon, population, population_epsilon)
     if pipeline is None and ledger and schema and epsilon:
         declared = Schema.load(schema)
         name = declared.name if dataset is None else dataset
@@ -111,7 +119,7 @@ def init(
             population_composition=population_composition,  # type: ignore[arg-type]
             population_interval=population_interval,  # type: ignore[arg-type]
         )
-        book = Ledger.open(ledger)
+        book = _open(None, ledger)
     else:
         config = _config(pipeline)
         name, book = config.budget.dataset, init_ledger(config)
@@ -292,15 +300,9 @@ def add(
 
     Without a pipeline: dprelease ledger add --ledger ledger.db --dataset flights --epsilon 2
     """
-    from dprelease.core.errors import ConfigError
     from dprelease.pipeline import anchoring
 
-    if pipeline is not None and (ledger is not None or dataset is not None):
-        raise ConfigError(
-            "a pipeline names its ledger and dataset itself",
-            fix="name PIPELINE, or --ledger and --dataset",
-            code="DPR100",
-        )
+    _names_all(pipeline, ledger, dataset)
     config = _config(pipeline) if ledger is None else None
     if config is None and dataset is None and population is None:
         raise ConfigError(
@@ -378,7 +380,6 @@ def reconcile(
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
     from dprelease.budget.ledger import Ledger
-    from dprelease.core.errors import ConfigError
     from dprelease.pipeline import anchoring
 
     if pipeline is None and ledger is not None:

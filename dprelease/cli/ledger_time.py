@@ -78,7 +78,7 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
                 rho = f" (rho {plain(Fraction(most['rho']))})" if "rho" in most else ""
                 whole += f"{rho}, apart from delta {float(Fraction(most['delta'])):.3g}"
         one, person = called or (f"one person's rows of one {said['per']}", "one person")
-        yield f"{one}: epsilon {spent}; {person} over everything released so far: {whole}"
+        yield f"{one}: epsilon {spent}; {person} over everything released so far from this table: {whole}"
     else:
         one = called[0] if called else "one row"
         yield f"{one}: epsilon {spent}, over all releases that can have read it"

@@ -105,7 +105,7 @@ def charge(
         early=got.early,
         approval=got.approval,
         plan_hash=got.plan_hash,
-        over_time=_over_time(plan, request, got.anchor.seq),
+        over_time=_over_time(plan, request, None if got.fresh else got.anchor.seq),
         counted=counted_for(plan, key.period)
         + summed_by(ledger.composition(key.dataset), ledger.budget(key.dataset).delta),
     )
@@ -143,7 +143,7 @@ def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[s
     return {**found, "schema": {k: v for k, v in words.items() if k not in _ABOUT}}
 
 
-def _over_time(plan: ReleasePlan, request: Request, seq: int) -> str:
+def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
     """Return what one unit, a whole person and a member of a population have lost by now, in words, or ""."""
     about = About() if plan.asked is None else plan.asked.schema.about
     words = PublicWords(plan.schema, plan.unit, about)

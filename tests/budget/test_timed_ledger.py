@@ -344,7 +344,7 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
     assert max(Fraction(part["epsilon"]) for part in said["over_time"]) == 1
     lines = list(over_time(ledger, "visits"))
     assert lines[0].startswith("one person's rows of one week: epsilon 1;")
-    assert "over everything released so far: at most 28.5" in lines[0]
+    assert "over everything released so far from this table: at most 28.5" in lines[0]
     openly = timed_ledger(tmp_path / "o.db", unit=WEEKLY)
     openly.charge(entry("2013-W10", unit=WEEKLY, open_window=True))
     assert "no bound" in next(over_time(openly, "visits"))

@@ -177,6 +177,18 @@ def test_a_crash_that_is_charged_again_costs_a_member_again(files, monkeypatch):
     assert caught.value.code == "DPR309"
 
 
+def test_a_receipt_that_paid_again_says_all_that_a_member_has_lost(tmp_path, monkeypatch):
+    visits = project(tmp_path, "visits", init=False)
+    text = visits.read_text().replace("epsilon: 9,", "epsilon: 9, on_crash: charge_again,")
+    visits.write_text(text.replace("epsilon: 1.5", "epsilon: 3"))
+    init_ledger(load_pipeline(visits))
+    with monkeypatch.context() as crash:
+        crash.setattr(stages, "draw", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(visits)
+    assert f"{SO_FAR} 1 table: ε = 2 of 3" in str(run(visits).receipt)
+
+
 def test_an_approval_is_of_the_population_too(files):
     visits, drugs = files
     for file in files:
@@ -254,6 +266,30 @@ def test_two_tables_of_a_session_share_a_budget(tmp_path):
     receipt = dp.release(ROWS, schema("drugs"), epsilon="0.5", ledger=place).receipt
     assert "one id, over everything" in str(receipt)
     assert "2 tables: ε = 1.5 of 1.5" in str(receipt)
+
+
+def test_what_a_person_loses_by_one_table_is_not_said_of_everything(tmp_path):
+    place, unit = tmp_path / "ledger.db", {**schema()["unit"], "per": "week"}
+    time = {"column": "at", "timezone": "UTC", "immutable": True}
+    columns = {**schema()["columns"], "at": {"kind": "timestamp"}}
+    weekly = schema(unit=unit, time=time, columns=columns)
+    for asked in (weekly, schema("drugs")):
+        dp.create_ledger(place, asked, epsilon=9, population_epsilon=3)
+    dp.release(ROWS, schema("drugs"), ledger=place)
+    rows = ROWS.assign(at=pd.Timestamp("2024-02-27", tz="UTC"))
+    made = dp.release(rows, weekly, ledger=place, during="2024-W09")
+    said = (
+        "one id over everything released so far from this table: at most 1;"
+        " one id, over everything that this office has published from 2 tables: ε = 2 of 3"
+    )
+    assert said in str(made.receipt)
+    folder = made.publish(tmp_path / "public")
+    assert said in (folder / "report.html").read_text()
+    assert said in invoke("verify", folder, "--ledger", place)
+    assert verify(folder).ok
+    assert "released so far from this table: at most 1" in invoke(
+        "ledger", "show", "--ledger", place
+    )
 
 
 def test_a_population_counts_rho_of_a_dataset_that_does_not(tmp_path):
@@ -357,3 +393,12 @@ def test_a_ledger_of_the_command_line(tmp_path):
     )
     terms = Ledger.open(place).populations().known["members"][-1]
     assert (terms.composition, terms.interval, float(terms.budget.delta)) == ("zcdp", None, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "given", [("--population", "members"), ("--population-epsilon", "3"), ("--epsilon", "3")]
+)
+def test_a_population_beside_a_pipeline_is_refused_and_not_dropped(tmp_path, given):
+    file = project(tmp_path, "visits", init=False)
+    assert "DPR100" in invoke("ledger", "init", file, *given, exit_code=2)
+    assert not (tmp_path / ".dprelease" / "ledger.db").exists()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
 
 SO_FAR = "over everything released so far"
+OF_TABLE = f"{SO_FAR} from this table"
+"""Where a member of a population loses by others, too."""
 
 
 def over_time_words(
@@ -57,7 +59,8 @@ def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | 
         spent = now.spent, now.spent_delta
     else:
         spent = book.spent_at(dataset, seq)
-    return over_time_words(words, spent, whole, apart=line.apart, most=True)
+    scope = OF_TABLE if dataset in book.populations(seq).member else SO_FAR
+    return over_time_words(words, spent, whole, scope=scope, apart=line.apart, most=True)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
@@ -90,7 +93,7 @@ def _timed(manifest: Mapping[str, Any], words: PublicWords) -> str:
     guarantee, budget = manifest["guarantee"], manifest.get("budget")
     if budget is not None and ("person" in budget or "person" not in guarantee):
         spent, delta = (fraction_from_json(budget[name]) for name in ("spent", "delta"))
-        person, scope = budget.get("person"), SO_FAR
+        person, scope = budget.get("person"), OF_TABLE if "member" in budget else SO_FAR
     else:
         spent, delta = (fraction_from_json(guarantee[name]) for name in ("epsilon", "delta"))
         person, scope = guarantee.get("person"), "over all of this release"

@@ -63,6 +63,7 @@ def _spent(manifest: Mapping[str, Any], budget: Mapping[str, Any] | None) -> str
     (spent, guess), total = _loss(budget, "spent"), short(fraction_from_json(budget["total"]))
     apart = manifest["guarantee"].get("time", {}).get("immutable")
     whose = f"{'the most charged' if apart else 'one'} unit of {manifest['dataset']}"
+    whose += ", from this table alone" if "member" in budget else ""
     return f"{spent} for {whose}, of a budget of ε = {total}; an even guess {guess}"
 
 
@@ -72,7 +73,8 @@ def _whole(said: Mapping[str, Any]) -> str:
         return ""
     if said["person"] is None:
         return "no bound: a release without a period reads all of time"
-    return f"an even guess {_loss(said['person'])[1]}"
+    alone = ", from this table alone" if "member" in said else ""
+    return f"an even guess {_loss(said['person'])[1]}{alone}"
 
 
 def _member(said: Mapping[str, Any] | None) -> str:

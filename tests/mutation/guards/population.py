@@ -97,6 +97,27 @@ GUARDS = (
         old="            if lower or new.atto_delta < old.atto_delta or new.terms != old.terms:\n",
         new="            if False:\n",
     ),
+    Guard(
+        "a person's rows of an interval without a time are one unit",
+        "budget/timeline.py",
+        "Timeline(person=person and per is None)",
+        "Timeline(person=person)",
+        ("tests/budget/test_population.py",),
+    ),
+    Guard(
+        "a population that is named beside a pipeline is dropped",
+        "cli/ledger.py",
+        "    if pipeline is not None and any(part is not None for part in given):\n",
+        "    if False:\n",
+        ("tests/pipeline/test_population.py",),
+    ),
+    Guard(
+        "a receipt that paid again says what a member had lost before",
+        "pipeline/stages.py",
+        "None if got.fresh else got.anchor.seq",
+        "got.anchor.seq",
+        ("tests/pipeline/test_population.py",),
+    ),
     _population(
         "a raise heals the debits before it",
         old="            elif self.over(new.name):\n",

@@ -59,9 +59,23 @@ GUARDS = (
     Guard(
         "a publisher's words are markup in a note",
         "results/formats/note.py",
-        'return _MARKS.sub(lambda found: f"\\\\{found[0]}", str(text).strip())',
-        "return str(text).strip()",
+        'marked = _MARKS.sub(lambda found: f"\\\\{found[0]}", str(text).strip())',
+        "marked = str(text).strip()",
         ("tests/results/formats/test_note.py",),
+    ),
+    Guard(
+        "a year that a publisher's words begin with begins a list in a note",
+        "results/formats/note.py",
+        r'_NUMBERED = re.compile(r"^(\d+)(?',
+        r'_NUMBERED = re.compile(r"^(\d)(?',
+        ("tests/results/formats/test_note.py",),
+    ),
+    Guard(
+        "what a person has lost by one table is said of all",
+        "results/formats/over_time.py",
+        'OF_TABLE = f"{SO_FAR} from this table"',
+        "OF_TABLE = SO_FAR",
+        ("tests/pipeline/test_population.py",),
     ),
     Guard(
         "an old report is made again as one of today",

@@ -101,6 +101,16 @@ def test_a_member_of_a_population_has_one_over_all_its_tables(changes, said):
     assert "A member of the population" not in label(budget=BASIC)
 
 
+def test_beside_a_member_s_loss_that_of_one_table_is_said_to_be_of_it():
+    by_week = guarantee(time=TIME, person={"epsilon": "1/2", "delta": "0"})
+    budget = {**BASIC, "person": {"epsilon": "2", "delta": "0"}}
+    member = MemberLoss("members", 3, Fraction(5), Fraction(9)).to_json()
+    for more, of in (({}, ""), ({"member": member}, ", from this table alone")):
+        found = label(guarantee=by_week, budget={**budget, **more})
+        assert found["A whole person"].endswith(f"in at most 89 of 100 cases{of}")
+        assert f"unit of {PLAIN['dataset']}{of}, of a budget" in found["All releases so far"]
+
+
 def test_what_is_not_proved_is_named():
     notes = ["observed, not proved: a view", "declared, not checked: the time of a row", "else"]
     said = label(plan={**PLAIN["plan"], "notes": notes})["Not proved"]
