@@ -223,8 +223,8 @@ GUARDS = (
     _balanced(
         "what comes and what goes is half of the sensitivity of several levels too",
         file="statistics/sensitivity.py",
-        old="l2_squared=square,\n        one_sided_half=False,\n    )",
-        new="l2_squared=square,\n    )",
+        old="        in_a_cell=0,\n        one_sided_half=False,\n    )",
+        new="        in_a_cell=0,\n    )",
     ),
     _balanced(
         "a sum of bins has the noise of one",

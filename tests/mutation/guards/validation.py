@@ -30,12 +30,12 @@ GUARDS = (
     ),
     _rules(
         "a value may be infinite",
-        old='result("finite", np.isfinite(value)),',
-        new='result("finite", ~np.isnan(value)),',
+        old='result("finite", np.isfinite(value) | missing),',
+        new='result("finite", ~np.isnan(value) | missing),',
     ),
     _rules(
         "a value may lie outside its domain",
-        old='result("domain", statistic.domain.contains(value)),',
+        old='result("domain", statistic.domain.contains(value) | missing),',
         new='result("domain", np.ones(value.size, dtype=bool)),',
     ),
     _rules(
@@ -65,7 +65,7 @@ GUARDS = (
     ),
     _rules(
         "a status may be any word",
-        old='result("status", table.legal_status[mine]),',
+        old='result("status", legal),',
         new='result("status", np.ones(value.size, dtype=bool)),',
     ),
     _rules(
