@@ -146,7 +146,8 @@ class MeasurementFamily(ABC):
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
     ) -> Sensitivity:
         """Return the sensitivity that a plan claims; `recompute` proves it without asking."""
-        return sensitivity(measurement, bounds, adjacency, groups, positive=self.nowhere_negative)
+        positive = self.nowhere_negative and measurement.lower >= 0  # a sum about its middle is not
+        return sensitivity(measurement, bounds, adjacency, groups, positive=positive)
 
     @abstractmethod
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
