@@ -26,9 +26,9 @@ from dprelease.measurements.law import (
     AddedNoise,
     Law,
     Objects,
-    floats,
     placed,
     underclaimed,
+    within,
 )
 from dprelease.measurements.members import Member
 from dprelease.mechanisms.kernels.ending_laplace import EndingLaplaceNoise
@@ -121,10 +121,7 @@ class EndingLaw(Law):
 
     def values(self, steps: Objects) -> Floats:
         """Return what steps stand for, moved into the range."""
-        values = floats(np.clip(steps, self.lower, self.upper))
-        if self.step_size == 1 and self.offset == 0:
-            return values
-        return placed(values, self.step_size, self.offset)
+        return within(steps, self.lower, self.upper, self.step_size, self.offset)
 
     def cells(self, raw: Objects) -> Floats:
         return self.values(raw)

@@ -31,9 +31,9 @@ from dprelease.measurements.law import (
     AddedNoise,
     Law,
     Objects,
-    floats,
     placed,
     underclaimed,
+    within,
 )
 from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
@@ -97,11 +97,7 @@ class GaussianLaw(Law):
         return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
 
     def _values(self, steps: Objects) -> Floats:
-        upper = RAW_LIMIT if self.upper is None else self.upper
-        values = floats(np.clip(steps, self.lower, upper))
-        if self.step_size == 1 and self.offset == 0:
-            return values
-        return placed(values, self.step_size, self.offset)
+        return within(steps, self.lower, self.upper, self.step_size, self.offset)
 
     def cells(self, raw: Objects) -> Floats:
         return self._values(raw)

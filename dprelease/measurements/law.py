@@ -253,6 +253,14 @@ def placed(k: Floats, step: Fraction, origin: Fraction) -> Floats:
     return out + rest * float(step) if rest.any() else out
 
 
+def within(
+    steps: Objects, lower: int, upper: int | None, step_size: Fraction, offset: Fraction
+) -> Floats:
+    """Return what steps stand for, moved into the range; None for no upper end."""
+    values = floats(np.clip(steps, lower, RAW_LIMIT if upper is None else upper))
+    return values if step_size == 1 and offset == 0 else placed(values, step_size, offset)
+
+
 def floats(values: Objects) -> Floats:
     return np.asarray(values.astype(np.float64))
 

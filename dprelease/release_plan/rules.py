@@ -159,7 +159,7 @@ def _rounded(plan: ReleasePlan, query: Query, base: int) -> tuple[ReleasePlan, s
                 "raise `max_error`, or round less",
             )
         made.append(one)
-    said = f"numbers of rows and persons are rounded to multiples of {base:,}, intervals outward; stated errors include it"
+    said = f"numbers of rows, persons and values are rounded to multiples of {base:,}, intervals outward; stated errors include it"
     tables = None if plan.tables is None else _multiples(plan.tables, query, base, names)
     if tables is not None:
         check_valid(tables, (*made, *tables.hidden), query.spec.origin)

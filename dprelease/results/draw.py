@@ -53,7 +53,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, PlannedStatistic, deciding
 from dprelease.results.consistency import consistent, outward, to_domain
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import SUPPRESSED, Decision, level, without_values
+from dprelease.results.rules import SUPPRESSED, Decision, level, without_companions, without_values
 from dprelease.schema.table import Rules
 from dprelease.statistics.base import Estimating, Floats, Reading, kind_named
 from dprelease.statistics.measurement import Measurement
@@ -178,6 +178,8 @@ def assemble(
         parts["unbiased"].append(unbiased)
         parts["status"].append(status)
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
+    if rules is not None:
+        without_companions(statistics, parts, rules)
     if decision is not None:
         without_values(statistics, parts, decision)
     return tidy(by, keys, statistics, blocks, parts)

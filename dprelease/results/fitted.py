@@ -42,7 +42,7 @@ from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import Decision, without_values
+from dprelease.results.rules import Decision, without_companions, without_values
 from dprelease.statistics.base import Floats
 
 Fits = Mapping[str, Mapping[str, Any]]
@@ -139,6 +139,8 @@ def _table(
         for part in fields(PublishedColumn):
             made = np.stack([getattr(column, part.name) for column in mine], axis=1)
             parts.setdefault(part.name, []).append(made)
+    if plan.rules is not None:
+        without_companions(plan.statistics, parts, plan.rules)
     rule = None if plan.rules is None else plan.rules.suppress
     by = None if rule is None else deciding(plan.statistics, rule)
     if rule is not None and by is not None:

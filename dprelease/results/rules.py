@@ -17,13 +17,13 @@ Shapes: `(groups,)`, parts `(groups, columns)` per statistic.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, numbers
 from dprelease.results.consistency import outward
 from dprelease.schema.table import Rules
 from dprelease.statistics.base import Floats
@@ -62,6 +62,17 @@ def level_text(rules: Rules | None, kept: int, cells: int) -> str:
         return "95 %"
     digits = max(0, math.ceil(-math.log10(1 - found)) - 1)
     return f"{math.floor(found * 10 ** (digits + 2) + 1e-9) / 10**digits:.{digits}f} %"
+
+
+def without_companions(
+    statistics: Sequence[PlannedStatistic], parts: Mapping[str, list[Any]], rules: Rules
+) -> None:
+    """Take the estimates of rounded numbers out of `parts`: they would say the number as it was."""
+    rounded = set() if rules.round is None else {s.name for s in numbers(statistics)}
+    for name in ("estimate", "unbiased"):
+        for i, statistic in enumerate(statistics):
+            if statistic.name in rounded and statistic.step == rules.round:
+                parts[name][i] = np.full(np.shape(parts[name][i]), np.nan)
 
 
 def without_values(

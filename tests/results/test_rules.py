@@ -313,6 +313,15 @@ def test_rounding_is_refused_where_means_are_made_of_the_number() -> None:
     assert refused.value.code == "DPR297"
 
 
+@pytest.mark.parametrize("release", [ONE, SEVERAL], ids=["one table", "tables"])
+def test_a_rounded_number_stands_beside_no_unrounded_one(release: dict[str, Any]) -> None:
+    found = released({**release, "rules": {"round": 5}})
+    for table in map(pa.Table.to_pandas, found.tables.values()):
+        count = table["statistic"] == "count"
+        assert table.loc[count, ["estimate", "unbiased"]].isna().all(axis=None)
+        assert table.loc[~count, "estimate"].notna().any() or count.all()
+
+
 # --- publication --------------------------------------------------------------------------------
 
 

@@ -200,4 +200,11 @@ GUARDS = (
         new="statistic.step != mine.step",
         tests=("tests/planning/test_table_detail.py",),
     ),
+    Guard(
+        "the draw of sizes weighs as much as a published number",
+        file="planning/tables/detail.py",
+        old="name=name, weight=Fraction(0))",
+        new="name=name)",
+        tests=("tests/fitting/test_detail_draws.py",),
+    ),
 )

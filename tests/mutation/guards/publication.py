@@ -363,4 +363,25 @@ GUARDS = (
         new="f",
         tests=("tests/results/test_rules.py",),
     ),
+    Guard(
+        "an unrounded estimate stands beside a rounded number",
+        file="results/rules.py",
+        old="                parts[name][i] = np.full(np.shape(parts[name][i]), np.nan)\n",
+        new="                pass\n",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "ends of a suppressed cell lie between two steps",
+        file="results/rules.py",
+        old="low = outward(ends[:, 0], statistic.step, np.floor)\n        high = outward(ends[:, 1], statistic.step, np.ceil)",
+        new="low, high = ends[:, 0], ends[:, 1]",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "an interval of rounded tables ends at the last multiple",
+        file="results/fitted.py",
+        old="        lows, highs = ends(exact, halves, (steps.lower, steps.upper), slack=self.estimates.slack)\n",
+        new="        steps = tuple(k * each for k in hull)\n        lows, highs = ends(exact, halves, steps, slack=self.estimates.slack)\n",
+        tests=("tests/results/test_rules.py",),
+    ),
 )
