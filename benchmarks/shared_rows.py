@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from dprelease.allocation.spend import Spending, spend
-from dprelease.budget.concentrated import zcdp_rho
 from dprelease.measurements.base import seen_by
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import make_plan
@@ -164,6 +165,16 @@ def split_of(
     return split
 
 
+def analytic(epsilon: float, delta: float) -> float:
+    """Return the scale of the analytic Gaussian at sensitivity 1 (Balle & Wang, arXiv:1805.06530)."""
+
+    def over(mu: float) -> float:
+        near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+        return float(norm.cdf(near) - np.exp(epsilon) * norm.cdf(far)) - delta
+
+    return 1 / float(brentq(over, 1e-3, 30.0))
+
+
 def line(name: str, asked: Sequence[Asked], columns: int, epsilon: int, delta: Fraction) -> str:
     s, query = rows_of(columns, columns), request(asked, columns, epsilon, delta)
     plan, prices = make_plan(query, brief=True), Prices(query, brief=True)
@@ -171,7 +182,7 @@ def line(name: str, asked: Sequence[Asked], columns: int, epsilon: int, delta: F
     apart = write_plan(query, ways[0], prices)
     normal = None
     if plan.blocks[0].law.gaussian:
-        normal = 1 / float(np.sqrt(2 * float(zcdp_rho(Fraction(epsilon), delta))))
+        normal = analytic(epsilon, float(delta))
     split = split_of(asked, columns, epsilon, normal)
     hand = by_hand(s, asked, split, epsilon, normal)
     mine, alone = planned(plan, s, asked), planned(apart, s, asked)
