@@ -9,20 +9,19 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-import dprelease as dp
 from dprelease.core import registry
 from dprelease.query.arguments import syntaxes
 from dprelease.schema.json_schema import json_schema
 
 sys.path.insert(0, str(Path(__file__).parent))  # a hook is loaded from its file, without a package
 import error_codes
+import python_page
 import statistics_page
 
 
@@ -150,51 +149,12 @@ def _prose(text: str) -> str:
     return re.sub(r"^Example: (.*)$", r"```text\n\1\n```", text, flags=re.MULTILINE)
 
 
-def python() -> str:
-    """Signatures and docstrings of the public names."""
-    out = ["# Python", "", "`import dprelease as dp` registers the accessor `df.dp`.", ""]
-    for name in sorted(dp.__all__):
-        thing = getattr(dp, name)
-        if inspect.ismodule(thing):
-            out += [f"## `dp.{name}`", "", _doc(thing), ""]
-            continue
-        out += [f"## `dp.{name}{_signature(thing)}`", "", _doc(thing), ""]
-        if inspect.isclass(thing):
-            for method, value in _methods(thing):
-                out += [f"### `{name}.{method}{_signature(value)}`", "", _doc(value), ""]
-    out += ["## `dp.mechanisms`", ""]
-    for name in dp.mechanisms.__all__:
-        thing = getattr(dp.mechanisms, name)
-        out += [f"### `{name}{_signature(thing)}`", "", _doc(thing), ""]
-    return "\n".join(out)
-
-
-def _methods(thing: type) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(thing).items():
-        inner = getattr(value, "__func__", value)
-        if not name.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
-            yield name, inner
-
-
-def _signature(thing: Any) -> str:
-    try:
-        found = str(inspect.signature(thing))
-    except (TypeError, ValueError):
-        return ""
-    return found if len(found) < 160 else "(…)"
-
-
-def _doc(thing: object) -> str:
-    text = inspect.getdoc(thing) or ""
-    return "```text\n" + text.replace("```", "'''") + "\n```" if text else ""
-
-
 PAGES = {
     "kinds": kinds,
     "statistics": statistics_page.page,
     "schema": lambda: fields("schema"),
     "pipeline": lambda: fields("pipeline"),
     "cli": command_line,
-    "python": python,
+    "python": python_page.page,
     "errors": error_codes.page,
 }

@@ -138,3 +138,36 @@ def test_every_option_of_a_statistic_is_what_the_planner_takes(generate):
     assert "certain" not in page.taken("median")  # control
     for function in syntaxes():
         assert page._example(function)
+
+
+def test_the_reference_of_python_has_every_public_name_under_a_task(generate, monkeypatch):
+    import dprelease as dp
+
+    page = generate.PAGES["python"]()
+    for name in set(dp.__all__) - {"mechanisms"}:
+        assert re.search(rf"^### `dp\.{name}(\(\))?`$", page, re.MULTILINE), name
+    [row] = re.findall(
+        r"^\| `during` \| .* \| release the rows of one period .* \|$", page, re.MULTILINE
+    )[:1]
+    assert "None" in row
+    module = generate.python_page
+    assert module.meanings("    a, b: both. c: the third\n        goes on.\n    d: last") == {
+        "a": "both.", "b": "both.", "c": "the third goes on.", "d": "last",
+    }  # fmt: skip
+    monkeypatch.setattr(module, "TASKS", {})
+    with pytest.raises(ValueError, match=r"names no task for .*release"):
+        module.page()
+
+
+def test_the_how_tos_stand_in_four_groups_by_reader():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    groups = re.findall(r"^  - (For [a-z ]+):\n((?:      - .*\n)+)", text, re.MULTILINE)
+    assert [name for name, _ in groups] == [
+        "For analysts", "For engineers", "For officers", "For readers and journalists",
+    ]  # fmt: skip
+    shown = [
+        page
+        for _, pages in groups
+        for page in re.findall(r": (how-to/.+\.md)$", pages, re.MULTILINE)
+    ]
+    assert sorted(shown) == sorted(f"how-to/{p.name}" for p in (DOCS / "how-to").glob("*.md"))

@@ -38,7 +38,7 @@ def test_the_place_of_a_mechanism_names_forms_that_exist(name: str) -> None:
     assert all((FOLDER / form).exists() for form in forms)
 
 
-def test_the_readme_shows_the_table_with_a_link_to_each_file() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\(dprelease/mechanisms/(\w+)\.py\)", text))
-    assert linked == set(registry.names("mechanisms"))
+def test_the_theory_shows_the_table_with_the_name_of_each() -> None:
+    text = (ROOT / "docs" / "theory" / "kernels-and-boundaries.md").read_text(encoding="utf-8")
+    table = text[: text.index("## Noise and a fixed map")]
+    assert set(re.findall(r"`([a-z_]+)`", table)) == set(registry.names("mechanisms"))
