@@ -15,6 +15,7 @@ from dprelease import __version__
 from dprelease.cli import (
     approve,
     audit,
+    check,
     correct,
     derive,
     expectations,
@@ -57,6 +58,7 @@ def _root(
 
 app.command("init")(guarded(init.init))
 app.add_typer(schema.app, name="schema")
+app.command("check")(guarded(check.check))
 app.command("plan")(guarded(plan.plan))
 app.command("approve")(guarded(approve.approve))
 app.command("expectations")(guarded(expectations.expectations))

@@ -27,13 +27,11 @@ def check(
 
     Example: dprelease schema check schemas/flights.yaml
     """
-    from dprelease.pipeline.planned import plan_release
-    from dprelease.query.load import Schema
+    from dprelease.pipeline.checked import checked_schema
     from dprelease.release_plan.weak import weak_promise
     from dprelease.schema.unit import describe
 
-    schema = Schema.load(file)
-    planned = plan_release(schema, origin=str(file)) if schema.release else None
+    schema, planned = checked_schema(file)
     found = {
         "schema": schema.name,
         "protects": describe(schema.adjacency, schema.unit),

@@ -9,6 +9,7 @@ import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json, show_error
 from dprelease.core.errors import VerificationError
+from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.verification.verify import Verification
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 def verify(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="The folder of one period, or several.", show_default=False),
+        typer.Argument(
+            help="The folder of one period or several, of a pipeline, or all of `public/`.",
+            show_default=False,
+        ),
     ],
     ledger: Annotated[
         Path | None,
@@ -39,17 +43,21 @@ def verify(
     Of several folders each has its answer, and one that does not verify makes the exit status 1.
 
     Example: dprelease verify public/flights_weekly/2013-W05 --public-key office.pub
+
+    Example: dprelease verify public --ledger .dprelease/ledger.db
     """
     from dprelease.verification.verify import verify as verify_folder
 
     answers: list[dict[str, Any]] = []
-    for folder in folders:
+    listed = [period for folder in folders for period in _periods(folder)]
+    short = listed != folders
+    for folder in listed:
         try:
             result = verify_folder(folder, ledger=ledger, public_key=public_key, patience=patience)
         except (
             VerificationError
         ) as problem:  # no release at all: the others are looked at all the same
-            if len(folders) == 1:
+            if len(listed) == 1:
                 raise
             answers.append({"folder": str(folder), "ok": False, **problem.as_dict()})
             if not as_json:
@@ -57,16 +65,34 @@ def verify(
             continue
         answers.append(result.to_json())
         if not as_json:
-            _print(result, named=len(folders) > 1)
+            _print(result, named=len(listed) > 1, short=short)
     if as_json:
-        print_json(answers[0] if len(folders) == 1 else answers)
+        print_json(answers[0] if len(listed) == 1 else answers)
+    elif short:
+        console().print(
+            f"{sum(a['ok'] for a in answers)} of {counted(len(answers), 'folder')} verified"
+        )
     if not all(answer["ok"] for answer in answers):
         raise typer.Exit(1)
 
 
-def _print(result: Verification, *, named: bool) -> None:
-    """Print one answer, below its folder's name where there are several."""
+def _periods(folder: Path) -> list[Path]:
+    """Return the folders of periods below that of a pipeline or of all pipelines; another folder as it is."""
+    manifest = "release.json"
+    if (folder / manifest).exists() or not any(
+        path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{manifest}")
+    ):
+        return [folder]
+    inner = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.is_symlink()]
+    return [period for path in inner if path.name[0] != "." for period in _periods(path)]
+
+
+def _print(result: Verification, *, named: bool, short: bool) -> None:
+    """Print one answer, below its folder's name where there are several; `short`: in a line if it verifies."""
     out = console()
+    if short and result.ok:
+        out.print(f"ok    {result.folder}: {result.summary}", markup=False, soft_wrap=True)
+        return
     styles = {True: "", False: "bold red", None: "yellow"}
     if named:
         out.print(result.folder, style="bold", markup=False, soft_wrap=True)

@@ -73,10 +73,17 @@ def must_be_held(config: PipelineConfig, period: str) -> None:
     Raises:
         SourceError: it is (DPR522).
     """
-    if is_held(config, period):
-        return
     rule = config.period
-    assert rule is not None
+    if rule is not None and period in rule.skip:
+        raise SourceError(
+            f"{config.name} does not release {period}",
+            where=f"{config.origin}: period.skip",
+            why="the pipeline says that this period is never released",
+            fix="name another period, or take it out of `skip`",
+            code="DPR522",
+        )
+    if rule is None or is_held(config, period):
+        return
     raise SourceError(
         f"{config.name} does not release {period}",
         where=f"{config.origin}: period",

@@ -88,7 +88,7 @@ def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due,
         period = min(period, rule.last)
     while period is not None and is_held(config, period) and len(found) < count:
         at = due_at(config, period)
-        if at is not None and at <= now:
+        if at is not None and at <= now and period not in rule.skip:
             found.append(Due(period, at))
         start, _ = parse_period(period, rule.every, rule.timezone)
         period = _before(rule, start)
@@ -104,6 +104,8 @@ def next_due(config: PipelineConfig, now: datetime) -> Due | None:
             period = following_period(newest[0].period, rule.every, rule.timezone)
         else:
             period = max(period_id(now - rule.delay, rule.every, rule.timezone), rule.first or "")
+        while period in rule.skip:
+            period = following_period(period, rule.every, rule.timezone)
         at = due_at(config, period)
     except (ArgumentError, ValueError, OverflowError):
         return None

@@ -209,6 +209,7 @@ class PeriodModel(Strict):
     last: Text | None = Field(
         None, description="The last one; leave it out while the source grows."
     )
+    skip: tuple[Text, ...] = Field((), description="Periods that are never released.")
 
 
 class PopulationModel(Strict):

@@ -37,7 +37,8 @@ class ReadyConfig:
 class PeriodConfig:
     """Which rows belong to a run; `delay` passes between a period's end and its run.
 
-    `first` and `last` name the periods that the source holds; None where there is no such end.
+    `first` and `last` name the periods that the source holds; None where there is no such end. `skip` names
+    those between that are never released.
     """
 
     column: str
@@ -47,6 +48,7 @@ class PeriodConfig:
     first: str | None = None
     last: str | None = None
     ready: ReadyConfig | None = None
+    skip: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ def read_period(
     for key, held in (("first", period.first), ("last", period.last)):
         if held is not None:
             _held(file, held, period.every, timezone, key)
+    for i, name_skipped in enumerate(period.skip):
+        _held(file, name_skipped, period.every, timezone, "skip", i)
     if period.first is not None and period.last is not None and period.last < period.first:
         file.fail(
             "`last` comes before `first`",
@@ -105,7 +109,9 @@ def read_period(
     ready = _ready(file, period.ready)
     if ready is not None and ready.partition is not None:
         _has_partitions(file, source)
-    return PeriodConfig(name, period.every, delay, timezone, period.first, period.last, ready)
+    return PeriodConfig(
+        name, period.every, delay, timezone, period.first, period.last, ready, period.skip
+    )
 
 
 def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
@@ -210,11 +216,11 @@ def read_schedule(
     return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
 
 
-def _held(file: DeclarationFile, name: str, every: Every, timezone: str, key: str) -> None:
+def _held(file: DeclarationFile, name: str, every: Every, timezone: str, *place: str | int) -> None:
     try:
         parse_period(name, every, timezone)
     except ArgumentError as error:
-        file.fail(error.what, "period", key, fix=error.fix or "", code="DPR141")
+        file.fail(error.what, "period", *place, fix=error.fix or "", code="DPR141")
 
 
 def _zone(file: DeclarationFile, name: str, code: str, *place: str) -> None:

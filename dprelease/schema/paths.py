@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import glob
 import re
+import shlex
 from pathlib import Path
 
 from dprelease.core.errors import ConfigError
@@ -47,12 +48,15 @@ def confined(text: str, *, base: Path, root: Path, origin: str) -> Path:
     except (OSError, RuntimeError, ValueError):
         raise ConfigError("the path cannot be resolved", where=origin, code="DPR116") from None
     if not path.is_relative_to(root.resolve()):
+        above = root.resolve().parent
+        mark = shlex.quote(str(above / ".dprelease"))
         raise ConfigError(
             f"the path `{text}` leaves the project",
             where=origin,
             why=f"the project root is {root}",
-            fix="start from the folder that holds all files, or mark it as the root with a `.dprelease` folder;"
-            " or move the file into the project",
+            fix="move the file into the project"
+            if is_marked(root) or not path.is_relative_to(above)
+            else f"if {above} holds all files, mark it as the project's root: `mkdir {mark}`",
             code="DPR116",
         )
     return path

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from tests.end_to_end.projects import ROOT, clinic, command
 from tests.rules_alone import rules_alone
 
 COMMANDS = [
-    ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
+    ["init"], ["check"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"], ["schema", "import"], ["schema", "draft"],
     ["derive"], ["diff"], ["approve"],
@@ -128,6 +129,51 @@ def test_verify_exits_1_on_a_changed_folder(project, tmp_path):
     assert "FAIL" in result.output
     assert "NOT verified" in result.output.splitlines()
     assert invoke("verify", tmp_path).exit_code == 1
+
+
+def test_verify_looks_at_every_folder_below_the_one_that_is_named(project, tmp_path):
+    folder, public = Path(project[2]["folder"]), tmp_path / "public"
+    shutil.copytree(folder.parent, public / "a", symlinks=True)
+    shutil.copytree(folder, public / "b" / folder.name)
+    for place, count in ((public / "a", 1), (public, 2)):
+        result = invoke("verify", place)
+        assert result.exit_code == 0, result.output
+        assert f"{count} of {count} folder" in result.output
+
+    (public / "b" / folder.name / "wide.csv").write_text("region\n")
+    shutil.copytree(folder, public / "a" / "2026-W47")
+    (public / "a" / "2026-W47" / "release.json").unlink()  # a period that is none is not passed by
+    result = invoke("verify", public)
+    assert (result.exit_code, "1 of 3 folders verified" in result.output) == (1, True)
+    assert "FAIL  files" in result.output
+    said = json.loads(invoke("verify", public, "--json").stdout)
+    assert sorted((Path(one["folder"]).name, one["ok"]) for one in said) == [
+        ("2026-W46", False), ("2026-W46", True), ("2026-W47", False),
+    ]  # fmt: skip
+
+
+def test_check_answers_for_every_file_with_its_line_and_opens_no_table_and_no_ledger(tmp_path):
+    pipeline = clinic(tmp_path)
+    schema = next((tmp_path / "schemas").glob("*.yaml"))
+    for data in (*(tmp_path / "data").glob("*"), *(tmp_path / ".dprelease").glob("*.db*")):
+        data.unlink()  # nothing of it is needed
+    result = invoke("check", schema, pipeline)
+    assert result.exit_code == 0, result.output
+    assert [line.partition(": valid ")[2].split(",")[0] for line in result.output.splitlines()] == [
+        "schema", "pipeline",
+    ]  # fmt: skip
+    assert not list((tmp_path / ".dprelease").glob("*.db"))
+    text = schema.read_text()
+    bad = next(i for i, line in enumerate(text.splitlines(), 1) if "kind:" in line)
+    schema.write_text(text.replace("kind:", "kid:", 1))
+    other = tmp_path / "schemas" / "other.yaml"
+    other.write_text(text)
+    result = invoke("check", schema, pipeline, other, tmp_path / "none.yaml", "--json")
+    said = json.loads(result.stdout)
+    assert (result.exit_code, [one["ok"] for one in said]) == (1, [False, False, True, False])
+    assert [str(one["where"]).rpartition("/")[2] for one in said[:2]] == [
+        f"{schema.name}:{bad}"
+    ] * 2
 
 
 def test_ledger_add_raises_the_budget_on_the_record(tmp_path):

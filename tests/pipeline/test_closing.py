@@ -253,6 +253,19 @@ def test_a_schedule_releases_what_the_source_holds_and_nothing_else(config, tmp_
     ]
 
 
+def test_a_skipped_period_is_never_due_and_never_run(config, tmp_path):
+    short = held(tmp_path, "first: 2025-W49, last: 2025-W52, skip: [2025-W50, 2025-W51]")
+    far = datetime(2031, 1, 1, tzinfo=UTC)
+    assert [d.period for d in due_periods(short, far, 2)] == ["2025-W49", "2025-W52"]
+    first_closed = datetime(2025, 12, 10, tzinfo=UTC)
+    assert [d.period for d in due_periods(short, first_closed, 9)] == ["2025-W49"]
+    assert next_due(short, first_closed).period == "2025-W52"
+    assert tick(job([short], clock=FixedClock(far))) == 0
+    assert [e.entry.key.period for e in book(short).entries()] == ["2025-W49", "2025-W52"]
+    for early in (False, True):
+        assert "period.skip" in refused(short, "2025-W50", OVER, "DPR522", early=early).where
+
+
 @pytest.mark.parametrize("period", ["2025-W48", "2025-W52", "2026-W01"])
 def test_a_run_of_a_period_that_it_does_not_hold_is_refused_early_or_not(config, tmp_path, period):
     short = held(tmp_path, "first: 2025-W49, last: 2025-W51")
@@ -272,6 +285,8 @@ def test_a_run_of_a_period_that_it_does_not_hold_is_refused_early_or_not(config,
         "first: 2025-W50, last: 2025-W49",
         "last: 2025-12-01",
         "first: 2025",
+        "skip: [2025-W50, 2025-12]",
+        "skip: 2025-W50",
     ],
 )
 def test_faulty_ends_are_refused_when_the_file_is_read(config, tmp_path, span):

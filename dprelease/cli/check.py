@@ -1,0 +1,42 @@
+"""`dprelease check`: read schema and pipeline files as a run would, for CI; opens no table and no ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dprelease.cli.terminal import AsJson, console, print_json, show_error
+from dprelease.core.errors import DpreleaseError
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Schemas and pipelines.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Check files, each a schema or a pipeline, and that what they ask for can be planned.
+
+    Reads no table and no ledger. Every file has its answer; a faulty one makes the exit status 1.
+
+    Example: dprelease check schemas/*.yaml pipelines/*.yaml
+    """
+    from dprelease.pipeline.checked import checked
+
+    answers: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            said = checked(file)
+        except DpreleaseError as problem:
+            answers.append({"file": str(file), "ok": False, **problem.as_dict()})
+            if not as_json:
+                show_error(problem)
+            continue
+        answers.append({"file": str(file), "ok": True, **said})
+        if not as_json:
+            words = ", ".join(v for k, v in said.items() if k != "plan" and v)
+            console().print(f"{file}: valid {words}", style="green", markup=False, soft_wrap=True)
+    if as_json:
+        print_json(answers)
+    if not all(answer["ok"] for answer in answers):
+        raise typer.Exit(1)
