@@ -165,11 +165,13 @@ class ApprovalRequest:
         request: makes the request, without the name of a period; called where it is needed.
         required: whether the pipeline's file says so.
         clock: what the time is, aware; asked inside the transaction, which may have waited for its lock.
+        lists: by column, the published lists that its values are from; a debit fixes them.
     """
 
     request: Callable[[], Mapping[str, Any]]
     required: bool = False
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    lists: Mapping[str, Any] = field(default_factory=dict)
 
 
 def approvals(

@@ -308,6 +308,7 @@ class EntryRow:
         code: why it failed (an error code), or None.
         origin: for a debit made by `reconcile`, the anchor its manifest cited; else None.
         approval: the event of the approval that it was made under, or None.
+        lists: by column, the published lists that its values are from.
     """
 
     entry: Entry
@@ -316,6 +317,7 @@ class EntryRow:
     code: str | None = None
     origin: Anchor | None = None
     approval: int | None = None
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def entry_row(db: Connection, seq: int) -> EntryRow:
         code=code,
         origin=Anchor(**origin) if origin else None,
         approval=body["approval"]["event"] if "approval" in body else None,
+        lists=body.get("lists", {}),
     )
 
 
@@ -118,6 +119,7 @@ def insert_entry(
             **({} if row == cost else {"unsummed": True}),
             **({} if under is None else {"approval": under}),
             **_request(asked),
+            **({} if asked is None or not asked.lists else {"lists": asked.lists}),
         },
     )
     db.execute(

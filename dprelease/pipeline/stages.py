@@ -11,10 +11,12 @@ Data flows one way; a stage is a function of the values before it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from dprelease.budget import refusals
@@ -29,7 +31,14 @@ from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.planning.again import plan_again
-from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.planning.make import make_plan
+from dprelease.query.request import (
+    of_any_list,
+    request_for_all_periods,
+    request_from_json,
+    request_to_json,
+)
+from dprelease.query.spec import resolve
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
@@ -42,6 +51,7 @@ from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.about import About
+from dprelease.schema.read_column import read_lists
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.wall import execute
@@ -139,8 +149,8 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
 def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return of a request what `asked` speaks of too, without a publisher's words, which are no part of a plan."""
     found = {name: (said or {}).get(name) for name in asked}
-    words = found["schema"] or {}
-    return {**found, "schema": {k: v for k, v in words.items() if k not in _ABOUT}}
+    words = {k: v for k, v in (found["schema"] or {}).items() if k not in _ABOUT}
+    return {**found, "schema": {**words, "columns": of_any_list(words.get("columns", {}))}}
 
 
 def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
@@ -204,16 +214,38 @@ def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:
         return plan
     manifest = (ledger.files(key) or {}).get(FILE)
     if manifest is None:
-        return plan
+        return _of_fixed_lists(plan, request)
     try:
         stated = read_json(manifest)
         asked = read_json(canonical_json(request_to_json(plan.asked)))
         if _decided(stated["request"], asked) != _decided(asked, asked):
             return plan
-        made = plan_again(plan.asked, stated["plan"])
+        own = {name: stated["request"].get(name) for name in asked}  # its lists of keys too
+        made = plan_again(request_from_json(own), stated["plan"])
     except (DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError):
         return plan  # no version that makes this plan: the charge refuses it
     return made if plan_hash(stated["plan"]) == made.hash else plan
+
+
+def _of_fixed_lists(plan: ReleasePlan, request: Request) -> ReleasePlan:
+    """Return the plan with the keys that the key's debit fixed, whatever their lists' pipelines published since.
+
+    Raises:
+        ConfigError: a folder is not there as it was then (DPR117).
+    """
+    asked, debits = plan.asked, request.ledger.entries(request.key.dataset)
+    fixed = next((row.lists for row in debits if row.entry.key == request.key), {})
+    if asked is None or not fixed:
+        return plan
+    columns = dict(asked.schema.columns)
+    for name in fixed.keys() & columns.keys():
+        column, lists = columns[name], fixed[name]
+        folders = map(Path.with_name, column.folders, (re.split("[/@]", one)[1] for one in lists))
+        columns[name] = replace(column, **read_lists(folders, name, column.origin, lists))
+    schema, w = replace(asked.schema, columns=columns), asked.window
+    window = None if w is None else (w.column, w.start, w.end)
+    view, calendar = asked.view, asked.calendar
+    return make_plan(resolve(schema, asked.spec, window=window, view=view, calendar=calendar))
 
 
 def debited_hash(plan: ReleasePlan, request: Request) -> str:
@@ -240,7 +272,10 @@ def _asked(plan: ReleasePlan, request: Request) -> ApprovalRequest | None:
     if plan.asked is None:
         return None
     query = plan.asked
-    return ApprovalRequest(lambda: request_for_all_periods(query), request.approved, request.clock)
+    lists = {name: list(c.lists) for name, c in query.schema.columns.items() if c.lists}
+    return ApprovalRequest(
+        lambda: request_for_all_periods(query), request.approved, request.clock, lists
+    )
 
 
 def unledgered(plan: ReleasePlan) -> Receipt:

@@ -30,7 +30,7 @@ def files_of(config: PipelineConfig) -> tuple[Path, ...]:
     pipeline = Path(config.origin.rpartition(":")[0])
     schema = Path(config.schema.origin.rpartition(":")[0])
     listed = [
-        (base / name).resolve()
+        base / name  # `latest` is watched as the link that it is
         for base, block in ((pipeline.parent, config.raw), (schema.parent, _raw(schema)))
         for name in _named(block)
     ]
@@ -50,6 +50,9 @@ def _named(block: object) -> Iterator[str]:
         for key, value in block.items():
             if key in _NAMES and isinstance(value, str):
                 yield value
+            elif key == "keys" and isinstance(value, str | list):
+                folders = [value] if isinstance(value, str) else value
+                yield from (f"{folder}/release.json" for folder in folders)
             else:
                 yield from _named(value)
     elif isinstance(block, list):

@@ -53,7 +53,7 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     found = request_to_json(query)
     said = schema_to_json(replace(query.schema, about=About()))
     words = ("title", "description")
-    said["columns"] = {n: _without(c, *words) for n, c in said["columns"].items()}
+    said["columns"] = of_any_list({n: _without(c, *words) for n, c in said["columns"].items()})
     if "hierarchies" in said:
         said["hierarchies"] = {n: _without(h, "titles") for n, h in said["hierarchies"].items()}
     found["schema"] = said
@@ -64,6 +64,16 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
         one = ("name", "zone_tables")
         found["period"] = {k: part for k, part in found["period"].items() if k not in one}
     return found
+
+
+def of_any_list(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns without which keys a published list held: that is one period's, its pipeline all periods'."""
+    out = dict(columns)
+    for name, column in columns.items():
+        if "values_from" in column:
+            of = [text.partition("/")[0] for text in column["values_from"]["keys"]]
+            out[name] = {**_without(column, "values"), "values_from": of}
+    return out
 
 
 def request_from_json(value: object) -> Query:
@@ -285,7 +295,8 @@ def _no_files(value: object) -> None:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
-            if named := _FILES & set(part):
+            whole = isinstance(part.get("values_from"), Mapping) and "values" in part
+            if named := _FILES & set(part) - ({"values_from"} if whole else set()):
                 raise ConfigError(
                     f"a request holds its lists itself, `{min(named)}` names a file",
                     where="request",

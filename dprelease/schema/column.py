@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dprelease.schema.domain import Domain, GridSet
@@ -58,6 +59,8 @@ class Column:
         title, description: for public pages; they decide nothing.
         made: that expression's tree, once the schema's columns are known.
         origin: `file:line` of the declaration.
+        lists: the published lists that the values are from, as pipeline/period@SHA-256 of `release.json`;
+            folders: where these stand.
     """
 
     name: str
@@ -77,6 +80,8 @@ class Column:
     origin: str = ""
     stepped: bool = field(default=True, compare=False, repr=False)
     made: Expression | None = field(default=None, compare=False, repr=False)
+    lists: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def keys(self) -> tuple[str, ...]:

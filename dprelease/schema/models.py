@@ -87,6 +87,23 @@ class ExpectedModel(Strict):
     sd: Number = Field(description="Their standard deviation, in the column's unit.")
 
 
+class KeyListsModel(Strict):
+    """Published folders whose keys a column's values are."""
+
+    keys: Annotated[
+        list[Text],
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else listed(value)),
+        Field(min_length=1),
+        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
+    ] = Field(description="The folder, e.g. public/pages/latest; or several: all their keys.")
+
+
+ValuesFrom = Annotated[
+    Annotated[Text, Tag("word")] | Annotated[KeyListsModel, Tag("keys")],
+    Discriminator(lambda value: "keys" if isinstance(value, Mapping) else "word"),
+]
+
+
 class ColumnModel(Strict):
     """One declared column."""
 
@@ -109,8 +126,10 @@ class ColumnModel(Strict):
     )
     nulls: Nulls = Field("drop", description="What a null becomes.")
     values: Labels | None = Field(None, description="The public values of a category.")
-    values_from: Text | None = Field(
-        None, description="CSV file with the public values; its header is the column's name."
+    values_from: ValuesFrom | None = Field(
+        None,
+        description="CSV file with the public values, its header is the column's name; or"
+        " {keys: FOLDER}: the keys that were published there.",
     )
     other: Other = Field("drop", description="Where undeclared values go.")
 

@@ -10,9 +10,13 @@ that cuts the range into at least 1000 steps: [0, 120] gets 0.1, [0, 0.25] gets 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Exact, exact, plain
@@ -23,6 +27,7 @@ from dprelease.schema.models import As, ColumnModel, NullDefault
 from dprelease.schema.paths import read_keys
 
 LEAST_STEPS = 1000
+LIST = re.compile(r"[\w-]{1,64}/[\w-]{1,64}@[0-9a-f]{64}", re.ASCII)
 KEYED = (Kind.category, Kind.boolean)
 _FITS: Mapping[str, tuple[Kind, ...]] = {
     "measure": NUMERIC,
@@ -58,7 +63,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         step=step,
         stepped=model.step is not None or kind is Kind.integer,
         measure=model.measure,
-        values=_values(file, name, model) if kind is Kind.category else (),
+        **(_values(file, name, model) if kind is Kind.category else {}),
         other=model.other.label if isinstance(model.other, As) else None,
         expected_sd=_expected_sd(file, name, model, domain),
         derived=model.derived,
@@ -185,8 +190,12 @@ def _declared_step(
     return step
 
 
-def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, ...]:
-    if (model.values is None) == (model.values_from is None):
+def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, Any]:
+    """Return a category's values, and the published lists that they are from."""
+    said = model.values_from
+    lists = () if said is None or isinstance(said, str) else tuple(said.keys)
+    stated = model.values is not None and bool(lists) and all(map(LIST.fullmatch, lists))
+    if (model.values is None) == (said is None) and not stated:  # a request has both
         file.fail(
             f"the category `{name}` needs either `values` or `values_from`",
             "columns",
@@ -195,11 +204,13 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, 
             fix='add e.g. `values: ["a", "b"]`; a free text used in filters is an identifier',
             code="DPR111",
         )
-    if model.values_from is not None:
-        place = ("columns", name, "values_from")
-        path = file.path(model.values_from, *place)
-        return tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))
-    assert model.values is not None
+    place = ("columns", name, "values_from")
+    if isinstance(said, str):
+        path = file.path(said, *place)
+        return {"values": tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))}
+    if model.values is None:
+        folders = tuple(file.path(text, *place, "keys") for text in lists)
+        return {"folders": folders, **read_lists(folders, name, file.marks.at(*place, "keys"))}
     seen: set[str] = set()
     for i, value in enumerate(model.values):
         if value in seen:
@@ -222,7 +233,13 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, 
             fix="list at least one value",
             code="DPR157",
         )
-    return tuple(model.values)
+    return {"values": tuple(model.values), "lists": lists}
+
+
+def read_lists(folders: Iterable[Path], *named: Any) -> dict[str, Any]:
+    """Return the keys of published folders, as `reading.key_list`: by name, for no stage imports a later one."""
+    found: dict[str, Any] = import_module("dprelease.reading.key_list").read_lists(folders, *named)
+    return found
 
 
 def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:

@@ -77,7 +77,8 @@ def _allowed(column: Column) -> str:
     values = [*column.values[:_SHOWN]]
     more = f", … ({len(column.values):,} in all)" if len(column.values) > _SHOWN else ""
     other = f"; others as {column.other}" if column.other is not None else ""
-    return ", ".join(values) + more + other
+    lists = "".join(f"; from {each.partition('@')[0]}" for each in column.lists)
+    return ", ".join(values) + more + other + lists
 
 
 def _nulls(column: Column) -> str:

@@ -68,6 +68,8 @@ def _column(column: Column) -> dict[str, Any]:
         out["expected"] = {"sd": plain(column.expected_sd)}
     if column.kind is Kind.category:
         out["values"] = list(column.values)
+    if column.lists:
+        out["values_from"] = {"keys": list(column.lists)}
     if column.other is not None:
         out["other"] = {"as": column.other}
     if column.nulls == "as":

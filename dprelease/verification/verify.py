@@ -304,6 +304,8 @@ def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
         )
     if calendar is not None and calendar.name != manifest["receipt"]["period"]:
         return False, f"it asks for {calendar.name}, and the receipt is of another period"
+    columns = query.schema.columns.values()
+    when += "".join(f"; {c.name} has the keys of {each}" for c in columns for each in c.lists)
     return True, f"schema {query.schema.name}, {counted(len(query.statistics), 'statistic')}{when}"
 
 

@@ -27,6 +27,8 @@ _label = (
     "tests/results/formats/test_privacy_label.py",
 )
 
+_LISTS = ("tests/reading/test_key_list.py",)
+
 GUARDS = (
     Guard(
         "an even guess is rounded down",
@@ -383,5 +385,33 @@ GUARDS = (
         old="        lows, highs = ends(exact, halves, (steps.lower, steps.upper), slack=self.estimates.slack)\n",
         new="        steps = tuple(k * each for k in hull)\n        lows, highs = ends(exact, halves, steps, slack=self.estimates.slack)\n",
         tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "keys are taken from a folder that does not verify",
+        "reading/key_list.py",
+        "        found = read(folder)\n",
+        "        found = read(folder, verify=False)\n",
+        _LISTS,
+    ),
+    Guard(
+        "a period goes on with another list than it was charged with",
+        "reading/key_list.py",
+        "        if not why and known and known[len(lists)] != name:\n",
+        "        if False:\n",
+        _LISTS,
+    ),
+    Guard(
+        "a debit does not fix its lists",
+        "budget/rows.py",
+        '        lists=body.get("lists", {}),\n',
+        "        lists={},\n",
+        _LISTS,
+    ),
+    Guard(
+        "a request that is read back may name folders",
+        "query/request.py",
+        '            whole = isinstance(part.get("values_from"), Mapping) and "values" in part\n',
+        '            whole = isinstance(part.get("values_from"), Mapping)\n',
+        _LISTS,
     ),
 )
