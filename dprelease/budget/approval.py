@@ -31,7 +31,7 @@ from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place, schema_version
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
-from dprelease.budget.signature import Signer, verifies_bytes
+from dprelease.budget.signature import Signer, signed_text, verifies
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Always
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
@@ -131,7 +131,7 @@ class Approval(Stored):
     def signed(self, signer: Signer) -> Approval:
         """Return it with the signer's key and signature."""
         named = replace(self, public_key=signer.public_key, signature="0")
-        return replace(named, signature=signer.sign_bytes(_signed_text(named)))
+        return replace(named, signature=signer.sign(_signed_text(named)))
 
     def is_signed(self) -> bool:
         """Return whether it bears the signature of the key that it names.
@@ -141,12 +141,12 @@ class Approval(Stored):
         """
         if self.public_key is None or self.signature is None:
             return False
-        return verifies_bytes(_signed_text(self), self.public_key, self.signature)
+        return verifies(_signed_text(self), self.public_key, self.signature)
 
 
 def _signed_text(approval: Approval) -> bytes:
     body = {name: part for name, part in approval.to_json().items() if name != "signature"}
-    return f"dprelease approval 1\n{canonical(body)}".encode()
+    return signed_text("approval", body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,10 @@ def write_head(
     """
     value: dict[str, object] = {"dprelease": HEAD, **asdict(anchor)}
     if signer is not None:
-        value |= {"public_key": signer.public_key, "signature": signer.sign(anchor)}
+        value |= {
+            "public_key": signer.public_key,
+            "signature": signer.sign(signature.head_text(anchor)),
+        }
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with location.locked(path.parent) as folder:
         with suppress(LedgerError):
@@ -100,7 +103,8 @@ def read_head(path: Path, public_key: str | None = None) -> Anchor:
     except (LookupError, TypeError, ValueError, AttributeError):
         raise _unreadable(path, "it is not the head of a ledger") from None
     if public_key is not None and (
-        claimed != public_key or not signature.verifies(anchor, public_key, signed)
+        claimed != public_key
+        or not signature.verifies(signature.head_text(anchor), public_key, signed)
     ):
         raise LedgerError(
             "the ledger's head in its second place is not signed by the key",

@@ -13,9 +13,11 @@ Limits   a key that is stolen; a key on the machine that is taken over.
 
 from __future__ import annotations
 
-import binascii
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.record import Anchor, canonical
 from dprelease.core.errors import LedgerError
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A private key that signs heads; its text is never shown.
+    """A private key that signs heads, approvals and releases; its text is never shown.
 
     Attributes:
         public_key: 64 hex digits.
@@ -35,16 +37,22 @@ class Signer:
     public_key: str
     _key: Ed25519PrivateKey = field(repr=False)
 
-    def sign(self, anchor: Anchor) -> str:
-        """Return the signature of `anchor`, 128 hex digits."""
-        return self.sign_bytes(_text(anchor))
-
-    def sign_bytes(self, text: bytes) -> str:
-        """Return the signature of a text that says what it is, 128 hex digits."""
+    def sign(self, text: bytes) -> str:
+        """Return the signature of a text that says what it is (`signed_text`), 128 hex digits."""
         return self._key.sign(text).hex()
 
     def __reduce__(self) -> str:
         raise TypeError("a signing key cannot be copied or pickled")
+
+
+def signed_text(what: str, said: object) -> bytes:
+    """Return the text that is signed: it says what it is, so that no signature is taken for one of something else."""
+    return f"dprelease {what} 1\n{canonical(said)}".encode()
+
+
+def head_text(anchor: Anchor) -> bytes:
+    """Return the text that is signed of a ledger's head."""
+    return signed_text("ledger head", asdict(anchor))
 
 
 def load_signer(text: str, where: str) -> Signer:
@@ -56,16 +64,12 @@ def load_signer(text: str, where: str) -> Signer:
     Raises:
         LedgerError: it is neither (DPR421), or the extra is not installed (DPR422).
     """
-    kinds = _library()
-    key: object = None
-    try:
-        if text.lstrip().startswith("-----BEGIN"):
-            key = kinds.load_pem_private_key(text.strip().encode() + b"\n", password=None)
-        else:
-            key = kinds.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip()))
-    except (ValueError, TypeError, kinds.UnsupportedAlgorithm):
-        pass
-    if not isinstance(key, kinds.Ed25519PrivateKey):
+    keys, pem, _ = _library()
+    private = keys.Ed25519PrivateKey
+    key = _read(
+        text, private, partial(pem.load_pem_private_key, password=None), private.from_private_bytes
+    )
+    if key is None:
         raise LedgerError(
             "the signing key is not an Ed25519 private key",
             where=where,
@@ -85,16 +89,10 @@ def public_key(text: str, where: str | None = None) -> str:
     Raises:
         LedgerError: it is none (DPR421), or the extra is not installed (DPR422).
     """
-    kinds = _library()
-    key: object = None
-    try:
-        if text.lstrip().startswith("-----BEGIN"):
-            key = kinds.load_pem_public_key(text.strip().encode() + b"\n")
-        else:
-            key = kinds.Ed25519PublicKey.from_public_bytes(binascii.unhexlify(text.strip()))
-    except (ValueError, binascii.Error, kinds.UnsupportedAlgorithm):
-        pass
-    if not isinstance(key, kinds.Ed25519PublicKey):
+    keys, pem, _ = _library()
+    public = keys.Ed25519PublicKey
+    key = _read(text, public, pem.load_pem_public_key, public.from_public_bytes)
+    if key is None:
         raise LedgerError(
             "the public key is not an Ed25519 key",
             where=where,
@@ -102,59 +100,47 @@ def public_key(text: str, where: str | None = None) -> str:
             fix="from a private one: openssl pkey -in office.pem -pubout",
             code="DPR421",
         )
-    return key.public_bytes_raw().hex()
+    return str(key.public_bytes_raw().hex())
 
 
-def verifies(anchor: Anchor, key: str, signature: str) -> bool:
-    """Return whether `signature` is the signature of `anchor` under the public `key`.
-
-    Raises:
-        LedgerError: the extra is not installed (DPR422).
-    """
-    return verifies_bytes(_text(anchor), key, signature)
-
-
-def verifies_bytes(text: bytes, key: str, signature: str) -> bool:
-    """As `verifies`, of a text that says what it is.
+def verifies(text: bytes, key: str, signature: str) -> bool:
+    """Return whether `signature` is the signature of `text` under the public `key`.
 
     Raises:
         LedgerError: the extra is not installed (DPR422).
     """
-    kinds = _library()
+    keys, _, wrong = _library()
     try:
-        public = kinds.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public = keys.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         public.verify(bytes.fromhex(signature), text)
-    except (ValueError, TypeError, kinds.InvalidSignature):
+    except wrong:
         return False
     return True
 
 
-def _text(anchor: Anchor) -> bytes:
-    return f"dprelease ledger head 1\n{canonical(asdict(anchor))}".encode()
+def _read(
+    text: str, kind: type, pem: Callable[[bytes], object], raw: Callable[[bytes], object]
+) -> Any:
+    """Return the key of that kind that a text holds, as PEM or as hex digits; None for no such key."""
+    text, wrong = text.strip(), _library()[2]
+    try:
+        armoured = text.startswith("-----BEGIN")
+        key = pem(text.encode() + b"\n") if armoured else raw(bytes.fromhex(text))
+    except wrong:
+        return None
+    return key if isinstance(key, kind) else None
 
 
-class _Kinds:
-    """The library's names, imported when a signature is made or checked."""
-
-    def __init__(self) -> None:
+def _library() -> tuple[ModuleType, ModuleType, tuple[type[Exception], ...]]:
+    """Return the library's keys, its readers of PEM, and what it raises for what is no key or no signature."""
+    try:
         from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-
-        self.InvalidSignature = InvalidSignature
-        self.UnsupportedAlgorithm = UnsupportedAlgorithm
-        self.Ed25519PrivateKey = ed25519.Ed25519PrivateKey
-        self.Ed25519PublicKey = ed25519.Ed25519PublicKey
-        self.load_pem_private_key = serialization.load_pem_private_key
-        self.load_pem_public_key = serialization.load_pem_public_key
-
-
-def _library() -> _Kinds:
-    try:
-        return _Kinds()
     except ImportError:
         raise LedgerError(
             "signatures need the library `cryptography`",
             fix='pip install "dprelease[signing]"',
             code="DPR422",
         ) from None
+    return ed25519, serialization, (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm)

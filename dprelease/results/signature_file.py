@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from dprelease.budget.record import canonical
-from dprelease.budget.signature import load_signer, public_key, verifies_bytes
+from dprelease.budget.signature import load_signer, public_key, signed_text, verifies
 from dprelease.core.errors import LedgerError
 from dprelease.core.given import given_path
 from dprelease.core.secret_text import read_secret
@@ -42,7 +42,7 @@ def signing(key: str, where: str) -> Callable[[Mapping[str, bytes]], dict[str, b
     signer = load_signer(key, where)
 
     def signed(files: Mapping[str, bytes]) -> dict[str, bytes]:
-        signature = signer.sign_bytes(_text(files[MANIFEST]))
+        signature = signer.sign(_text(files[MANIFEST]))
         return {**files, FILE: _bytes(signer.public_key, signature)}
 
     signed({MANIFEST: b""})
@@ -60,7 +60,7 @@ def signed_by(data: bytes, manifest: bytes) -> str:
     if found is None:
         raise ValueError("not as signatures are written")
     key, signature = (part.decode() for part in found.groups())
-    if not verifies_bytes(_text(manifest), key, signature):
+    if not verifies(_text(manifest), key, signature):
         raise ValueError("not of this manifest")
     return key
 
@@ -101,8 +101,7 @@ def key_given(key: str | Path) -> str:
 
 
 def _text(manifest: bytes) -> bytes:
-    said = canonical({"release": hashlib.sha256(manifest).hexdigest()})
-    return f"dprelease release 1\n{said}".encode()
+    return signed_text("release", {"release": hashlib.sha256(manifest).hexdigest()})
 
 
 def _bytes(key: str, signature: str) -> bytes:

@@ -393,8 +393,8 @@ GUARDS = (
     ),
     _head(
         "a head without a signature is believed",
-        old="        claimed != public_key or not signature.verifies(anchor, public_key, signed)\n",
-        new="        claimed != public_key\n",
+        old="        or not signature.verifies(signature.head_text(anchor), public_key, signed)\n",
+        new="",
     ),
     _head(
         "a head that the ledger does not hold is believed",

@@ -23,7 +23,7 @@ _compare = partial(Guard, file="verification/comparison.py", tests=_forged)
 GUARDS = (
     _signature(
         "a signature is believed as it stands",
-        old="    if not verifies_bytes(_text(manifest), key, signature):\n",
+        old="    if not verifies(_text(manifest), key, signature):\n",
         new="    if False:\n",
     ),
     _signature(
