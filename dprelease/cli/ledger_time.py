@@ -46,10 +46,8 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
             if s.entries
         ]
     if line.per is not None:
-        out["per"], out["whole_person"] = (
-            line.per,
-            encode(person_at(book, dataset), PersonLoss | None),
-        )
+        person = encode(person_at(book, dataset), PersonLoss | None)
+        out |= {"per": line.per, "whole_person": person}
     return out
 
 
@@ -60,28 +58,15 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
         called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
     """
     from dprelease.release_plan.weak import weak_promise
+    from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time
 
-    said, budget = over_time_json(book, dataset), book.budget(dataset)
-    if weak := weak_promise(budget.spent):
+    if weak := weak_promise(book.budget(dataset).spent):
         yield weak
+    said = over_time_json(book, dataset)
     if not said:
         return
-    spent = str(plain(budget.spent))
-    if budget.spent_delta:
-        spent += f", delta {float(budget.spent_delta):.3g}"
-    if "per" in said:
-        most = said["whole_person"]
-        whole = "no bound, as a release without a period reads all of time"
-        if most is not None:
-            whole = f"at most {plain(Fraction(most['epsilon']))}"
-            if Fraction(most["delta"]):
-                rho = f" (rho {plain(Fraction(most['rho']))})" if "rho" in most else ""
-                whole += f"{rho}, apart from delta {float(Fraction(most['delta'])):.3g}"
-        one, person = called or (f"one person's rows of one {said['per']}", "one person")
-        yield f"{one}: epsilon {spent}; {person} over everything released so far from this table: {whole}"
-    else:
-        one = called[0] if called else "one row"
-        yield f"{one}: epsilon {spent}, over all releases that can have read it"
+    one = f"one person's rows of one {said['per']}" if "per" in said else "one row"
+    yield ledger_over_time(book, dataset, called or (one, "one person"), scope=OF_TABLE)
     found = said.get("over_time", [])
     if len(found) > _SHOWN:
         yield f"the newest {_SHOWN} of {len(found)} stretches of time:"

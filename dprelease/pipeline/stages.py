@@ -159,7 +159,7 @@ def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
     words = PublicWords(plan.schema, plan.unit, about)
     book, dataset = request.ledger, request.key.dataset
     timed = declared_time(plan.unit, plan.time) is not None
-    said = [ledger_over_time(book, dataset, words, seq)] if timed else []
+    said = [ledger_over_time(book, dataset, (words.one, words.whole), seq)] if timed else []
     return "; ".join([*said, *member_words(book.populations(seq).loss(dataset), words.whole)])
 
 

@@ -68,8 +68,8 @@ def against_ledger(
     if not report.ok:
         return False, "; ".join(report.problems[:3])
     words, loss = public_words(manifest), book.populations().loss(key.dataset)
-    whom = member_words(loss, words.whole)
-    said = "; ".join([ledger_over_time(book, key.dataset, words), *whom])
+    unit = ledger_over_time(book, key.dataset, (words.one, words.whole))
+    said = "; ".join([unit, *member_words(loss, words.whole)])
     return (
         True,
         f"entry {anchor.seq} debits this plan; {counted(report.entries, 'debit')}, chain intact; {said}",

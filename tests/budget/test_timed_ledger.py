@@ -305,7 +305,7 @@ def test_a_chain_lays_debits_in_its_datasets_time_and_not_in_theirs(tmp_path, mo
 
 def test_software_without_windows_refuses_the_ledger(tmp_path, monkeypatch):
     ledger = timed_ledger(tmp_path / "l.db")
-    monkeypatch.setattr(chain, "_VERSIONS", ((1,), (2,), (3,), (4,)))
+    monkeypatch.setattr(chain, "_NEWEST", 4)
     with pytest.raises(LedgerError, match="ledger") as caught:
         Ledger.open(ledger.path)
     assert caught.value.code == "DPR403"
@@ -343,7 +343,7 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
     assert said["whole_person"] == {"epsilon": "57/2", "delta": "0"}  # five weeks more
     assert max(Fraction(part["epsilon"]) for part in said["over_time"]) == 1
     lines = list(over_time(ledger, "visits"))
-    assert lines[0].startswith("one person's rows of one week: epsilon 1;")
+    assert lines[0].startswith("one person's rows of one week: at most ε = 1;")
     assert "over everything released so far from this table: at most 28.5" in lines[0]
     openly = timed_ledger(tmp_path / "o.db", unit=WEEKLY)
     openly.charge(entry("2013-W10", unit=WEEKLY, open_window=True))
@@ -351,7 +351,7 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
     rows = timed_ledger(tmp_path / "r.db")
     rows.charge(entry("2013-W10"))
     assert list(over_time(rows, "visits")) == [
-        "one row: epsilon 1, over all releases that can have read it",
+        "one row: at most ε = 1, over all releases that can have read it",
         "  2013-03-04T00:00:00Z to 2013-03-11T00:00:00Z: epsilon 1 in 1 debit",
     ]
     assert over_time_json(timed_ledger(tmp_path / "s.db", time=None), "visits") == {}
@@ -389,7 +389,7 @@ def test_a_whole_person_s_delta_and_rho(tmp_path):
     more = group_rule(Fraction(1, 4), Fraction(1, 10**9), 5)[1]
     stated = Fraction(said["delta"])
     assert 0 <= stated - (3 * Fraction(1, 10**9) + more) < Fraction(1, 10**18)
-    assert "apart from delta 1.18e-08" in next(over_time(ledger, "visits"))
+    assert "apart from δ = 1.18e-08" in next(over_time(ledger, "visits"))
     zcdp = timed_ledger(
         tmp_path / "z.db", unit=WEEKLY, epsilon=2, delta=Fraction(1, 10**6), composition="zcdp"
     )

@@ -84,7 +84,7 @@ def test_every_week_is_released_once_in_order(year):
     budget = ledger.budget("flights_year")
     assert (budget.spent, budget.left) == (Fraction(1, 2), 0)
     said = next(over_time(ledger, "flights_year"))
-    assert "one person's rows of one week: epsilon 0.5" in said
+    assert "one person's rows of one week: at most ε = 0.5" in said
     assert f"everything released so far from this table: at most {COUNT // 2}" in said
 
 

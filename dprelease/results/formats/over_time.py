@@ -18,7 +18,6 @@ from dprelease.core.numeric import counted, fraction_from_json
 from dprelease.release_plan.weak import weak_note
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import short
-from dprelease.schema.unit import UserUnit
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
@@ -29,38 +28,42 @@ OF_TABLE = f"{SO_FAR} from this table"
 
 
 def over_time_words(
-    words: PublicWords,
+    called: tuple[str, str | None],
     spent: tuple[Fraction, Fraction],
     person: PersonLoss | None,
     *,
-    scope: str = SO_FAR,
-    apart: bool = True,
+    scope: str,
+    apart: bool,
     most: bool = False,
 ) -> str:
     """Return the sentence.
 
     Args:
+        called: what one unit is called, and a whole person, where a unit is one of their intervals.
         spent: epsilon and delta of one unit; person: of a whole one, None for no bound.
         scope: over which releases; apart: whether losses of disjoint times are told apart.
         most: whether to say that it is the most charged unit's, where it stands beside the figure of others.
     """
-    at = "at most " if most and apart else ""
-    one, unit = f"{words.one}: {at}{loss_words(*spent)}{weak_note(spent[0])}", words.unit
-    if not (isinstance(unit, UserUnit) and unit.per is not None):
-        return f"{one}, over all releases that can have read it" if apart else f"{one}, {scope}"
-    return f"{one}; {words.whole} {scope}: {_most(person)}"
+    one, whole = called
+    said = f"{one}: {'at most ' if most and apart else ''}{loss_words(*spent)}{weak_note(spent[0])}"
+    if whole is None:
+        return f"{said}, over all releases that can have read it" if apart else f"{said}, {scope}"
+    return f"{said}; {whole} {scope}: {_most(person)}"
 
 
-def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | None = None) -> str:
-    """Return it of a dataset's debits up to entry `seq`, or of all."""
+def ledger_over_time(
+    book: Ledger, dataset: str, called: tuple[str, str], seq: int | None = None, scope: str = ""
+) -> str:
+    """Return it of a dataset's debits up to entry `seq`, or of all; `scope`: of this table by default where there are others."""
     line, whole = book.timeline(dataset), person_at(book, dataset, seq)
     if seq is None:
         now = book.budget(dataset)
         spent = now.spent, now.spent_delta
     else:
         spent = book.spent_at(dataset, seq)
-    scope = OF_TABLE if dataset in book.populations(seq).member else SO_FAR
-    return over_time_words(words, spent, whole, scope=scope, apart=line.apart, most=True)
+    scope = scope or (OF_TABLE if dataset in book.populations(seq).member else SO_FAR)
+    named = called[0], called[1] if line.per else None
+    return over_time_words(named, spent, whole, scope=scope, apart=line.apart, most=True)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
@@ -97,10 +100,9 @@ def _timed(manifest: Mapping[str, Any], words: PublicWords) -> str:
     else:
         spent, delta = (fraction_from_json(guarantee[name]) for name in ("epsilon", "delta"))
         person, scope = guarantee.get("person"), "over all of this release"
-    apart = bool(guarantee["time"]["immutable"])
-    return over_time_words(
-        words, (spent, delta), decode(PersonLoss | None, person), scope=scope, apart=apart
-    )
+    called = words.one, words.whole if getattr(words.unit, "per", None) else None
+    whole, apart = decode(PersonLoss | None, person), bool(guarantee["time"]["immutable"])
+    return over_time_words(called, (spent, delta), whole, scope=scope, apart=apart)
 
 
 def _most(person: PersonLoss | None) -> str:
