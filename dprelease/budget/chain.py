@@ -51,16 +51,7 @@ no windows would take every sum for the whole."""
 UNSUMMED = 8
 """The schema version of a ledger with debits whose deltas its tables do not add up: they are of disjoint times."""
 
-_VERSIONS = (
-    (SCHEMA_VERSION,),
-    (VERSION,),
-    (period_cap.VERSION,),
-    (MOVED,),
-    (TIMED,),
-    (approval.VERSION,),
-    (population.VERSION,),
-    (UNSUMMED,),
-)
+_NEWEST = UNSUMMED
 
 # DpreleaseError: an entry that could never have been charged.
 _UNPARSABLE = (
@@ -167,7 +158,7 @@ def _storage_problems(db: Connection) -> list[str]:
         APPLICATION_ID,
     ):
         return ["the file is not a dprelease ledger"]
-    if (schema_version(db),) not in _VERSIONS:
+    if not SCHEMA_VERSION <= schema_version(db) <= _NEWEST:
         return ["the ledger has a schema version this dprelease does not know"]
     if isinstance(db, Server):
         return db.storage_problems()
@@ -299,25 +290,20 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """8 with deltas that are not summed, else 7 with a population, 6 with an approval, 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
-    expected = VERSION if fold.rho else SCHEMA_VERSION
-    if fold.caps.cap:
-        expected = period_cap.VERSION
-    if fold.moved:
-        expected = MOVED
-    if fold.timed.any_time():
-        expected = TIMED
-    if fold.approvals.known:
-        expected = approval.VERSION
-    if fold.populations.known:
-        expected = population.VERSION
-    if fold.unsummed:
-        expected = UNSUMMED
-    return (
-        []
-        if schema_version(db) == expected
-        else ["the ledger's schema version is not the one of its budgets"]
-    )
+    """The newest one that something in the ledger needs, and no other."""
+    needed = {
+        SCHEMA_VERSION: True,
+        VERSION: fold.rho,
+        period_cap.VERSION: fold.caps.cap,
+        MOVED: fold.moved,
+        TIMED: any(dataset.declared[2] for dataset in fold.timed.datasets.values()),
+        approval.VERSION: fold.approvals.known,
+        population.VERSION: fold.populations.known,
+        UNSUMMED: fold.unsummed,
+    }
+    if schema_version(db) == max(version for version, found in needed.items() if found):
+        return []
+    return ["the ledger's schema version is not the one of its budgets"]
 
 
 def _projections(db: Connection, fold: _Fold) -> list[str]:

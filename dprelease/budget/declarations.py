@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from dprelease.budget import chain, period_cap, population, refusals, rho_filter
 from dprelease.budget.accountant import Cost
 from dprelease.budget.connection import Connection, Place, raise_version, schema_version
-from dprelease.budget.population import Declaration, Population, Populations
-from dprelease.budget.record import Budget, Entry, protected_unit
+from dprelease.budget.population import Population, Populations
+from dprelease.budget.record import Budget, Declaration, Entry, declaration_of
 from dprelease.budget.timeline import Timeline, timeline
 from dprelease.core.errors import BudgetError, LedgerError
 from dprelease.core.numeric import plain
@@ -28,10 +28,7 @@ def declaration(db: Connection, dataset: str) -> Declaration | None:
     row = db.execute(
         "SELECT body FROM chain JOIN dataset USING (seq) WHERE name = ?", (dataset,)
     ).fetchone()
-    if row is None:
-        return None
-    body = json.loads(row[0])
-    return str(body["adjacency"]), protected_unit(str(body["unit"])), body.get("time")
+    return None if row is None else declaration_of(json.loads(row[0]))
 
 
 def timeline_of(db: Connection, dataset: str) -> Timeline:

@@ -22,13 +22,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from dprelease.budget.accountant import ATTO, Cost
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.parallel import Charge, remainder
 from dprelease.budget.person import group_rule, window_of_texts
-from dprelease.budget.record import OPEN, Budget, check_identifier, protected_unit
+from dprelease.budget.record import OPEN, Budget, Declaration, check_identifier, declaration_of
 from dprelease.budget.rho_filter import check_composition, spent_epsilon, worth
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
 from dprelease.core.codec import Stored
@@ -44,8 +44,9 @@ _MONTHS = {"quarter": 3, "year": 12}
 _WITHIN = {"day": _DAYS, "month": _MONTHS, "quarter": {"year": 4}}
 """How many intervals of a dataset lie in one of a population, at most; no week lies in one month or year."""
 
-Declaration = tuple[str, str, str | None]
-"""A dataset's adjacency, protected unit, and the time that losses are added up by, if they are."""
+
+Debit = tuple[Fraction, Fraction, Fraction | None, Instants]
+"""What is counted of a debit: its epsilon, delta and rho, and the window that it reads."""
 
 
 class UncountableError(ValueError):
@@ -139,15 +140,6 @@ class MemberLoss(Stored):
     interval: str | None = None
 
 
-class Debit(NamedTuple):
-    """What is counted of a debit."""
-
-    epsilon: Fraction
-    delta: Fraction
-    rho: Fraction | None
-    window: Instants
-
-
 @dataclass(slots=True)
 class Populations:
     """A ledger's populations, datasets and debits: followed event by event, and asked then."""
@@ -161,10 +153,12 @@ class Populations:
         """Note one event of the chain; return what is wrong with it."""
         match kind:
             case "dataset":
-                said = str(body["adjacency"]), protected_unit(str(body["unit"])), body.get("time")
-                self.datasets[str(body["name"])] = said
+                self.datasets[str(body["name"])] = declaration_of(body)
             case "debit":
-                dataset, debit = str(body["entry"]["dataset"]), _debit(body["entry"])
+                said = body["entry"]
+                dataset, window = str(said["dataset"]), window_of_texts(said.get("window", OPEN))
+                rho = Fraction(said["rho"]) if "rho" in said else None
+                debit = Fraction(said["epsilon"]), Fraction(said["delta"]), rho, window
                 self.debits.setdefault(dataset, []).append(debit)
                 return self._uncountable(self.member.get(dataset), dataset, [debit])
             case "population":
@@ -206,9 +200,7 @@ class Populations:
     def over(self, name: str) -> bool:
         """Return whether the debits cost some member more than the budget."""
         now = self.budget(name)
-        if now.rho is not None and now.spent_rho is not None:
-            return now.spent_rho > now.rho
-        return now.left < 0 or now.left_delta < 0
+        return now.left < 0 or now.left_delta < 0 or (now.spent_rho or 0) > (now.rho or 0)
 
     def loss(self, dataset: str) -> MemberLoss | None:
         """Return what one member of the dataset's population has lost; None where it is of none."""
@@ -245,12 +237,6 @@ class Populations:
         return wrong
 
 
-def _debit(entry: Mapping[str, Any]) -> Debit:
-    rho = None if "rho" not in entry else Fraction(entry["rho"])
-    window = window_of_texts(entry.get("window", OPEN))
-    return Debit(Fraction(entry["epsilon"]), Fraction(entry["delta"]), rho, window)
-
-
 @lru_cache(maxsize=65_536)
 def member_charge(terms: Population, dataset: Declaration, debit: Debit) -> Charge:
     """Return what one debit costs a member.
@@ -259,27 +245,27 @@ def member_charge(terms: Population, dataset: Declaration, debit: Debit) -> Char
         UncountableError: no number bounds it, or it has no rho and the population counts rho.
     """
     line, instants = _line(dataset), ALWAYS
-    count = 1 if line.per is None else line.met(debit.window)
+    epsilon, delta, rho, window = debit
+    count = 1 if line.per is None else line.met(window)
     if terms.interval is not None:
         most = _most(line, terms.interval)
         count = most if count is None else min(count, most)
-        instants = Timeline(terms.interval, line.zone, line.apart).instants(debit.window)
+        instants = Timeline(terms.interval, line.zone, line.apart).instants(window)
     if count is None:
         raise UncountableError(
             f"a release without a period reads every {line.per} of a member, and no number bounds them"
         )
     if (terms.adjacency, dataset[0]) == ("substitution", "add_remove"):
         count *= 2
-    epsilon, delta = group_rule(debit.epsilon, debit.delta, count)
-    rho = debit.rho
     if terms.nano_rho is None:
         rho = Fraction(0)
-    elif rho is None and debit.delta == 0:
-        rho = rho_of_pure(debit.epsilon)
+    elif rho is None and not delta:
+        rho = rho_of_pure(epsilon)
     if rho is None:
         raise UncountableError(
             "an (epsilon, delta) alone has no rho, and the population counts rho"
         )
+    epsilon, delta = group_rule(epsilon, delta, count)
     cost = Cost(nano_up(epsilon), min(ATTO, math.ceil(delta * ATTO)))
     return Charge(instants, cost, nano_up(count**2 * rho))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Instants, instant, timeline
@@ -22,6 +22,9 @@ from dprelease.core.errors import ArgumentError, ConfigError
 
 OPEN: tuple[str | None, str | None] = (None, None)
 """The window of an entry that reads rows of all times."""
+
+Declaration = tuple[str, str, str | None]
+"""A dataset's adjacency, protected unit, and the time that losses are added up by, if they are."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -87,6 +90,11 @@ def protected_unit(unit: str) -> str:
             if isinstance(part, dict):
                 value[name] = {k: v for k, v in part.items() if not k.startswith("max_")}
     return canonical(value)
+
+
+def declaration_of(event: Mapping[str, Any]) -> Declaration:
+    """Return what the event of a dataset declares it as."""
+    return str(event["adjacency"]), protected_unit(str(event["unit"])), event.get("time")
 
 
 @dataclass(frozen=True, slots=True)

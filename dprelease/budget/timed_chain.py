@@ -16,7 +16,7 @@ from typing import Any
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.person import window_of_texts
-from dprelease.budget.record import Entry, protected_unit
+from dprelease.budget.record import Declaration, Entry, declaration_of, protected_unit
 from dprelease.budget.rho_filter import CEILING, NEXT
 from dprelease.budget.timeline import Timeline, timeline
 
@@ -27,7 +27,7 @@ _NOTHING = Cost(0)
 class _Dataset:
     """One of them: its declaration, its budget, its debits so far."""
 
-    declared: tuple[str, str, str | None]
+    declared: Declaration
     line: Timeline
     budget: Cost = _NOTHING
     charges: list[Charge] = field(default_factory=list)
@@ -39,16 +39,10 @@ class Timed:
 
     datasets: dict[str, _Dataset] = field(default_factory=dict)
 
-    def any_time(self) -> bool:
-        """Return whether losses of any dataset are added up by time."""
-        return any(dataset.declared[2] is not None for dataset in self.datasets.values())
-
     def declare(self, body: Mapping[str, Any]) -> None:
         """Note what a dataset is declared as, and how its losses lie in time."""
-        name, adjacency, unit = (str(body[part]) for part in ("name", "adjacency", "unit"))
-        time = str(body["time"]) if "time" in body else None
-        said = adjacency, protected_unit(unit), time
-        self.datasets[name] = _Dataset(said, timeline(adjacency, unit, time))
+        said = declaration_of(body)
+        self.datasets[str(body["name"])] = _Dataset(said, timeline(*said))
 
     def raise_budget(self, body: Mapping[str, Any]) -> str | None:
         """Note a budget: where disjoint losses do not add up, its row is a ceiling and it says so."""
@@ -73,10 +67,9 @@ class Timed:
         found = self.datasets[entry.key.dataset]
         instants = found.line.instants(window_of_texts(entry.window))
         found.charges.append(Charge(instants, entry.cost, nano_rho))
-        adjacency, unit, time = found.declared
-        if entry.time != time:
+        if entry.time != found.declared[2]:
             return "is of another time than its dataset"
-        if (entry.adjacency, protected_unit(entry.unit)) != (adjacency, unit):
+        if (entry.adjacency, protected_unit(entry.unit)) != found.declared[:2]:
             return "is of another adjacency or unit than its dataset"
         return None
 

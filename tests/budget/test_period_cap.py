@@ -100,7 +100,7 @@ def test_a_zcdp_dataset_made_later_does_not_lower_the_version(tmp_path):
 
 def test_software_that_does_not_know_caps_refuses(tmp_path, monkeypatch):
     ledger = capped(tmp_path)
-    monkeypatch.setattr("dprelease.budget.chain._VERSIONS", ((1,), (2,)))
+    monkeypatch.setattr("dprelease.budget.chain._NEWEST", 2)
     with pytest.raises(LedgerError) as caught:
         Ledger.open(ledger.path)
     assert caught.value.code == "DPR403"

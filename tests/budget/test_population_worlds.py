@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.budget.population import Debit, Population, member_charge
+from dprelease.budget.population import Population, member_charge
 
 MONDAY, WEEK = datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=7)
 WEEKS = range(3)
@@ -39,7 +39,7 @@ def stated(relation, table, weeks, epsilon, delta=Fraction(0), rho=None, **terms
     if table[0] is not None:
         window = MONDAY + weeks[0] * WEEK, MONDAY + (weeks[-1] + 1) * WEEK
     asked = Population("members", 1, adjacency=relation, **terms)
-    return member_charge(asked, declared(table), Debit(epsilon, delta, rho, window))
+    return member_charge(asked, declared(table), (epsilon, delta, rho, window))
 
 
 def neighbours(relation, interval):

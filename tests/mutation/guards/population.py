@@ -34,8 +34,8 @@ GUARDS = (
     ),
     _population(
         "a member is in one interval of a release, however long",
-        old="    count = 1 if line.per is None else line.met(debit.window)\n",
-        new="    count = 1 if line.met(debit.window) or line.per is None else None\n",
+        old="    count = 1 if line.per is None else line.met(window)\n",
+        new="    count = 1 if line.met(window) or line.per is None else None\n",
     ),
     _population(
         "a release without a period is counted as one interval",
@@ -44,8 +44,8 @@ GUARDS = (
     ),
     _population(
         "a delta of several units is added up without the factor",
-        old="    epsilon, delta = group_rule(debit.epsilon, debit.delta, count)\n",
-        new="    epsilon, delta = count * debit.epsilon, count * debit.delta\n",
+        old="    epsilon, delta = group_rule(epsilon, delta, count)\n",
+        new="    epsilon, delta = count * epsilon, count * delta\n",
     ),
     _population(
         "rho grows with the units and not with their square",
@@ -55,7 +55,7 @@ GUARDS = (
     _population(
         "what has no rho costs a population by zcdp nothing",
         old="    if terms.nano_rho is None:\n",
-        new="    if terms.nano_rho is None or (rho is None and debit.delta):\n",
+        new="    if terms.nano_rho is None or (rho is None and delta):\n",
     ),
     _population(
         "a cost of a member is rounded down",
@@ -143,7 +143,7 @@ GUARDS = (
     Guard(
         "a ledger with a population opens in software that does not know it",
         "budget/chain.py",
-        "    if fold.populations.known:\n        expected = population.VERSION\n",
+        "        population.VERSION: fold.populations.known,\n",
         "",
         ("tests/budget/test_population.py",),
     ),
