@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import say
 
 if TYPE_CHECKING:
     from dprelease.results.corrections import Correction
@@ -52,11 +52,9 @@ def supersede(
 
 
 def _said(folder: Path, entry: Correction) -> None:
-    out = console()
-    out.print(f"{entry.period} is {entry.says()}", markup=False, soft_wrap=True)
-    out.print(
+    say(f"{entry.period} is {entry.says()}", soft_wrap=True)
+    say(
         f"recorded in {folder.resolve().parent / 'status.json'} as {entry.hash[:16]}…; the index "
         "and the feed show it, `latest` passes over it, no published byte changed",
-        markup=False,
         soft_wrap=True,
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import console, loaded
+from dprelease.cli.terminal import loaded, say
 from dprelease.core.numeric import counted
 
 
@@ -30,12 +30,10 @@ def expectations(
 
     config = loaded(pipeline)
     files = export_project(plan_pipeline(config), to, data_docs=data_docs)
-    out = console()
-    out.print(f"wrote {counted(len(files), 'file')} to {to}", style="green", markup=False)
+    say(f"wrote {counted(len(files), 'file')} to {to}", style="green")
     published = config.publish.to / config.name / "latest"
     shown = published.relative_to(Path.cwd()) if published.is_relative_to(Path.cwd()) else published
-    out.print(
+    say(
         f"check a release:  python {to / 'gx' / 'plugins' / 'dprelease_release.py'} {shown}",
         soft_wrap=True,
-        markup=False,
     )

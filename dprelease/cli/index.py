@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import say
 from dprelease.core.numeric import counted
 
 
@@ -35,13 +35,12 @@ def index(
         raise not_a_release(folder, "no folder in it holds a release")
     changed = refresh(folder)
     series = collect(folder)
-    out = console()
     for name in changed:
-        out.print(f"wrote {folder / name}", markup=False)
+        say(f"wrote {folder / name}")
     if not changed:
-        out.print(f"{folder / 'index.html'} is up to date", markup=False)
+        say(f"{folder / 'index.html'} is up to date")
     for name in series.unreadable:
-        out.print(f"left out {folder / name}: no readable release", style="yellow", markup=False)
+        say(f"left out {folder / name}: no readable release", style="yellow")
     away = sum(p.correction is not None for p in series.periods)
     note = f", {away} of them withdrawn or superseded" if away else ""
-    out.print(f"{counted(len(series.periods), 'period')}{note}", markup=False)
+    say(f"{counted(len(series.periods), 'period')}{note}")

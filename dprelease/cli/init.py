@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import say
 
 
 def init(
@@ -20,11 +20,10 @@ def init(
     from dprelease.pipeline.starter import create_starter
 
     made = create_starter(directory)
-    out = console()
     for path in made:
-        out.print(f"wrote {path}", markup=False)
+        say(f"wrote {path}")
     where = "" if directory == Path() else f"cd {directory}\n  "
-    out.print(
+    say(
         f"\nnext:\n  {where}dprelease schema check schemas/clinic.yaml           # what is public, who is protected\n"
         "  dprelease plan pipelines/clinic_weekly.yaml          # price and expected errors; reads no row\n"
         "  dprelease ledger init pipelines/clinic_weekly.yaml   # the durable budget, once\n"
@@ -32,6 +31,5 @@ def init(
         "  dprelease verify public/clinic_weekly/2026-W46       # needs no data\n"
         "then open public/clinic_weekly/2026-W46/report.html; what a scheduler would call:\n"
         "  dprelease schedule pipelines/clinic_weekly.yaml --once",
-        markup=False,
         soft_wrap=True,
     )

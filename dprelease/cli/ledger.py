@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.ledger_time import datasets_of, over_tables, over_time, over_time_json
-from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json
+from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
+from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json, say
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
+    from dprelease.budget.connection import Place
     from dprelease.budget.ledger import Budget, Ledger
     from dprelease.pipeline.config import PipelineConfig
 
@@ -61,7 +62,7 @@ def _called(pipeline: Path | None) -> dict[str, tuple[str, str]]:
     return {config.budget.dataset: (one_unit(unit, name), whole_unit(unit, name))}
 
 
-def _open(pipeline: Path | None, file: Path | None) -> Ledger:
+def _open(pipeline: Path | None, file: Place | str | None) -> Ledger:
     from dprelease.budget.ledger import Ledger
 
     if file is not None:
@@ -123,12 +124,7 @@ def init(
     else:
         config = _config(pipeline)
         name, book = config.budget.dataset, init_ledger(config)
-    budget = book.budget(name)
-    console().print(
-        f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
-        markup=False,
-    )
-    _say_if_weak(budget.epsilon)
+    _say_if_weak(_say_spent(book, name).epsilon)
 
 
 @app.command("show")
@@ -152,20 +148,18 @@ def show(
         return
     from rich.table import Table
 
-    out, called = console(), _called(pipeline)
+    called = _called(pipeline)
     for name, budget in budgets.items():
-        out.print(
+        say(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
             f"left {_shown(budget.left)}{_of_delta(budget)}",
             style="bold",
-            markup=False,
         )
         for line in over_time(book, name, called.get(name)):
-            out.print(line, markup=False)
-        out.print(over_tables(book, name, called.get(name)), markup=False)
+            say(line)
         known = book.approvals(name)
         for found in known:
-            out.print(f"approval, event {found.event}: {found.approval}", markup=False)
+            say(f"approval, event {found.event}: {found.approval}")
         table = Table(header_style="bold")
         for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
             table.add_column(header)
@@ -184,7 +178,7 @@ def show(
                     row.entry.plan_hash[:12],
                     *([f"event {row.approval}" if row.approval else "–"] if known else []),
                 )
-        out.print(table)
+        console().print(table)
 
 
 def _of_delta(budget: Budget) -> str:
@@ -246,7 +240,10 @@ def verify(
         Path | None, typer.Option(help="A head kept in a second place, to be held by the ledger.")
     ] = None,
     public_key: Annotated[
-        str | None, typer.Option(help="With --head: the Ed25519 key that must have signed it.")
+        str | None,
+        typer.Option(
+            help="With --head: the key that must have signed it, a file or 64 hex digits."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -254,12 +251,12 @@ def verify(
 
     Example: dprelease ledger verify --ledger .dprelease/ledger.db
     """
-    from dprelease.budget import head_file, signature
+    from dprelease.budget.head_file import check_head
+    from dprelease.results.signature_file import key_given
 
     book = _open(pipeline, ledger)
     if head is not None:
-        key = None if public_key is None else signature.public_key(public_key)
-        head_file.check_head(head, book, key)
+        check_head(head, book, None if public_key is None else key_given(public_key))
     report = book.verify()
     if as_json:
         newest = report.head
@@ -272,13 +269,10 @@ def verify(
             }
         )
     else:
-        out = console()
         for problem in report.problems:
-            out.print(f"FAIL  {problem}", style="red", markup=False)
-        out.print(
-            f"{'intact' if report.ok else 'NOT intact'}: {counted(report.entries, 'entry', 'entries')}",
-            style="bold",
-        )
+            say(f"FAIL  {problem}", style="red")
+        state = "intact" if report.ok else "NOT intact"
+        say(f"{state}: {counted(report.entries, 'entry', 'entries')}", style="bold")
     if not report.ok:
         raise typer.Exit(1)
 
@@ -319,13 +313,18 @@ def add(
     if config is not None:
         anchoring.export(config.budget, book)
     if per_period is not None:
-        console().print(
-            f"one period of {name} may cost epsilon {per_period} from now on", markup=False
-        )
+        say(f"one period of {name} may cost epsilon {per_period} from now on")
     if budget is not None:
         left = f"{_shown(budget.left)} left{_of_delta(budget)}"
-        console().print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
+        say(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}")
         _say_if_weak(budget.epsilon)
+
+
+def _say_spent(book: Ledger, name: str) -> Budget:
+    """Say what a dataset has and has spent; return it."""
+    budget = book.budget(name)
+    say(f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent")
+    return budget
 
 
 def _say_if_weak(budget: Fraction) -> None:
@@ -333,7 +332,7 @@ def _say_if_weak(budget: Fraction) -> None:
     from dprelease.release_plan.weak import weak_promise
 
     if weak := weak_promise(budget):
-        console().print(f"if all of it is spent: {weak}", style="yellow", markup=False)
+        say(f"if all of it is spent: {weak}", style="yellow")
 
 
 @app.command("move")
@@ -351,19 +350,13 @@ def move(
     Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
     """
     from dprelease.budget import moving
-    from dprelease.budget.ledger import Ledger
     from dprelease.budget.named_place import named_place
 
-    moving.move(Ledger.open(source).path, named_place(target))
-    book = Ledger.open(target)
-    out = console()
+    moving.move(_open(None, source).path, named_place(target))
+    book = _open(None, target)
     for name in book.datasets():
-        budget = book.budget(name)
-        out.print(
-            f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
-            markup=False,
-        )
-    out.print(f"{source} can only be read from now on", markup=False)
+        _say_spent(book, name)
+    say(f"{source} can only be read from now on")
 
 
 @app.command("reconcile")
@@ -379,7 +372,6 @@ def reconcile(
 
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
-    from dprelease.budget.ledger import Ledger
     from dprelease.pipeline import anchoring
 
     if pipeline is None and ledger is not None:
@@ -389,12 +381,10 @@ def reconcile(
                 fix="add --public FOLDER",
                 code="DPR100",
             )
-        count = Ledger.open(ledger).reconcile(public)
+        count = _open(None, ledger).reconcile(public)
     else:
         config = _config(pipeline)
-        book = Ledger.open(config.budget.ledger)
+        book = _open(None, config.budget.ledger)
         count = book.reconcile([config.publish.to])
         anchoring.export(config.budget, book, replace=True)
-    console().print(
-        f"{counted(count, 'release')} debited that the ledger did not know", markup=False
-    )
+    say(f"{counted(count, 'release')} debited that the ledger did not know")

@@ -52,35 +52,28 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
 
 
 def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> Iterator[str]:
-    """Yield the same in words, one line each.
+    """Yield the same in words, one line each; and what a member of the dataset's population has lost by all its datasets.
 
     Args:
         called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
     """
     from dprelease.release_plan.weak import weak_promise
-    from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time
+    from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time, member_words
 
     if weak := weak_promise(book.budget(dataset).spent):
         yield weak
     said = over_time_json(book, dataset)
-    if not said:
-        return
     one = f"one person's rows of one {said['per']}" if "per" in said else "one row"
-    yield ledger_over_time(book, dataset, called or (one, "one person"), scope=OF_TABLE)
+    if said:
+        yield ledger_over_time(book, dataset, called or (one, "one person"), scope=OF_TABLE)
     found = said.get("over_time", [])
     if len(found) > _SHOWN:
         yield f"the newest {_SHOWN} of {len(found)} stretches of time:"
     for part in found[-_SHOWN:]:
         span = f"{part['from'] or 'ever before'} to {part['to'] or 'ever after'}"
         yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {counted(part['entries'], 'debit')}"
-
-
-def over_tables(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> str:
-    """Return what a member of the dataset's population has lost by all its datasets, in one line."""
-    from dprelease.results.formats.over_time import member_words
-
     loss = book.populations().loss(dataset)
     if loss is None:
-        return "no population: what a person loses by other datasets is not added to this"
-    [said] = member_words(loss, None if called is None else called[1])
-    return f"population {loss.population}: {said}"
+        yield "no population: what a person loses by other datasets is not added to this"
+    else:
+        yield f"population {loss.population}: {member_words(loss, called and called[1])[0]}"

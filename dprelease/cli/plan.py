@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json
+from dprelease.cli.terminal import AsJson, console, loaded, print_json, say
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def load_and_show(
         out.print(differences(changes, str(against), config.name))
     for written in (page, file):
         if written is not None:
-            out.print(f"wrote {written}", markup=False)
+            say(f"wrote {written}")
     return config
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import console
+from dprelease.cli.terminal import say
 from dprelease.core.errors import ArgumentError
 
 
@@ -62,9 +62,6 @@ def _made_again(folder: Path) -> tuple[dict[str, Any], Any, str, str]:
 
 def _write(to: Path, data: bytes, gone: str) -> None:
     to.write_bytes(data)
-    out = console()
-    out.print(f"wrote {to}", markup=False)
+    say(f"wrote {to}")
     if gone:
-        out.print(
-            f"this release does not stand: {gone}", style="yellow", markup=False, soft_wrap=True
-        )
+        say(f"this release does not stand: {gone}", style="yellow", soft_wrap=True)

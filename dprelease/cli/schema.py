@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, guarded, print_json
+from dprelease.cli.terminal import AsJson, guarded, print_json, say
 from dprelease.core.numeric import counted
 
 Kind = Literal["schema", "pipeline", "manifest"]
@@ -41,20 +41,18 @@ def check(
     if as_json:
         print_json(found)
         return
-    out = console()
-    out.print(f"{file}: valid", style="green", markup=False)
-    out.print(f"protects  {found['protects']}", markup=False)
+    say(f"{file}: valid", style="green")
+    say(f"protects  {found['protects']}")
     for column in schema.columns.values():
         domain = f" {column.domain}" if column.domain is not None else ""
         step = f" step {column.step}" if column.step not in (None, 1) else ""
-        out.print(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}", markup=False)
+        say(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}")
     if planned:
-        out.print(
-            f"default release: {counted(len(planned.statistics), 'statistic')}, {planned.guarantee}",
-            markup=False,
+        say(
+            f"default release: {counted(len(planned.statistics), 'statistic')}, {planned.guarantee}"
         )
         if weak := weak_promise(planned.epsilon):
-            out.print(weak, style="yellow", markup=False)
+            say(weak, style="yellow")
 
 
 @app.command("json-schema")
@@ -146,6 +144,4 @@ def _write(text: str, out: Path | None) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     open_lines = text.count("# ANSWER ")
-    console().print(
-        f"{out}: drafted, {counted(open_lines, 'line')} to answer", style="green", markup=False
-    )
+    say(f"{out}: drafted, {counted(open_lines, 'line')} to answer", style="green")

@@ -38,6 +38,11 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
+def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
+    """Print a text as it is: nothing in it is markup."""
+    console().print(text, style=style, markup=False, soft_wrap=soft_wrap)
+
+
 def loaded(pipeline: Path) -> PipelineConfig:
     """Return a checked pipeline; say where paths may lead if only the working directory says so."""
     from dprelease.pipeline.config import load_pipeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json, show_error
+from dprelease.cli.terminal import AsJson, print_json, say, show_error
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import counted
 
@@ -89,17 +89,16 @@ def _periods(folder: Path) -> list[Path]:
 
 def _print(result: Verification, *, named: bool, short: bool) -> None:
     """Print one answer, below its folder's name where there are several; `short`: in a line if it verifies."""
-    out = console()
     if short and result.ok:
-        out.print(f"ok    {result.folder}: {result.summary}", markup=False, soft_wrap=True)
+        say(f"ok    {result.folder}: {result.summary}", soft_wrap=True)
         return
     styles = {True: "", False: "bold red", None: "yellow"}
     if named:
-        out.print(result.folder, style="bold", markup=False, soft_wrap=True)
+        say(result.folder, style="bold", soft_wrap=True)
     for check in result.checks:
         line = f"{check.mark:<4}  {check.name:<13} {check.detail}"
-        out.print(line, style=styles[check.ok], markup=False, soft_wrap=True)
+        say(line, style=styles[check.ok], soft_wrap=True)
     style = "bold" if result.ok else "bold red"
-    out.print(result.summary, style=style, markup=False, soft_wrap=True)
+    say(result.summary, style=style, soft_wrap=True)
     for line in ("no folder can show:", *(f"  {unknown}" for unknown in result.unknown)):
-        out.print(line, style="dim", markup=False, soft_wrap=True)
+        say(line, style="dim", soft_wrap=True)

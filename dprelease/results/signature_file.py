@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dprelease.budget.record import canonical
 from dprelease.budget.signature import load_signer, public_key, signed_text, verifies
@@ -87,7 +86,14 @@ def fingerprint(key: str) -> str:
     return " ".join(digits[i : i + 4] for i in range(0, 32, 4))
 
 
-def key_given(key: str | Path) -> str:
+def keys_given(keys: object) -> frozenset[str]:
+    """Return public keys as 64 hex digits, of one or several as `key_given` reads them; none of None."""
+    if keys is None or isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        keys = [] if keys is None else [keys]
+    return frozenset(map(key_given, keys))
+
+
+def key_given(key: object) -> str:
     """Return a public key, 64 hex digits, from these digits or a file of them or of PEM.
 
     Raises:

@@ -172,7 +172,7 @@ def verify(
     folder: str | Path,
     *,
     ledger: Place | str | None = None,
-    public_key: str | Path | Sequence[str | Path] = (),
+    public_key: str | Path | Sequence[str | Path] | None = None,
     patience: float = PATIENCE,
 ) -> Verification:
     """Re-check one publication folder, with the ledger's anchor if `ledger` is given.
@@ -187,10 +187,9 @@ def verify(
         VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
             (DPR802), or one of a format that is revoked (DPR803).
         LedgerError: a key is none (DPR421), or the extra that checks signatures is missing (DPR422).
-        ArgumentError: `folder` is no path (DPR642).
+        ArgumentError: `folder` or a key is no path (DPR642).
     """
-    given = [public_key] if isinstance(public_key, str | Path) else public_key
-    keys = frozenset(signature_file.key_given(key) for key in given)
+    keys = signature_file.keys_given(public_key)
     return examined(folder, ledger=ledger, keys=keys, patience=patience)[0]
 
 

@@ -60,18 +60,13 @@ def test_a_run_moves_the_head_and_needs_it(signed, tmp_path, monkeypatch):
     dp.run(pipeline, period="2026-W46")
     assert read_head(head, load_signer(KEY, "").public_key) == Ledger.open(ledger).head()
     public = load_signer(KEY, "").public_key
-    assert (
-        invoke(
-            "ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", public
-        ).exit_code
-        == 0
-    )
-    assert (
-        invoke(
-            "ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", "44" * 32
-        ).exit_code
-        == 1
-    )
+    (tmp_path / "office.pub").write_text(f"{public}\n")
+    (tmp_path / "other.pub").write_text("no key")
+    verify = ("ledger", "verify", "--ledger", ledger, "--head", head, "--public-key")
+    for key in (public, tmp_path / "office.pub"):
+        assert invoke(*verify, key).exit_code == 0
+    for key in ("44" * 32, tmp_path / "other.pub", tmp_path / "missing.pub"):
+        assert invoke(*verify, key).exit_code == 1
     assert invoke("ledger", "verify", pipeline).exit_code == 0
 
     saved = head.read_bytes()

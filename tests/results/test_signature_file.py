@@ -11,7 +11,14 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from dprelease.core.errors import ArgumentError, LedgerError
-from dprelease.results.signature_file import FILE, fingerprint, key_given, signed_by, signing
+from dprelease.results.signature_file import (
+    FILE,
+    fingerprint,
+    key_given,
+    keys_given,
+    signed_by,
+    signing,
+)
 
 OWN = ed25519.Ed25519PrivateKey.from_private_bytes(b"\x11" * 32)
 PUBLIC = OWN.public_key().public_bytes_raw().hex()
@@ -106,6 +113,12 @@ def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
         assert "MC4CAQAw" not in str(caught.value)  # a private key's own text
     with pytest.raises(ArgumentError):
         key_given(7)
+    assert keys_given(None) == keys_given([]) == frozenset()
+    assert keys_given(PUBLIC) == keys_given({PUBLIC, PUBLIC.upper()}) == {PUBLIC}
+    for wrong in (7, True, bytes.fromhex(PUBLIC), "", [None], [PUBLIC, 7], [[PUBLIC]]):
+        with pytest.raises(ArgumentError) as refused:
+            keys_given(wrong)
+        assert (refused.value.code, bool(refused.value.fix)) == ("DPR642", True)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(LedgerError) as caught:
         key_given(PUBLIC)

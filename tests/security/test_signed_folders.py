@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.core.errors import DpreleaseError, LedgerError
+from dprelease.core.errors import ArgumentError, DpreleaseError, LedgerError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.results.series.correct import withdraw
@@ -89,6 +89,11 @@ def test_without_a_key_it_is_said_that_nobody_knows_who_made_it(office):
     with_key = dp.verify(folder / "2026-W02", ledger=ledger, public_key=public(FIRST))
     assert not any("who made it" in said for said in with_key.unknown)
     assert result.unknown[:-1] == with_key.unknown
+    assert dp.verify(folder / "2026-W02", ledger=ledger, public_key=None) == result
+    for wrong in (7, b"office.pub", [None]):
+        with pytest.raises(ArgumentError) as caught:
+            dp.verify(folder / "2026-W02", public_key=wrong)
+        assert caught.value.code == "DPR642"
 
 
 @pytest.fixture
