@@ -12,7 +12,8 @@ from dprelease.budget import chain, moving
 from dprelease.budget.connection import PostgresPlace
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.core.errors import LedgerError
+from dprelease.core.errors import BudgetError, LedgerError
+from tests.budget import populations
 from tests.budget.samples import UNIT, entry, key, release
 from tests.engines.postgres_server import binaries, server
 
@@ -125,6 +126,33 @@ def test_everything_is_there_and_the_old_place_spends_no_more(places, tmp_path, 
     new.draw_once(key("2030-02"), lambda: b"wxyz", width=4)
     new.charge(entry("2030-05"))
     assert new.budget("clinic").spent > before[2].spent
+    assert new.verify().ok
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["", "after a crash"])
+def test_a_member_s_losses_move_with_the_ledger(places, monkeypatch, crash):
+    source, target = places
+    asked = populations.terms(epsilon=3, delta="1e-6")
+    populations.joined(source, "visits", asked)
+    old = populations.joined(source, "prescriptions", asked)
+    old.charge(populations.entry("visits", epsilon=Fraction(2)))
+    before = old.populations()
+    if crash:  # the copy stands, the old place does not rest yet: both may still be asked
+        with monkeypatch.context() as patch:
+            patch.setattr(moving.chain, "append", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                moving.move(source, target)
+    moving.move(source, target)
+    new = Ledger.open(target)
+    assert (new.populations(), new.verify().ok) == (before, True)
+    for ledger, code in ((new, "DPR309"), (old, "DPR427")):
+        with pytest.raises((BudgetError, LedgerError)) as caught:
+            ledger.charge(populations.entry("prescriptions", epsilon=Fraction(2)))
+        assert caught.value.code == code
+    assert code_of(populations.joined, source, "more", asked) == "DPR427"
+    assert code_of(old.add_population, populations.MEMBERS, 1) == "DPR427"
+    populations.joined(target, "more", asked).charge(populations.entry("more"))
+    assert new.populations().budget(populations.MEMBERS).left == 0
     assert new.verify().ok
 
 

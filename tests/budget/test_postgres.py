@@ -336,6 +336,31 @@ def test_a_role_that_may_not_write_all_is_refused_before_its_debit(place, dsn, c
         db.execute("DROP ROLE runner")
 
 
+def dying_at(n, counts, monkeypatch):
+    """Let this process die at the n-th instant before or after a statement that counts."""
+    raw, left = psycopg.Connection.execute, [n]
+
+    def execute(self, query, *args, **kwargs):
+        if not counts(query):
+            return raw(self, query, *args, **kwargs)
+        tick()
+        result = raw(self, query, *args, **kwargs)
+        tick()
+        return result
+
+    def tick() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            die()
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+
+
+def writes(query) -> bool:
+    """Return whether a kill is tried around a statement: around those that write; in full, around all."""
+    return bool(whole(0, 1)) or re.match("(b')?(INSERT|COMMIT)", str(query)) is not None
+
+
 def test_killed_at_every_commit_nothing_is_lost_or_doubled(place, tmp_path, monkeypatch):
     """Before and after every commit of a release, a reader's too."""
     states = set()
@@ -345,22 +370,7 @@ def test_killed_at_every_commit_nothing_is_lost_or_doubled(place, tmp_path, monk
         ledger, public = made(place), tmp_path / str(n)
 
         def work(n=n, ledger=ledger, public=public) -> None:
-            raw, left = psycopg.Connection.execute, [n]
-
-            def execute(self, query, *args, **kwargs):
-                if query != "COMMIT":
-                    return raw(self, query, *args, **kwargs)
-                tick()
-                result = raw(self, query)
-                tick()
-                return result
-
-            def tick() -> None:
-                left[0] -= 1
-                if left[0] == 0:
-                    die()
-
-            monkeypatch.setattr(psycopg.Connection, "execute", execute)
+            dying_at(n, lambda query: query == "COMMIT", monkeypatch)
             release(ledger, entry(), public)
 
         killed_in_fork(work)
@@ -373,6 +383,58 @@ def test_killed_at_every_commit_nothing_is_lost_or_doubled(place, tmp_path, monk
         assert read_folder(public / "weekly" / "2030-01") == ledger.files(key())
         assert ledger.budget("clinic").spent == TENTH
     assert states == {"nothing", "charged", "drawn", "ready", "published"}
+
+
+def test_killed_between_any_two_statements_a_member_loses_no_more_than_the_budget(
+    place, monkeypatch
+):
+    """A charge that fits the one budget of two datasets: it is debited or not, and then nothing else fits."""
+    states, n, done = set(), 0, False
+    while not done:
+        n += 1
+        with session(place.reveal_to_driver()) as db:
+            db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
+        one = populations.terms(1)
+        populations.joined(place, "prescriptions", one)
+        ledger = populations.joined(place, "visits", one)
+
+        def work(n=n, ledger=ledger) -> None:
+            dying_at(n, writes, monkeypatch)
+            ledger.charge(populations.entry("visits"))
+
+        done = killed_in_fork(work) == 0
+        assert ledger.verify().ok
+        spent = ledger.populations().budget(populations.MEMBERS).spent
+        states.add(spent)
+        if spent:
+            other = populations.entry("prescriptions")
+            assert code_of(BudgetError, ledger.charge, other) == "DPR309"
+        ledger.charge(populations.entry("visits"))
+        assert ledger.populations().budget(populations.MEMBERS).spent == 1
+    assert n > whole(6, 40)
+    assert states == {0, 1}
+
+
+def test_killed_between_any_two_statements_a_dataset_has_joined_or_not(place, monkeypatch):
+    states, n, done = set(), 0, False
+    while not done:
+        n += 1
+        with session(place.reveal_to_driver()) as db:
+            db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
+        ledger = populations.joined(place, "old", None)
+        ledger.charge(populations.entry("old"))
+
+        def work(n=n) -> None:
+            dying_at(n, writes, monkeypatch)
+            populations.joined(place, "old", populations.terms())
+
+        done = killed_in_fork(work) == 0
+        assert ledger.verify().ok
+        states.add(ledger.populations().member.get("old"))
+        populations.joined(place, "old", populations.terms())
+        assert ledger.populations().budget(populations.MEMBERS).spent == 1
+    assert n > whole(6, 40)
+    assert states == {None, populations.MEMBERS}
 
 
 def test_a_lost_connection_says_what_is_spent(place, dsn):
