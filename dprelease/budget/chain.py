@@ -37,7 +37,7 @@ from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
 from dprelease.budget.timed_chain import Timed
-from dprelease.core.errors import DpreleaseError
+from dprelease.core.errors import UNREADABLE, DpreleaseError
 
 _GENESIS = "0" * 64
 
@@ -52,17 +52,6 @@ UNSUMMED = 8
 """The schema version of a ledger with debits whose deltas its tables do not add up: they are of disjoint times."""
 
 _NEWEST = UNSUMMED
-
-# DpreleaseError: an entry that could never have been charged.
-_UNPARSABLE = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    DpreleaseError,
-)
 
 
 def digest(data: bytes) -> str:
@@ -148,7 +137,7 @@ def problems(db: Connection, *, deep: bool) -> list[str]:
             found = fold.problems + _projections(db, fold) + _version(db, fold)
         if deep and not found:
             found = _bytes(db, fold)
-    except (sqlite3.Error, *_UNPARSABLE):
+    except (sqlite3.Error, *UNREADABLE, DpreleaseError):  # the latter: what could never be charged
         return ["the ledger does not parse"]
     return found
 

@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.budget.record import OPEN, Anchor, Entry, Key, canonical
-from dprelease.core.errors import DpreleaseError, LedgerError
+from dprelease.core.errors import UNREADABLE, DpreleaseError, LedgerError
 from dprelease.core.numeric import fraction_from_json
 from dprelease.core.strict_json import MOST_BYTES, read_json
 
 MANIFEST = "release.json"
-
-_UNPARSABLE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Citation:
             return cls(
                 entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))
             )
-        except (*_UNPARSABLE, DpreleaseError):
+        except (*UNREADABLE, DpreleaseError):
             raise _unreadable(None) from None
 
 

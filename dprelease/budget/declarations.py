@@ -114,9 +114,8 @@ def insert_budget(db: Connection, dataset: str, more: Cost) -> None:
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is None and timeline_of(db, dataset).apart:
         first = not budgets(db, dataset)
-        stated = {"nano_epsilon": more.nano_epsilon, "atto_delta": more.atto_delta}
         row = rho_filter.CEILING if first else rho_filter.NEXT
-        _append_budget(db, dataset, row, {"apart": stated})
+        _append_budget(db, dataset, row, {"apart": asdict(more)})
     elif concentrated is None:
         _append_budget(db, dataset, more, {})
     else:
@@ -125,10 +124,9 @@ def insert_budget(db: Connection, dataset: str, more: Cost) -> None:
 
 
 def _append_budget(db: Connection, dataset: str, row: Cost, more: Mapping[str, object]) -> None:
-    values = (dataset, row.nano_epsilon, row.atto_delta)
-    body = {**dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True)), **more}
-    seq = chain.append(db, "budget", body)
-    db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *values))
+    body = {"dataset": dataset, **asdict(row)}
+    seq = chain.append(db, "budget", {**body, **more})
+    db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *body.values()))
 
 
 def populations(db: Connection, seq: int | None = None, *, first: bool = False) -> Populations:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -104,12 +104,7 @@ class Population:
     def raised(self, more: Cost) -> Population:
         total = self.budget + more
         nano_rho = worth(total) if self.composition == "zcdp" else None
-        return replace(
-            self,
-            nano_epsilon=total.nano_epsilon,
-            atto_delta=total.atto_delta,
-            nano_rho=nano_rho,
-        )
+        return replace(self, **asdict(total), nano_rho=nano_rho)
 
     @property
     def terms(self) -> tuple[str | None, ...]:
@@ -209,8 +204,7 @@ class Populations:
             return None
         terms, now = self.known[name][-1], self.budget(name)
         tables = sum(self.member.get(other) == name for other in self.debits)
-        spent, total = (now.spent, now.spent_delta), (now.epsilon, now.delta)
-        figures = spent[0], total[0], spent[1], total[1]
+        figures = now.spent, now.epsilon, now.spent_delta, now.delta
         return MemberLoss(name, tables, *figures, terms.composition, terms.interval)
 
     def _uncountable(self, name: str | None, dataset: str, debits: Sequence[Debit]) -> str | None:

@@ -69,9 +69,7 @@ def verify(
     if as_json:
         print_json(answers[0] if len(listed) == 1 else answers)
     elif short:
-        console().print(
-            f"{sum(a['ok'] for a in answers)} of {counted(len(answers), 'folder')} verified"
-        )
+        say(f"{sum(a['ok'] for a in answers)} of {counted(len(answers), 'folder')} verified")
     if not all(answer["ok"] for answer in answers):
         raise typer.Exit(1)
 

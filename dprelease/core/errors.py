@@ -117,6 +117,11 @@ class DpreleaseError(Exception):
         }
 
 
+UNREADABLE = (
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError, RecursionError,
+)  # fmt: skip
+"""What a document that somebody else wrote can make its reader raise."""
+
 PUBLISHED = "DPR716"
 _SPENT = {
     PUBLISHED: ", and the release is published",

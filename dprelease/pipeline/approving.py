@@ -23,6 +23,7 @@ from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
 from dprelease.core.errors import (
+    UNREADABLE,
     ArgumentError,
     BudgetError,
     ConfigError,
@@ -43,10 +44,6 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.formats.json_ import manifest_bytes
 
 PLAN_FILE = "plan-file/1"
-_FAULTS = (
-    DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
-)  # fmt: skip
-"""What readers of a foreign plan raise where it has another shape."""
 
 
 def plan_file(config: PipelineConfig, plan: ReleasePlan, period: str | None) -> bytes:
@@ -241,7 +238,7 @@ def _must_say_so(
         if is_hash_of(stated["hash"], again["plan"]):  # as the version that wrote it takes it
             again["hash"] = stated["hash"]
         lines = apart(dict(stated), again)
-    except _FAULTS:
+    except (*UNREADABLE, DpreleaseError):
         lines = ["the plan in it was not made from this request"]
     if lines:
         raise _another(

@@ -39,6 +39,9 @@ from dprelease.results.receipt import Receipt
 Progress = Callable[[str, str], None]
 """Called as (stage, public detail)."""
 
+Signing = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+"""What adds a signature to the files of a release."""
+
 
 def quiet(stage: str, detail: str) -> None:
     """Report nothing."""
@@ -56,7 +59,7 @@ class Flow:
         request: the ledger and the key; None for a release that nothing records.
         report: told what happens, in public text.
         head_moved: called whenever the ledger's head has moved.
-        sign: adds a signature to the files, which are as they are by default.
+        sign: by default the files are as they are.
     """
 
     plan: ReleasePlan
@@ -64,7 +67,7 @@ class Flow:
     engine: Engine
     report: Progress = quiet
     head_moved: Callable[[], None] = _nothing
-    sign: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
+    sign: Signing = dict
 
     def preflight(self, source: Source) -> None:
         """Refuse, before the charge, what the plan does not fit; see `preflight.preflight`."""

@@ -46,7 +46,7 @@ from dprelease.pipeline.closing import (
 )
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at
-from dprelease.pipeline.flow import Flow, Progress, quiet
+from dprelease.pipeline.flow import Flow, Progress, Signing, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved, recorded
@@ -158,9 +158,7 @@ def run(
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
 
 
-def _signing(
-    config: PipelineConfig, ready: bool
-) -> Callable[[Mapping[str, bytes]], Mapping[str, bytes]]:
+def _signing(config: PipelineConfig, ready: bool) -> Signing:
     """Return what signs the files, which are as they were made where the pipeline names no key, or they are `ready`."""
     key = config.publish.signing_key
     if key is None or ready:

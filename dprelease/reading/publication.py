@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dprelease.core.errors import DpreleaseError, VerificationError
+from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted, whole_from_json
 from dprelease.measurements.law import Law
@@ -29,8 +29,6 @@ from dprelease.verification.comparison import read_file
 from dprelease.verification.derivation import receipt_of
 from dprelease.verification.verify import Verification, examined
 from dprelease.verification.verify import verify as verify_folder
-
-_FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
 
 
 class Publication(DrawnTables):
@@ -121,7 +119,7 @@ def _unchecked(path: Path) -> Publication:
     manifest = read_manifest(_bytes(path), path)
     try:
         return Publication(path, manifest, noised_of(manifest, _stated_receipt))
-    except (*_FAULTS, DpreleaseError) as problem:
+    except (*UNREADABLE, DpreleaseError) as problem:
         raise VerificationError(
             "the manifest does not hold a release",
             where=str(path),

@@ -34,7 +34,13 @@ from pathlib import Path
 
 from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
-from dprelease.core.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.core.errors import (
+    UNREADABLE,
+    ArgumentError,
+    ConfigError,
+    VerificationError,
+    WithheldError,
+)
 from dprelease.core.strict_json import MOST_BYTES as _LARGEST_MANIFEST
 from dprelease.core.strict_json import read_json
 from dprelease.results import corrections
@@ -353,15 +359,7 @@ def _over(parent: int, period: str) -> bool:
             said = read_json(file.read(_LARGEST_MANIFEST + 1))
         ours = said["dprelease"] == VERSION and said["period"] == period
         return ours and said.get("early") is None
-    except (
-        OSError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-    ):
+    except (*UNREADABLE, OSError, MemoryError):
         return False  # not one of ours
 
 

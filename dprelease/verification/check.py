@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dprelease.core.errors import DpreleaseError, printable, shortened
+from dprelease.core.errors import UNREADABLE, DpreleaseError, printable, shortened
 
 _MOST_SAID = 850
 """Bytes of UTF-8 that all details have together: an answer, its fixed words counted, takes at most 2 kB."""
 
-FAULTS = (
-    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
-    RecursionError, MemoryError,
-)  # fmt: skip
+FAULTS = (*UNREADABLE, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)

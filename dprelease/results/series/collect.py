@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dprelease.core.errors import DpreleaseError, printable
+from dprelease.core.errors import UNREADABLE, DpreleaseError, printable
 from dprelease.core.strict_json import read_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
@@ -46,11 +46,6 @@ from dprelease.results.series.foreign import Place, Shape, Stated, stated
 from dprelease.results.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
 from dprelease.results.signature_file import FILE as SIGNATURE
 from dprelease.results.signature_file import signed_by
-
-_FAULTS = (
-    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
-    RecursionError, MemoryError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +143,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
     for name in sorted(names, key=period_order):
         try:
             found.append(_read(folder / name, name, stands.get(name)))
-        except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError) as problem:
+        except (*UNREADABLE, MemoryError, csv.Error, pa.ArrowException, DpreleaseError) as problem:
             if getattr(problem, "code", "") == "DPR422":  # nothing is wrong with the folder
                 raise
             unreadable.append(printable(name))  # a folder's name may not be text at all
