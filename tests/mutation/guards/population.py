@@ -74,8 +74,8 @@ GUARDS = (
     ),
     _population(
         "a delta that is passed is no refusal",
-        old="        return now.left < 0 or now.left_delta < 0\n",
-        new="        return now.left < 0\n",
+        old="        return now.left < 0 or now.left_delta < 0 or",
+        new="        return now.left < 0 or",
     ),
     _population(
         "rows and edges may join",

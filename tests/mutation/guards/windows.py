@@ -108,12 +108,12 @@ GUARDS = (
     ),
     _chain(
         "a debit of another time verifies",
-        old="        if entry.time != time:\n",
+        old="        if entry.time != found.declared[2]:\n",
         new="        if False:\n",
     ),
     _chain(
         "a debit of another unit or adjacency verifies",
-        old="        if (entry.adjacency, protected_unit(entry.unit)) != (adjacency, unit):\n",
+        old="        if (entry.adjacency, protected_unit(entry.unit)) != found.declared[:2]:\n",
         new="        if False:\n",
     ),
     _chain(
