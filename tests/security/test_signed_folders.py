@@ -313,7 +313,8 @@ def test_the_command_line_takes_several_folders_and_keys(office, copy, tmp_path)
     assert "who made it" not in good.output
     one = CliRunner().invoke(app, ["verify", *both, *keys[2:]])
     assert (one.exit_code, one.output.count("NOT verified")) == (1, 1)
-    broken = CliRunner().invoke(app, ["verify", *both, str(tmp_path), *keys, "--json"])
+    (tmp_path / "empty").mkdir()
+    broken = CliRunner().invoke(app, ["verify", *both, str(tmp_path / "empty"), *keys, "--json"])
     said = json.loads(broken.stdout)
     assert broken.exit_code == 1
     assert [answer["ok"] for answer in said] == [True, True, False]
