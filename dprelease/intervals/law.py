@@ -22,7 +22,8 @@ Sources  `docs/theory/publications-that-add-up.md#the-law-of-a-combination`, `do
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -70,12 +71,13 @@ def chance(terms: Terms, size: float) -> float:
     """Return an upper bound of P(|S| >= size): a p-value of what was seen, if the true value were 0."""
     if _few(terms):
         return few_chance(terms, max(0.0, size), points=FINE)
-    first, last = 0, len(LEVELS)  # the first level at which 0 is inside
-    while first < last:
-        middle = (first + last) // 2
-        inside = quantile(terms, LEVELS[middle]) >= size
-        first, last = (first, middle) if inside else (middle + 1, last)
-    return 1.0 if first == 0 else 1 - LEVELS[first - 1]
+    return least_risk(lambda level: quantile(terms, level) >= size)
+
+
+def least_risk(inside: Callable[[float], bool]) -> float:
+    """Return the least 1 - level at which a value is not `inside` its interval, which grows with the level; 1 if there is none."""
+    first = bisect_left(LEVELS, True, key=inside)
+    return 1 - LEVELS[first - 1] if first else 1.0
 
 
 def half_width(terms: Sequence[Term], level: float = 0.95) -> Fraction:

@@ -12,18 +12,21 @@ import pyarrow as pa
 
 from dprelease.core.given import plain_values
 from dprelease.mechanisms.arguments import check_level
+from dprelease.query import nodes as n
 from dprelease.query.nodes import Node
 from dprelease.reading.called import called
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
-from dprelease.reading.grammar import Across, parse
+from dprelease.reading.grammar import STANDING_ALONE, Across, parse
 from dprelease.reading.interval import Method, certain_ends, intervals
 from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
-from dprelease.reading.ranking import ranked
+from dprelease.reading.ranking import ranked, topmost
 from dprelease.reading.released_values import Key
 from dprelease.results.draw import LEVEL
 from dprelease.results.rules import SUPPRESSED
+
+_CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
 Row = tuple[float | None, float, float, str, Method]
 
@@ -55,8 +58,9 @@ def derive(
     tree = parse(expression, own.published, names, own.by, others, current.own_name)
     keys = result_keys(tree, current.by, by)
     evaluation = Evaluation(periods, keys, table)
-    ranks = isinstance(tree, Across) and tree.how == "rank"
-    inner: Node = tree.operand if isinstance(tree, Across) and ranks else tree
+    alone = tree.how if isinstance(tree, Across) and tree.how in STANDING_ALONE else None
+    ranks = alone == "rank"
+    inner: Node = tree.operand if isinstance(tree, Across) and alone else tree
     found = [evaluation.at(inner, row) for row in evaluation.rows]
     rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
     domain = (
@@ -64,14 +68,22 @@ def derive(
         if ranks
         else (min(q.domain[0] for q in found), max(q.domain[1] for q in found))
     )
+    whole = tabled(keys, evaluation.rows, rows)
+    notes: tuple[str, ...] = ()
+    match tree:
+        case Across(how="top", weights=n.Literal(value=float(count))):
+            sure = topmost(found, int(count), certain=certain)
+            confidence, notes = pa.array(sure.values(), pa.float64()), (_CONFIDENCE,)
+            whole = whole.take(pa.array(sure, pa.int64())).append_column("confidence", confidence)
     return Derived(
         expression=expression,
-        table=tabled(keys, evaluation.rows, rows),
+        table=whole,
         name=expression if name is None else name,
         level=level,
         domain=domain,
         source=source,
         keys=keys,
+        notes=notes,
         called=called({"": current}, many_tables=False),
     )
 

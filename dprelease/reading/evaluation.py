@@ -80,7 +80,7 @@ def _free(tree: Node, by: Sequence[str]) -> set[str]:
     if isinstance(tree, Reference):
         return set() if tree.public else set(by) - {column for column, _ in tree.where}
     if isinstance(tree, Across):
-        return _free(tree.operand, by) if tree.how in ("rank", "share") else set()
+        return _free(tree.operand, by) if tree.how in ("rank", "share", "top") else set()
     return set().union(*(_free(child, by) for child in n.children(tree)))
 
 

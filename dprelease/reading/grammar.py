@@ -12,6 +12,7 @@
     total(a)                                 a, summed over all rows
     standardise(a, weights)                  a, averaged with public weights over the left-out columns
     rank(a)                                  1 is the largest; it stands alone
+    top(a, 10)                               the ten groups with the largest; it stands alone
 
 A name of other characters takes double quotes: "departures[5,9)". So does a period in an odd form:
 count@'2026 spring'.
@@ -33,9 +34,9 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 
 PREVIOUS = "previous"
+STANDING_ALONE = ("rank", "top")
 _DOT = r"""|(?P<dot>\.)"""
 _EXTRA = r"""|(?P<period>@(?:previous\b|'[^']+'|\d{4}(?:-(?:W\d\d|Q\d|\d\d(?:-\d\d)?))?))|(?P<bracket>[\[\]])"""
-FUNCTIONS = ("rate", "growth", "index", "share", "total", "standardise", "rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Reference(n.ColumnRef):
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """`share`, `total`, `standardise` (with weights) or `rank`: something over several groups."""
+    """`share`, `total`, `standardise` (with weights), `rank` or `top` (of so many): something over several groups."""
 
     how: str
     operand: Node
@@ -218,7 +219,8 @@ class _Parser(Parser):
 
     def _call(self) -> Part:
         token = self.read.peek()
-        name = self.read.known_function(FUNCTIONS)
+        name = self.read.known_function(tuple(_FUNCTIONS))
+        usage, make = _FUNCTIONS[name]
         given: list[Node] = []
         while not self.read.op(")"):
             given.append(self._argument())
@@ -226,16 +228,15 @@ class _Parser(Parser):
                 break
             self.read.next()
         end = self.read.expect_op(")").end
-        if len(given) != _ARITY[name]:
-            self.read.fail(
-                f"`{name}` takes {_ARITY[name]}, not {len(given)}",
-                token,
-                fix=f"write {_USAGE[name]}",
-                code="DPR162",
-            )
+        wanted, last = usage.count(",") + 1, given[-1] if given else None
+        what = f"`{name}` takes {wanted}, not {len(given)}" if len(given) != wanted else None
+        if name == "top" and not (isinstance(last, n.Literal) and _is_count(last.value)):
+            what = what or "`top` takes a whole number of groups"
+        if what is not None:
+            self.read.fail(what, token, fix=f"write {usage}", code="DPR162")
         self._base_of_index(name, given, token)
         self._standing_alone(name, token)
-        return Part(_MADE[name](*given), Type.number, token.start, end)
+        return Part(make(*given), Type.number, token.start, end)
 
     def _argument(self) -> Node:
         if self.read.peek().kind == "text":
@@ -258,8 +259,10 @@ class _Parser(Parser):
         )
 
     def _standing_alone(self, name: str, token: Token) -> None:
-        if name == "rank" and (token.start != 0 or self.read.peek().kind != "end"):
-            self.read.fail("`rank` stands alone", token, fix="write rank(expression)")
+        alone = token.start == 0 and self.read.peek().kind == "end"
+        if name in STANDING_ALONE and not alone:
+            fix = f"write {_FUNCTIONS[name][0].replace('cases', 'expression')}"
+            self.read.fail(f"`{name}` stands alone", token, fix=fix)
 
 
 def _written(name: str) -> str:
@@ -290,6 +293,10 @@ def _across(how: str, operand: Node, weights: Node | None = None) -> Node:
     return cast("Node", Across(how, operand, weights))
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, float) and value >= 1 and value.is_integer()
+
+
 def _number(value: float) -> Node:
     return n.Literal(value, Type.number)
 
@@ -303,24 +310,23 @@ def _index(a: Node, base: Node) -> Node:
     return n.Arithmetic("*", _number(100.0), n.Arithmetic("/", a, other))
 
 
-_ARITY = {
-    "rate": 3, "growth": 1, "index": 2, "share": 1, "total": 1, "standardise": 2, "rank": 1,
-}  # fmt: skip
-_USAGE = {
-    "rate": "rate(cases, people, 100000)",
-    "growth": "growth(cases)",
-    "index": "index(cases, '2026-W01')",
-    "share": "share(cases)",
-    "total": "total(cases)",
-    "standardise": "standardise(cases / people, weights)",
-    "rank": "rank(cases)",
+_FUNCTIONS: Mapping[str, tuple[str, Callable[..., Node]]] = {
+    "rate": (
+        "rate(cases, people, 100000)",
+        lambda a, b, per: n.Arithmetic("/", n.Arithmetic("*", per, a), b),
+    ),
+    "growth": (
+        "growth(cases)",
+        lambda a: n.Arithmetic("-", n.Arithmetic("/", a, _at(a, PREVIOUS)), _number(1.0)),
+    ),
+    "index": ("index(cases, '2026-W01')", _index),
+    "share": ("share(cases)", lambda a: _across("share", a)),
+    "total": ("total(cases)", lambda a: _across("total", a)),
+    "standardise": (
+        "standardise(cases / people, weights)",
+        lambda a, weights: _across("standardise", a, weights),
+    ),
+    "rank": ("rank(cases)", lambda a: _across("rank", a)),
+    "top": ("top(cases, 10)", lambda a, count: _across("top", a, count)),
 }
-_MADE: Mapping[str, Callable[..., Node]] = {
-    "rate": lambda a, b, per: n.Arithmetic("/", n.Arithmetic("*", per, a), b),
-    "growth": lambda a: n.Arithmetic("-", n.Arithmetic("/", a, _at(a, PREVIOUS)), _number(1.0)),
-    "index": _index,
-    "share": lambda a: _across("share", a),
-    "total": lambda a: _across("total", a),
-    "standardise": lambda a, weights: _across("standardise", a, weights),
-    "rank": lambda a: _across("rank", a),
-}
+"""Name -> how it is written, and the tree that it makes of what it is given."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dprelease.core.errors import ArgumentError
-from dprelease.intervals.law import LEVELS
+from dprelease.intervals.law import least_risk
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import linear_chance
 from dprelease.reading.projection import part_ends, projected
@@ -66,12 +66,9 @@ def chance_of_zero(quantity: Quantity) -> float:
         return linear_chance(form)
     if isinstance(form, RatioForm) and not form.cut:
         return ratio_chance(form, 0.0)
-    first, last = 0, len(LEVELS)  # the first level at which 0 is inside
-    while first < last:
-        middle = (first + last) // 2
-        low, high = projected(quantity, LEVELS[middle])
-        if low <= 0 <= high:
-            last = middle
-        else:
-            first = middle + 1
-    return 1.0 if first == 0 else 1 - LEVELS[first - 1]
+
+    def inside(level: float) -> bool:
+        low, high = projected(quantity, level)
+        return low <= 0 <= high
+
+    return least_risk(inside)

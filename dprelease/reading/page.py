@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]
 _SHOWN = 60
+_EXTRA = ("before", "after", "confidence")
 _STATUS = {
     "ok": "",
     "at_bound": "at the end of what is possible",
@@ -55,7 +56,7 @@ def page(derived: Derived) -> str:
         compared=compared,
         headers=[
             *map(derived.called.column, derived.keys),
-            *(["before", "after"] if compared else []),
+            *(name for name in _EXTRA if name in named),
         ],
         rows=[_row(derived, row, decimals[_place(derived, row)]) for row in rows],
         pictures=[_picture(derived, place, part, decimals[place]) for place, part in apart.items()],
@@ -89,7 +90,7 @@ def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]
     compared = "p" in row
     return {
         "key": [derived.called.label(row, k, compared=compared) for k in derived.keys],
-        "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
+        "extra": [_text(row[k], 4 if k == "confidence" else decimals) for k in _EXTRA if k in row],
         "value": _text(row["value"], decimals),
         "lower": _text(row["lower"], decimals),
         "upper": _text(row["upper"], decimals),

@@ -10,11 +10,14 @@ Source: a simultaneous region, projected; see `docs/theory/intervals.md#derived-
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from dprelease.intervals.law import least_risk
+from dprelease.reading.forms import Linear, NoisyInteger
 from dprelease.reading.interval import Method, certain_ends, intervals
-from dprelease.reading.quantity import Quantity
+from dprelease.reading.quantity import Quantity, combined
 from dprelease.results.rules import SUPPRESSED
 
 
@@ -44,3 +47,48 @@ def ranked(
         status = SUPPRESSED if quantity.suppressed else status
         out.append((rank, float(least), float(most), status, method))
     return out
+
+
+def topmost(found: Sequence[Quantity], count: int, *, certain: bool = False) -> Mapping[int, float]:
+    """Return the places of the `count` greatest values, the greatest first, and how sure each belongs there.
+
+    A group belongs there if fewer than `count` others have a true value that is as large. Equal values at the end are
+    all there. The confidence is 1 less an upper bound of the chance that a group which does not belong is so far ahead
+    (`docs/theory/intervals.md#derived-values`); rounded down. `certain`: those alone that belong for certain.
+    """
+    values = {i: q.value for i, q in enumerate(found) if q.value is not None}
+    order = sorted(values, key=lambda i: -values[i])
+    chosen = [i for i in order if values[i] >= values[order[:count][-1]]]
+    if certain:
+        most = [row[2] for row in ranked(found, 1.0, certain=True)]
+        return {i: 1.0 for i in chosen if most[i] <= count}
+    others = _rivals(found, count)
+    out = {}
+    for i in chosen:
+        chances = sorted(
+            (_led_by_noise(found[i], found[j]) for j in others if j != i), reverse=True
+        )
+        chance = count * chances[count - 1] if len(chances) >= count else 0.0
+        out[i] = max(0.0, math.floor((1 - chance) * 10_000) / 10_000)
+    return out
+
+
+def _rivals(found: Sequence[Quantity], count: int) -> list[int]:
+    """Return the groups that are not surely led by more than `count` others: of one law, those with the largest draws."""
+    laws: dict[object, list[tuple[float, int]]] = {}
+    for i, quantity in enumerate(found):
+        law: object = i
+        form, drawn = quantity.form, 0.0
+        if isinstance(form, Linear) and len(form.terms) == 1:
+            ((cell, weight),) = form.terms.items()
+            if isinstance(cell, NoisyInteger) and not quantity.suppressed:
+                law, drawn = (cell.noise, cell.moved, weight, form.slack), float(form.observed)
+        laws.setdefault(law, []).append((-drawn, i))
+    return [i for same in laws.values() for _, i in sorted(same)[: count + 1]]
+
+
+def _led_by_noise(one: Quantity, other: Quantity) -> float:
+    """Return an upper bound of the chance of this lead or a larger one if the true value is not the larger one."""
+    lead = combined("-", one, other)
+    chance = least_risk(lambda level: intervals([lead], level)[0][0] <= 0)
+    return chance / 2 if isinstance(lead.form, Linear) and chance < 1 else chance

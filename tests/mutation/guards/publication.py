@@ -394,6 +394,13 @@ GUARDS = (
         _LISTS,
     ),
     Guard(
+        "the places of the top are not counted",
+        "reading/ranking.py",
+        "        chance = count * chances[count - 1] if",
+        "        chance = chances[count - 1] if",
+        ("tests/reading/test_ranking.py",),
+    ),
+    Guard(
         "a period goes on with another list than it was charged with",
         "reading/key_list.py",
         "        if not why and known and known[len(lists)] != name:\n",
