@@ -63,6 +63,6 @@ def interval_scores(rows: Positions, last: int, inside: int) -> tuple[Stretches,
     out = []
     for aim in (inside, 0, 2 * inside):
         target = a * n + b * aim
-        at = np.maximum(np.maximum(b * below - target, target - b * upto), 0)
+        at = np.maximum(b * below - target, target - b * upto)
         out.append(Stretches(codes, at, np.abs(b * edges - target)))
     return tuple(out)

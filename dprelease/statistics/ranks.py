@@ -4,10 +4,11 @@ Candidates are all points of the column's own grid (of every tenth of it, hundre
 are more than 2**53 steps from 0) that its domain and the published one allow; rows are snapped to the nearest of them. For target rank t = (a n + offset) / b among n rows, a candidate y
 with `below` rows under it and `upto` rows at or under it scores, times b,
 
-    s(y) = max(0, f, g),   f = b below(y) - (a n + offset),   g = (a n + offset) - b upto(y):
+    s(y) = max(f, g),   f = b below(y) - (a n + offset),   g = (a n + offset) - b upto(y):
 
-the distance of the target from the ranks that y has. f + g <= 0, so at most one is positive. The
-exponential law needs the *spread*: how far one row moves the difference of two candidates' scores.
+the distance of the target from the ranks that y has, and below 0 how far inside them it lies: a value with
+many rows is told from its neighbours by both. The exponential law needs the *spread*: how far one row moves
+the difference of two candidates' scores.
 
     adding a row at v   y < v:  f - a, g + a                    s moves by -a .. a
                         y = v:  f - a, g - (b - a)              s falls by at most M
@@ -32,7 +33,7 @@ known by its different values and the rows at or below each. Scores beyond `last
 law, so values that no rank so near has are not needed either (`query.bounded.Near`): they and the
 candidates around them score more than `last`, and are given the score of the stretch next to them,
 which is more than `last` too. The law sees scores relative to the least, and t may be kept to [0, n]:
-that moves all scores of a group alike, and then the least score is 0.
+that moves all scores of a group alike, and then the least score is at most 0.
 
 Snapping costs nothing: x -> nearest candidate never decreases, and the quantile of snapped rows
 is the snapped quantile. Any total map of rows keeps neighbours neighbours, gaps included.
@@ -110,7 +111,7 @@ def stretches(tally: Ints, groups: int, a: int, b: int, offset: int) -> Objects:
         below, upto = part[:, 2], part[:, 3]
         total = int(part[0, 4]) if len(part) else 0
         target = min(max(a * total + offset, 0), b * total)
-        at = np.maximum(np.maximum(b * below - target, target - b * upto), 0)
+        at = np.maximum(b * below - target, target - b * upto)
         first = below[:1] if len(part) else np.zeros(1, dtype=np.int64)
         between = np.abs(b * np.concatenate([first, upto]) - target)
         out[group, 0] = Stretches(part[:, 1], at, between)

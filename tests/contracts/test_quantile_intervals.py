@@ -71,7 +71,7 @@ def scores(rows: Rows, grid: GridSet, a: int, b: int, k: int) -> list[list[int]]
         made = []
         for y in points(grid):
             below, upto = sum(v < y for v in more), sum(v <= y for v in more)
-            made.append(max(0, b * below - target, target - b * upto))
+            made.append(max(b * below - target, target - b * upto))
         out.append(made)
     return out
 
@@ -97,7 +97,7 @@ def test_scores_are_those_of_rows_added_at_both_ends(grid: GridSet, share: tuple
         ):
             _, counts, apart = draw.runs(known)
             assert np.repeat(apart, counts).tolist() == wanted
-        assert all(min(s) == 0 for s in slow)  # some candidate is right, in empty groups too
+        assert all(min(s) <= 0 for s in slow)  # some candidate is right, in empty groups too
 
 
 def missed(draw: IntervalLaw, rows: Rows, a: int, b: int) -> tuple[Fraction, Fraction]:

@@ -156,10 +156,11 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
 
 
 def obvious_score(rows: list[int], y: int, a: int, b: int, offset: int) -> int:
-    """b times the distance from the target rank (a n + offset) / b to the ranks that y has."""
+    """b times the distance from the target rank (a n + offset) / b to the ranks that y has; minus that to their nearer end inside."""
     target = Fraction(a * len(rows) + offset, b)
-    ranks = (sum(x < y for x in rows), sum(x <= y for x in rows))
-    return int(b * max(ranks[0] - target, target - ranks[1], 0))
+    first, last = (sum(x < y for x in rows), sum(x <= y for x in rows))
+    inside = first <= target <= last
+    return int(b * min(abs(target - first), abs(target - last)) * (-1 if inside else 1))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,39 @@ def test_the_best_score_is_that_of_the_quantile() -> None:
             for a, b in ((1, 2), (3, 4), (1, 10), (0, 1), (1, 1)):
                 scores = rank_scores(tally, a, b, 0)[0]
                 place = max(1, -(-a * size // b))
-                assert scores[rows[place - 1]] == scores.min() == 0
+                assert scores[rows[place - 1]] == scores.min() <= 0
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (2, 2, -3)])
+def test_ranks_around_the_target_only_lower_the_rank_error(
+    flip: bool, target: tuple[int, int, int]
+) -> None:
+    """P(rank error > k) is at most that of a score that ends at 0, for every k and table, but for scores that weigh alike."""
+    law = ScoreLaw.calibrate(4, spread=2, epsilon=Fraction(1, 2))
+    law = FlipLaw.of(law) if flip else law
+    gained = 0.0
+    for tally in itertools.product((0, 1, 2, 9), repeat=4):
+        scores = rank_scores([tally], *target)[0]
+        off = np.maximum(scores, 0)
+        ours, clipped = law.pmf(scores), law.pmf(off)
+        for k in set(off.tolist()):
+            tails = [
+                sum(p for p, miss in zip(c, off, strict=True) if miss > k) for c in (ours, clipped)
+            ]
+            assert tails[0] <= tails[1] + Fraction(1, 2**20)
+            gained = max(gained, float(tails[1] - tails[0]))
+    assert gained > 0.05
+
+
+def test_twin_rows_below_against_rows_above_leave_the_heap_that_holds_the_middle() -> None:
+    """Six rows of ten at 0: the median is 0, but 1 to 3 hold no row and have fewer rows on one side than on the other."""
+    tally = [60, 0, 0, 0, 20, 20]
+    law = ScoreLaw.calibrate(6, spread=2, epsilon=1)
+    below = np.cumsum(tally) - tally
+    compared = np.abs(below - (100 - below - tally))
+    assert float(law.pmf(compared)[0]) < 0.01
+    assert float(law.pmf(rank_scores([tally], 1, 2, 0)[0])[0]) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -218,7 +251,7 @@ def test_the_end_itself_is_the_best_candidate_of_min_and_max() -> None:
             tally = np.bincount(np.array(rows), minlength=6)[None, :]
             for target, end in ((aimed(0, 1, 1), rows[0]), (aimed(1, 1, 1), rows[-1])):
                 scores = rank_scores(tally, *target)[0].tolist()
-                assert scores[end] == 0
+                assert scores[end] <= -1
                 assert min(s for y, s in enumerate(scores) if y != end) >= 1
 
 

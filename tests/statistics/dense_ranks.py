@@ -23,7 +23,7 @@ def rank_scores(tally: Any, a: int, b: int, offset: int) -> Ints:
     part = np.asarray(tally, dtype=np.int64)
     upto = np.cumsum(part, axis=1)
     target = a * upto[:, -1:] + offset
-    return np.maximum(np.maximum(b * (upto - part) - target, target - b * upto), 0)
+    return np.maximum(b * (upto - part) - target, target - b * upto)
 
 
 def sparse(tally: Any) -> Ints:
