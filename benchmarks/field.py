@@ -4,7 +4,7 @@ For each request of `field_corpus.py` its plan's errors, on its rows (`field_law
 
     a  equal shares, every statistic drawn alone
     b  every admissible mechanism named by a pin, at the default's shares
-    d  what the plan states
+    d  what the plan states: of the rows that each group has and the statistic knows, and of those that are declared
 
 A ratio is the default's error over the other's, of which at least one step counts (a row, of a rank). It counts as an
 exception where it passes its bound by four standard errors. Bounds: the mean ratio of a request to (a) is at most 1.1,
@@ -53,6 +53,8 @@ from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import DpreleaseError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements.base import family_of
+from dprelease.measurements.candidate import Candidate
+from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import layouts
 from dprelease.planning.make import mean_error
 from dprelease.planning.prices import Prices
@@ -76,9 +78,27 @@ class Plan:
     priced: tuple[Priced, ...]
 
 
-def query_of(request: Request) -> Query:
-    schema = Schema.from_dict(request.schema())
+def query_of(request: Request, expected: int | None = None) -> Query:
+    declared = request.schema()
+    if expected is not None:
+        declared["rows"]["expected"] = expected
+    schema = Schema.from_dict(declared)
     return resolve(schema, merge_release(schema))
+
+
+def _names(block: BlockLayout) -> tuple[str, ...]:
+    return tuple(m.statistic.spec.name for m in block.members)
+
+
+def _draws_as(one: Candidate, other: Candidate) -> bool:
+    """Return whether the two draw the same way from the same cells."""
+    return one.measures_as(other.measurement) and one.draw.mechanism == other.draw.mechanism
+
+
+def known_error(prices: Prices, priced: Priced) -> bool:
+    """Return whether the plan states an error of a block."""
+    kind = family_of(priced.best.measurement)
+    return kind.judged and (bool(prices.guess) or not kind.sized)
 
 
 def plans(query: Query, prices: Prices) -> Iterator[Plan]:
@@ -141,6 +161,7 @@ class _Measuring:
         self.rows = [Rows(self.table, g) for g in self.groups]
         names = (s.spec.name for s in prices.query.statistics)
         self.asked = dict(zip(names, request.asked, strict=True))
+        self.of_size: dict[int, tuple[Prices, dict[tuple[str, ...], BlockLayout]]] = {}
 
     def cells(self, every: Sequence[Plan]) -> list[list[Any]]:
         """Return the exact cells of all blocks of all plans, by one question to the engine."""
@@ -161,6 +182,33 @@ class _Measuring:
                 out[names[i]] = _figures(self.prices, priced, i, error, step)
         return out
 
+    def sized(self, plan: Plan, request: Request) -> dict[str, list[float] | None]:
+        """Return what the plan would state of its statistics, least and greatest, if the rows that they know were declared."""
+        out: dict[str, list[float] | None] = {}
+        for priced in plan.priced:
+            for i, member in enumerate(priced.block.members):
+                name = member.statistic.spec.name
+                of = self.asked[name].columns
+                known = [max(1, r.known(*of)[0].size if of else r.count) for r in self.rows]
+                if not known_error(self.prices, priced):
+                    out[name] = None
+                    continue
+                each = [self._stated(request, priced, i, n) for n in known]
+                out[name] = [float(np.mean(ends)) for ends in zip(*each, strict=True)]
+        return out
+
+    def _stated(self, request: Request, priced: Priced, index: int, rows: int) -> Sequence[float]:
+        """Return the least and greatest error that is stated of a law if so many rows are expected."""
+        if rows not in self.of_size:
+            query = query_of(request, rows)
+            blocks = {_names(block): block for way in layouts(query) for block in way}
+            self.of_size[rows] = Prices(query, brief=True), blocks
+        prices, blocks = self.of_size[rows]
+        ranked = prices.priced(blocks[_names(priced.block)], priced.share).ranked
+        best = next(c for c in ranked if _draws_as(c, priced.best))
+        stated = best.stated[index] if best.stated else (best.errors[index],)
+        return min(stated), max(stated)
+
 
 def measured(request: Request, bits: RandomBits | None = None) -> dict[str, Any]:
     """Return what was measured of one request; `bits`, of what is drawn, are the system's."""
@@ -176,6 +224,8 @@ def measured(request: Request, bits: RandomBits | None = None) -> dict[str, Any]
             first = measuring.figures(plan, cells, FEW_DRAWS)
         pins.append((plan, first))
     rows = _rows(default, alone, pins, measuring.asked)
+    sized = measuring.sized(every[0], request)
+    rows = [{**row, "sized": sized[row["name"]]} for row in rows]
     return {"request": asdict(request), "statistics": rows}
 
 
@@ -189,7 +239,6 @@ def _figures(
     prices: Prices, priced: Priced, index: int, error: Error, step: Fraction
 ) -> dict[str, Any]:
     best, kind = priced.best, family_of(priced.best.measurement)
-    known = kind.judged and (bool(prices.guess) or not kind.sized)
     stated = best.stated[index] if best.stated else (best.errors[index],)
     return {
         "block": priced.block.name,
@@ -201,7 +250,7 @@ def _figures(
         "sd": error.sd,
         "step": float(step),
         "width": float(priced.block.members[index].domain.width),
-        "stated": [min(stated), max(stated)] if known else None,
+        "stated": [min(stated), max(stated)] if known_error(prices, priced) else None,
         "by_rank": not kind.judged,
     }
 

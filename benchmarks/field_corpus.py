@@ -5,7 +5,7 @@ levels of two factors, and all of them use the levels about equally often: any f
 as so many requests can. Everything is drawn from numpy's generator with fixed seeds: the corpus is the same everywhere.
 
     size       rows of the whole table; at least three per group. A real table has its own rows, at most.
-    cap        `rows.max`, in multiples of the mean number of rows per group; groups have half to one and a half of it
+    cap        `rows.max`, which is of the whole table, in multiples of its rows; groups have half to one and a half of their mean
     expected   what the schema says of that mean: it, a tenth of it, nothing
     unit       a row, or a person with at most two rows in each of at most two groups
     statistics of the column that is named, a third of them of another one
@@ -259,7 +259,7 @@ class Request:
     def schema(self) -> dict[str, Any]:
         """Return the declaration, its release included."""
         mean = self.rows / self.groups
-        size: dict[str, int] = {"max": max(2, round(self.cap * mean))}
+        size: dict[str, int] = {"max": self.cap * self.rows}
         if self.expected != "absent":
             size["expected"] = max(1, round(mean / (10 if self.expected == "a tenth" else 1)))
         person = {"user": "who", "max_groups": min(2, self.groups), "max_rows_per_group": 2}

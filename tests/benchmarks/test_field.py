@@ -66,14 +66,17 @@ def test_the_error_of_a_count_is_that_of_its_noise() -> None:
 
 
 def test_the_error_of_a_median_is_the_sum_over_all_ages() -> None:
-    """Coins e^(-k) of the rows k between half of them and a value's nearest rank; of those that fall right one is taken."""
+    """Coins e^(-2k), k a value's score in rows above the least one; of those that fall right one is taken."""
     request = asked(request_of(epsilon=2), "median(age)")
     found = measured(request)["statistics"][0]
     ages = np.sort(load("field_corpus").table_of(request).columns["age"])
     values = np.arange(121)
     below, upto = (np.searchsorted(ages, values, side) for side in ("left", "right"))
-    off = np.maximum(0, np.maximum(below - 500, 500 - upto))
-    weight = np.exp(-2 * off.astype(float))  # a row moves n / 2 - rank by half a row either way
+    score = np.maximum(below - 500, 500 - upto)
+    off = np.maximum(0, score)
+    weight = np.exp(
+        -2.0 * (score - score.min())
+    )  # a row moves n / 2 - rank by half a row either way
     nodes, shares = np.polynomial.legendre.leggauss(500)
     t = (nodes[:, None] + 1) / 2
     others = np.log1p(-t * weight).sum(axis=1, keepdims=True) - np.log1p(-t * weight)
@@ -142,7 +145,8 @@ def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
     """Return what is measured of one statistic, for made-up figures: alone it errs 10, and 8 are stated to 12."""
     usual = {
         "name": "s0", "text": "mean(x)", "block": "s0", "family": "two_sums", "mechanism": "m", "epsilon": 0.2,
-        "rho": None, "error": error, "sd": sd, "step": 1.0, "width": 1e3, "stated": [8.0, 12.0], "by_rank": False,
+        "rho": None, "error": error, "sd": sd, "step": 1.0, "width": 1e3, "stated": [8.0, 12.0],
+        "sized": [8.0, 12.0], "by_rank": False,
     }  # fmt: skip
     alone = {**usual, "error": 10.0, "sd": 0.0, "epsilon": 0.5}
     return {**usual, "alone": alone, "pins": {}, **more}
@@ -159,6 +163,8 @@ def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
         (figures(30, sd=3), ["worst", "mean", "stated"]),
         (figures(6.5), []),
         (figures(6.3), ["stated"]),
+        (figures(6.3, sized=[7.0, 7.0]), ["declared"]),
+        (figures(9, sized=[7.0, 7.0]), ["stated"]),
         (figures(10, pins={"other": figures(9.2)}), []),
         (figures(10, pins={"other": figures(9.0)}), ["pin"]),
         (figures(0.9, stated=None, alone=figures(0.01)), []),  # at least a step counts
@@ -168,6 +174,17 @@ def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
 def test_a_bound_is_passed_where_it_is_passed(row: dict[str, Any], bounds: list[str]) -> None:
     found = load("field_page").exceptions({"request": vars(request_of()), "statistics": [row]})
     assert [e.bound for e in found] == bounds
+
+
+def test_an_error_is_stated_for_the_rows_that_a_group_has_and_for_those_that_were_declared() -> (
+    None
+):
+    """A tenth of the rows is declared, and six of ten are null: the plan's figure is 4 times the one for rows that are known."""
+    request = request_of(expected="a tenth", nulls=0.6)
+    (row,) = measured(asked(request, "proportion(age >= 65)"))["statistics"]
+    assert row["stated"][0] == pytest.approx(4 * row["sized"][0], rel=0.1)
+    (found,) = load("field_page").exceptions({"request": vars(request), "statistics": [row]})
+    assert (found.bound, found.cause) == ("declared", "size")
 
 
 def test_the_page_counts_and_lists_every_exception() -> None:
@@ -182,4 +199,6 @@ def test_the_page_counts_and_lists_every_exception() -> None:
     assert "| mean of a request's ratios at most 1.1 | 3 | 1 | 2 |" in text
     assert text.count("* 2, age, 1,000 rows") == 3  # worst, mean, stated
     assert "* 1 × late" in text
-    assert all(cause in page.WHY for cause in ("split", "form", "rows", "size", "nulls", "pin"))
+    assert all(
+        cause in page.WHY for cause in ("split", "form", "rows", "size", "nulls", "groups", "pin")
+    )

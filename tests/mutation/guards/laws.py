@@ -111,6 +111,13 @@ GUARDS = (
         ("tests/measurements/test_rho.py",),
     ),
     Guard(
+        "a value by rank scores alike however far inside its ranks the target lies",
+        "statistics/ranks.py",
+        "at = np.maximum(b * below - target, target - b * upto)",
+        "at = np.maximum(np.maximum(b * below - target, target - b * upto), 0)",
+        ("tests/contracts/test_rank_sensitivities.py",),
+    ),
+    Guard(
         "a value by rank is called silent by its error for the worst data",
         "measurements/ranks.py",
         "error = typical_error(draw, b, view)\n    if error is None:\n        return True",
