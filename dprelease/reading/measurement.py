@@ -35,6 +35,11 @@ class ReleasedMeasurement:
         self._ends = lru_cache(maxsize=256)(self._ends_of)
         self._boxes = lru_cache(maxsize=64)(self._draw_box)
 
+    @property
+    def one_cell(self) -> bool:
+        """Whether a group has one draw, of the same law as in all others: intervals rise with it."""
+        return len(self._measurement.cells) == 1
+
     def form(
         self, statistic: PlannedStatistic, column: int, group: int
     ) -> Linear | RatioForm | None:

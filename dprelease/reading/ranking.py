@@ -15,9 +15,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from dprelease.intervals.law import least_risk
-from dprelease.reading.forms import Linear, NoisyInteger
+from dprelease.reading.forms import Linear
 from dprelease.reading.interval import Method, certain_ends, intervals
+from dprelease.reading.measurement import MeasuredValue
 from dprelease.reading.quantity import Quantity, combined
+from dprelease.results.draw import LEVEL
 from dprelease.results.rules import SUPPRESSED
 
 
@@ -75,16 +77,20 @@ def topmost(found: Sequence[Quantity], count: int, *, certain: bool = False) -> 
 
 def _rivals(found: Sequence[Quantity], count: int) -> list[int]:
     """Return the groups that are not surely led by more than `count` others: of one law, those with the largest draws."""
-    laws: dict[object, list[tuple[float, int]]] = {}
-    for i, quantity in enumerate(found):
+    laws: dict[object, list[tuple[float, float, int]]] = {}
+    for i, (quantity, (_, high, _)) in enumerate(zip(found, intervals(found, LEVEL), strict=True)):
         law: object = i
-        form, drawn = quantity.form, 0.0
-        if isinstance(form, Linear) and len(form.terms) == 1:
-            ((cell, weight),) = form.terms.items()
-            if isinstance(cell, NoisyInteger) and not quantity.suppressed:
-                law, drawn = (cell.noise, cell.moved, weight, form.slack), float(form.observed)
-        laws.setdefault(law, []).append((-drawn, i))
-    return [i for same in laws.values() for _, i in sorted(same)[: count + 1]]
+        drawn = quantity.value
+        match quantity.form:
+            case _ if drawn is None:
+                drawn = 0.0
+            case Linear(terms=terms, slack=slack) as form if len(terms) == 1:
+                ((cell, weight),), drawn = terms.items(), float(form.observed)
+                law = (getattr(cell, "noise", i), getattr(cell, "moved", 0), weight, slack)
+            case MeasuredValue(of=block, statistic=statistic, column=column) if block.one_cell:
+                law = (block, statistic.name, column)
+        laws.setdefault(law, []).append((-drawn, -high, i))
+    return [i for same in laws.values() for *_, i in sorted(same)[: count + 1]]
 
 
 def _led_by_noise(one: Quantity, other: Quantity) -> float:

@@ -127,7 +127,7 @@ def test_a_run_that_crashed_after_its_debit_goes_on_with_its_own_list(place, mon
     first = listed("ab", "2026-W40")
     schema = from_lists("public/pages/latest")
     with monkeypatch.context() as patch:
-        patch.setattr("dprelease.pipeline.stages.execute.draw", _crash)
+        patch.setattr("dprelease.pipeline.stages.draw", _crash)
         with pytest.raises(RuntimeError):
             released(schema, "2026-W40")
     key = Key("log", "views", "2026-W40")

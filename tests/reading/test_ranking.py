@@ -133,6 +133,15 @@ def test_groups_of_one_law_are_compared_with_those_nearest_alone(monkeypatch):
     assert topmost(wide, 2)[3] < 0.5  # what is drawn widely may be the larger one
 
 
+@pytest.mark.parametrize("asked", ["count", {"statistic": "count", "domain": {"range": [0, 9]}}])
+@pytest.mark.parametrize("epsilon", [0.2, 8])
+def test_of_published_values_too(monkeypatch, asked, epsilon):
+    held = release(statistics=[asked], epsilon=epsilon)
+    some = [held.derive(f"top(count, {count})").to_json() for count in (1, 2, 3)]
+    monkeypatch.setattr(ranking, "_rivals", lambda given, count: list(range(len(given))))
+    assert [held.derive(f"top(count, {count})").to_json() for count in (1, 2, 3)] == some
+
+
 def test_a_release_s_top_has_its_rows_in_order_with_their_intervals():
     found = derive(PAIR, "top(count, 3)").table.to_pylist()
     every = {(r["region"], r["half"]): r for r in derive(PAIR, "count").table.to_pylist()}
