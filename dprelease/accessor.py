@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -214,3 +216,14 @@ class Accessor:
 
         chosen = plan(schema, during=during)
         show(chosen, as_source(self._frame), Console())
+
+
+def register_polars() -> None:
+    """Give polars frames the accessor, `pl_frame.dp`: importing dprelease does it, where polars was imported before."""
+    pl = import_module("polars")  # optional, and another quarter of a second
+    if not hasattr(pl.DataFrame, "dp"):
+        pl.api.register_dataframe_namespace("dp")(Accessor)
+
+
+if "polars" in sys.modules:
+    register_polars()

@@ -13,6 +13,7 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
 from dprelease.reading.released import DrawnTables
+from dprelease.release_plan.weak import kept_lines
 from dprelease.results.draw import Draw
 from dprelease.results.validate.verdict import Verdict
 
@@ -71,32 +72,14 @@ class Release(DrawnTables):
         return f"<Release of {said}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
+        lines = [f"{self.plan.guarantee}. {self.receipt}."]
         if self._noised.parts:
-            return self._several_html()
-        frame: Any = self.to_pandas(intervals=False, status=False)
-        names = ", ".join(s.name for s in self.plan.statistics)
-        lines = [
-            f"{self.plan.guarantee}. {self.receipt}",
-            f"Noise is in every number: see `release.to_pandas()` for intervals, `release.plot(name)` for {names}.",
-        ]
-        if frame.isna().any(axis=None):
+            names = "".join(f"<p>{escaping.escape(n)}</p>{self._html(n, 20)}" for n in self.tables)
+            lines.append("Noise is in every number; the tables add up.")
+        else:
+            names = self._html()
             lines.append(
-                "Where a value is missing, it would say nothing: the noise is as large as its whole range."
+                "Noise is in every number: `release.to_pandas()` has intervals, `release.plot()` shows them."
             )
-        note = "<br>".join(escaping.escape(line) for line in lines)
-        shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
-        return f"{shown}<p>{note}</p>"
-
-    def _several_html(self) -> str:
-        frames: dict[str, Any] = {
-            name: self.to_pandas(name, intervals=False, status=False) for name in self.tables
-        }
-        shown = "".join(
-            f"<p>{escaping.escape(name)}</p>"
-            f"{frame.to_html(index=False, max_rows=20, escape=True, border=0)}"
-            for name, frame in frames.items()
-        )
-        said = (
-            f"{self.plan.guarantee}. {self.receipt}. Noise is in every number; the tables add up."
-        )
-        return f"{shown}<p>{escaping.escape(said)}</p>"
+        lines += kept_lines(self.plan)
+        return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"

@@ -79,13 +79,8 @@ class Publication(DrawnTables):
 
     def _repr_html_(self) -> str:
         if self._noised.parts:
-            frames = {name: self.to_pandas(name, status=False) for name in self.tables}
-            made = (
-                f.to_html(index=False, max_rows=20, escape=True, border=0) for f in frames.values()
-            )
-            return "".join(made)
-        frame = self.to_pandas(status=False)
-        return str(frame.to_html(index=False, max_rows=40, escape=True, border=0))
+            return "".join(self._html(name, 20) for name in self.tables)
+        return self._html()
 
 
 def read(folder: str | Path, *, verify: bool = True) -> Publication:

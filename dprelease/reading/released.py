@@ -6,13 +6,14 @@ What computes with published values is imported when it is asked for: most relea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Draw
+from dprelease.results.draw import WEAK, Draw
 from dprelease.results.receipt import Receipt
+from dprelease.results.rules import SUPPRESSED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dprelease.reading.released_values import ReleasedValues
     from dprelease.results.formats.picture import Picture
 
+SAYS_NOTHING = dict.fromkeys(WEAK, "says nothing")
 ONE_TABLE = "data"
 """The name of the table of a release that has one."""
 
@@ -48,9 +50,17 @@ class Released(Protocol):
         """Every tidy table by name; the only one is called "data"."""
 
     def to_pandas(
-        self, table: str | None = None, *, intervals: bool = True, status: bool = True
+        self,
+        table: str | None = None,
+        *,
+        intervals: bool = True,
+        status: bool = True,
+        pivot: str | Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Return the wide table."""
+
+    def long(self, table: str | None = None) -> pd.DataFrame:
+        """Return the tidy table: one row per group and published column."""
 
     def plot(
         self,
@@ -59,7 +69,7 @@ class Released(Protocol):
         group: str | Sequence[str] | None = None,
         table: str | None = None,
     ) -> Picture:
-        """Return a picture of one statistic."""
+        """Return a picture of one statistic, or of all."""
 
     def derive(
         self,
@@ -104,25 +114,49 @@ class DrawnTables:
         return self._noised.receipt
 
     def to_pandas(
-        self, table: str | None = None, *, intervals: bool = True, status: bool = True
+        self,
+        table: str | None = None,
+        *,
+        intervals: bool = True,
+        status: bool = True,
+        pivot: str | Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Return the wide table: one row per group, keys first, then each published column.
 
         Args:
             table: which one, where there are several.
+            pivot: keys whose labels go into the columns, below each published column; the other keys are the
+                index. Without any, `pivot=[]`, all keys are the index.
             intervals: with `<name>_lower` and `<name>_upper`, the ends of the 95 % interval.
             status: with `<name>_status`. Without it, uninformative values are missing (NA): a
                 number that says nothing never stands there as if it said something.
 
         Raises:
-            ArgumentError: there is no such table (DPR669).
+            ArgumentError: there is no such table (DPR669), or no such key (DPR668).
         """
-        from dprelease.results.formats.wide import wide_table
+        from dprelease.results.formats.wide import pivoted, wide_table
 
-        wide = wide_table(self._of(table), intervals=intervals, status=status)
+        drawn = self._of(table)
+        wide = wide_table(drawn, intervals=intervals, status=status)
         frame: pd.DataFrame = wide.to_pandas()
         gaps = [c for c in wide.column_names if str(wide[c].type) == "int64" and wide[c].null_count]
-        return frame.astype(dict.fromkeys(gaps, "Int64"))
+        frame = frame.astype(dict.fromkeys(gaps, "Int64"))
+        if pivot is None:
+            return frame
+        return pivoted(frame, drawn.plan.by, [pivot] if isinstance(pivot, str) else list(pivot))
+
+    def long(self, table: str | None = None) -> pd.DataFrame:
+        """Return the tidy table: one row per group and published column, with interval and status."""
+        frame: pd.DataFrame = self._of(table).table.to_pandas()
+        return frame
+
+    def _html(self, table: str | None = None, most: int = 40) -> str:
+        """Return the wide table for a notebook, with words in place of values that say nothing."""
+        frame: Any = self.to_pandas(table, intervals=False).astype(object)
+        for name in [c for c in frame if f"{c}_status" in frame]:
+            said = frame.pop(f"{name}_status").map({**SAYS_NOTHING, SUPPRESSED: SUPPRESSED})
+            frame[name] = frame[name].where(said.isna(), said)
+        return str(frame.to_html(index=False, max_rows=most, escape=True, border=0))
 
     def plot(
         self,
@@ -131,14 +165,14 @@ class DrawnTables:
         group: str | Sequence[str] | None = None,
         table: str | None = None,
     ) -> Picture:
-        """Return a picture of one statistic over the groups, with its 95 % intervals.
+        """Return a picture over the groups, with 95 % intervals: of one statistic, or of all, one below the other.
 
         It shows itself in a notebook; its `svg` is text to be written to a file. A histogram is a
         panel per group, the first 60 of them.
 
         Args:
             statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
-                first one by default.
+                all of them by default.
             group: one group alone: its label, or its labels in the order of `by`.
             table: which one, where there are several.
 

@@ -114,3 +114,18 @@ def unit_from_json(value: object) -> Unit:
 
 WrittenUnit = Annotated[Unit, WrittenAs(unit_to_json, unit_from_json)]
 """A unit in a stored dataclass: as schemas say it."""
+
+
+def caps_words(unit: UserUnit, groups: int, one: str, rows: int | None = None) -> str:
+    """Return how many of a person's rows a count holds: at most 1 per patient in each of 2 groups.
+
+    Args:
+        groups: how many there are; one: what a person is called; rows: kept per person and group, if not the unit's.
+    """
+    said = f"at most {unit.max_rows_per_group if rows is None else rows} per {one}"
+    said += "" if unit.per is None else f" and {unit.per}"
+    if unit.max_groups < groups:
+        said += f" in each of {unit.max_groups} groups" if unit.max_groups > 1 else " in one group"
+    elif groups > 1:
+        said += " in each group"
+    return said if unit.max_rows is None else f"{said}, {unit.max_rows} in all"

@@ -56,6 +56,41 @@ def test_what_is_read_is_what_was_released(folder):
     assert repr(held) == "<Publication trips/2026-W03: 3 statistics over 6 groups>"
 
 
+def test_long_and_pivoted_forms_hold_the_same_numbers(folder):
+    held = dp.read(folder / "latest")
+    wide, by = held.to_pandas(), list(held.plan.by)
+    long = held.long()
+    assert len(long) == len(wide) * 3
+    for name in ("count", "mean_x"):
+        assert long[long["statistic"] == name]["value"].tolist() == wide[name].tolist()
+    indexed = held.to_pandas(pivot=[])
+    assert indexed.index.names == by
+    assert indexed["count"].tolist() == wide["count"].tolist()
+    first, last = by[0], by[-1]
+    turned = held.to_pandas(pivot=last, status=False)
+    assert list(turned.index.names) == by[:-1]
+    for row in wide.to_dict("records"):
+        assert (
+            turned["count"][row[last]][
+                tuple(row[k] for k in by[:-1]) if len(by) > 2 else row[first]
+            ]
+            == row["count"]
+        )
+    declared = list(dict.fromkeys(wide[last]))
+    assert list(turned["count"].columns) == declared
+    assert len(held.to_pandas(pivot=by)) == 1
+    with pytest.raises(dp.ArgumentError, match="no key"):
+        held.to_pandas(pivot="count")
+
+
+def test_a_notebook_says_which_values_say_nothing():
+    weak = dp.release(table(1), schema(("count", "mean(x)")), epsilon=0.0001)
+    assert "says nothing" in weak._repr_html_()
+    strong = dp.release(table(1), schema(("count", "mean(x)")), epsilon=100)
+    assert "says nothing" not in strong._repr_html_()
+    assert list(weak.to_pandas(status=False)["mean_x"].isna()) == [True] * 6
+
+
 def test_a_release_and_its_publication_say_the_same(folder):
     assert isinstance(dp.read(folder / "2026-W01"), dp.Released)
     one = dp.read(folder / "2026-W01").derive("share(count)")

@@ -240,7 +240,7 @@ def _text(value: str) -> str:
 def release_picture(
     noised: Draw, statistic: str | None, group: str | Sequence[str] | None = None
 ) -> Picture:
-    """Return the picture of a released statistic, the first one by default.
+    """Return the picture of a released statistic; of all, one below the other, by default.
 
     Args:
         statistic: its published name, or as it was asked for.
@@ -250,6 +250,9 @@ def release_picture(
         ArgumentError: there is no such statistic (DPR613), or no such group (DPR618).
     """
     plan = noised.plan
+    if statistic is None and len(plan.statistics) > 1:
+        names = [s.name for s in plan.statistics]
+        return below(", ".join(names), [release_picture(noised, n, group) for n in names])
     chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
     if chosen is None:
         names = [s.name for s in plan.statistics]

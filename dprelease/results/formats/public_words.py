@@ -20,7 +20,15 @@ from dprelease.results.formats.words import heading, inside, name_words
 from dprelease.schema.about import ROWS, About
 from dprelease.schema.about_model import about_from_json
 from dprelease.schema.naming import is_shown
-from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
+from dprelease.schema.unit import (
+    Adjacency,
+    RowUnit,
+    Unit,
+    UserUnit,
+    caps_words,
+    describe,
+    unit_from_json,
+)
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
 from dprelease.statistics.base import kind_named
 
@@ -41,6 +49,7 @@ class PublicWords:
         name: what it is called where it has no title; unit: the protected one.
         columns: titles that were given, by name; details: descriptions of columns.
         statistics: titles that were given, by table (None: the release has one) and name.
+        kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound; groups: how many there are.
     """
 
     name: str
@@ -49,6 +58,8 @@ class PublicWords:
     columns: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[tuple[str | None, str], str] = field(default_factory=dict)
+    kept: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
+    groups: int = 1
 
     @property
     def title(self) -> str:
@@ -160,7 +171,12 @@ class PublicWords:
         if own is not None:
             return own
         made = heading(statistic.text, statistic.function, self.columns)
-        return self._counted().get(made, made)
+        said = self._counted().get(made, made)
+        if made != "Number of rows" or not isinstance(self.unit, UserUnit):
+            return said
+        kept = self.kept.get((statistic.table, statistic.name))
+        one = self.whole.removeprefix("one ")
+        return f"{said} kept, {caps_words(self.unit, self.groups, one, kept)}"
 
     def column_headings(self, statistic: PlannedStatistic) -> list[str]:
         """Return what its published columns are called: the heading, and which bin of several."""
@@ -205,18 +221,19 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
             than a release's.
     """
     name = manifest["pipeline"] or manifest["plan"]["schema"]
-    return _words(name, unit_from_json(manifest["guarantee"]["unit"]), manifest["request"])
+    groups = len(manifest["plan"]["keys"])
+    return _words(name, unit_from_json(manifest["guarantee"]["unit"]), manifest["request"], groups)
 
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    return _words(name or plan.schema, plan.unit, asked)
+    return _words(name or plan.schema, plan.unit, asked, len(plan.keys))
 
 
-def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWords:
+def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None, groups: int) -> PublicWords:
     if asked is None:
-        return PublicWords(name, unit)
+        return PublicWords(name, unit, groups=groups)
     columns = asked["schema"]["columns"]
     hierarchies = asked["schema"].get("hierarchies", {}).values()
     levels = {level: title for h in hierarchies for level, title in h.get("titles", {}).items()}
@@ -232,6 +249,8 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWord
         _said(levels | {n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
         _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
         _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),
+        {(t, s["as"]): s["max_rows_per_group"] for t, s in listed if "max_rows_per_group" in s},
+        groups,
     )
 
 

@@ -4,7 +4,9 @@ from fractions import Fraction
 
 import pytest
 
+import dprelease as dp
 from dprelease.core import registry
+from dprelease.results.formats.public_words import planned_words
 from dprelease.results.formats.words import (
     heading,
     mechanism_words,
@@ -58,3 +60,41 @@ def test_a_heading_that_names_what_is_counted_is_of_a_statistic_that_says_so():
         statistic_kind = kind_named(name)
         title = statistic_kind.title(("x",)) or statistic_kind.title(())
         assert statistic_kind.counting == title.startswith("Number of"), name
+
+
+def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
+    columns = {
+        "who": {"kind": "identifier"},
+        "place": {"kind": "category", "values": ["a", "b", "c"]},
+    }
+    asked = {
+        "epsilon": 1,
+        "by": ["place"],
+        "statistics": [
+            "count",
+            "count(persons)",
+            {"statistic": "count", "as": "n", "max_rows_per_group": 4},
+        ],
+    }
+    schema = {
+        "dprelease": "schema/1", "name": "t", "adjacency": "add_remove", "rows": {"max": 100}, "columns": columns,
+        "unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 1}, "release": asked,
+    }  # fmt: skip
+
+    def headings(**changes):
+        plan = dp.plan({**schema, **changes})
+        words = planned_words(plan)
+        return plan, [words.heading(s) for s in plan.statistics]
+
+    plan, found = headings()
+    assert found[0] == "Number of rows kept, at most 1 per who in each of 2 groups"
+    assert found[2] == "Number of rows kept, at most 4 per who in each of 2 groups"
+    assert "kept" not in found[1]
+    assert "n: the number of rows kept, at most 4 per who" in " ".join(str(plan).split())
+    assert "`count(persons)` counts persons" not in " ".join(str(plan).split())
+    name = {"one": "patient", "many": "patients", "rows": "visits"}
+    plan, found = headings(release={**asked, "by": [], "statistics": ["count"]}, unit_name=name)
+    assert found == ["Number of visits kept, at most 1 per patient"]
+    assert "`count(persons)` counts persons" in " ".join(str(plan).split())
+    _, found = headings(unit="row", release={**asked, "statistics": ["count"]})
+    assert found == ["Number of rows"]
