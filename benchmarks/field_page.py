@@ -213,7 +213,7 @@ def _why_declared(request: dict[str, Any], row: dict[str, Any]) -> str:
 
 def _why_stated(row: dict[str, Any]) -> str:
     """Return the cause of a stated error that is not the measured one."""
-    if row["stated"][1] > WIDE * row["width"]:
+    if row["sized"][1] > WIDE * row["width"]:
         return "ends"
     spread = row["text"].startswith(("std", "variance", "mean", "cov", "corr"))
     return "spread" if spread else "rows"
