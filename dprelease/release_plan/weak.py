@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dprelease.schema.unit import UserUnit, caps_words
+from dprelease.statistics.base import kind_named
 
 if TYPE_CHECKING:
     from dprelease.release_plan.plan import ReleasePlan
@@ -69,9 +70,9 @@ def kept_lines(plan: ReleasePlan) -> Iterable[str]:
     if not isinstance(unit, UserUnit):
         return
     for s in plan.statistics:
-        if s.text in ("count", "count(*)"):
+        if kind_named(s.function).of_rows and s.text.removesuffix("(*)") == s.function:
             names.setdefault(plan.block(s.block).measurement.max_rows, []).append(s.name)
-    persons = any(s.text == "count(persons)" for s in plan.statistics)
+    persons = any(s.text.endswith("(persons)") for s in plan.statistics)
     for rows, counts in names.items():
         yield (
             f"{', '.join(dict.fromkeys(counts))}: the number of rows kept, {caps_words(unit, len(plan.keys), unit.column, rows)}"
