@@ -46,7 +46,8 @@ def check(
     for column in schema.columns.values():
         domain = f" {column.domain}" if column.domain is not None else ""
         step = f" step {column.step}" if column.step not in (None, 1) else ""
-        say(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}")
+        lists = "".join(f" {each.partition('@')[0]}" for each in column.lists)
+        say(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}{lists}")
     if planned:
         say(
             f"default release: {counted(len(planned.statistics), 'statistic')}, {planned.guarantee}"

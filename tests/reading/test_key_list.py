@@ -11,9 +11,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.cli import app
 from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError
 from dprelease.pipeline.approving import plan_file
 from dprelease.pipeline.config import load_pipeline
@@ -82,6 +84,16 @@ def test_the_keys_of_the_latest_folder_are_the_values(place):
         "from pages/2026-W41"
         in dp.Schema.from_dict(from_lists("public/pages/latest"))._repr_html_()
     )
+
+
+def test_checking_a_schema_says_which_list_its_keys_are_of(place):
+    listed("ab", "2026-W40")
+    Path("views.json").write_text(json.dumps(from_lists("public/pages/latest")))
+    said = CliRunner().invoke(app, ["schema", "check", "views.json"])
+    assert (said.exit_code, "pages/2026-W40" in said.stdout) == (0, True)
+    withdraw(place / "public" / "pages" / "2026-W40", reason="wrong rows")
+    said = CliRunner().invoke(app, ["schema", "check", "views.json"])
+    assert said.exit_code == 2
 
 
 def test_several_lists_are_a_union_in_order_and_other_is_no_key(place):
