@@ -16,7 +16,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "Describe a table": ("Schema", "draft_schema", "Domain", "Box"),
     "Plan a release": ("plan", "ReleasePlan"),
     "Keep a budget": ("create_ledger", "open_ledger"),
-    "Release": ("release", "sql", "Accessor", "Release"),
+    "Release": ("release", "sql", "keys", "Accessor", "Release", "Keys"),
     "Run a pipeline": ("run", "Released"),
     "Verify and read what is published": (
         "verify", "read", "read_series", "diff", "Publication", "Series", "Derived",

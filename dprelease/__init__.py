@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from dprelease import accessor, diagnostics, mechanisms
     from dprelease.accessor import Accessor
     from dprelease.budget.view import open_ledger
-    from dprelease.facade import create_ledger, draft_schema, plan, release, run, sql
+    from dprelease.facade import create_ledger, draft_schema, keys, plan, release, run, sql
     from dprelease.query.load import Schema
     from dprelease.reading.changes import diff
     from dprelease.reading.derived import Derived
     from dprelease.reading.publication import Publication, Series, read, read_series
     from dprelease.reading.released import Released
     from dprelease.release_plan.plan import ReleasePlan
-    from dprelease.released import Release
+    from dprelease.released import Keys, Release
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification.verify import verify
 
@@ -57,6 +57,7 @@ __all__ = [
     "Domain",
     "DpreleaseError",
     "InternalError",
+    "Keys",
     "LedgerError",
     "NotReadWarning",
     "PlanError",
@@ -77,6 +78,7 @@ __all__ = [
     "diff",
     "draft_schema",
     "errors",
+    "keys",
     "mechanisms",
     "open_ledger",
     "plan",
@@ -94,6 +96,7 @@ _LAZY = {
     "Derived": "dprelease.reading.derived:Derived",
     "Domain": "dprelease.schema.domain:Domain",
     "Publication": "dprelease.reading.publication:Publication",
+    "Keys": "dprelease.released:Keys",
     "Release": "dprelease.released:Release",
     "ReleasePlan": "dprelease.release_plan.plan:ReleasePlan",
     "Released": "dprelease.reading.released:Released",
@@ -109,6 +112,7 @@ _LAZY = {
     "plan": "dprelease.facade:plan",
     "read": "dprelease.reading.publication:read",
     "read_series": "dprelease.reading.publication:read_series",
+    "keys": "dprelease.facade:keys",
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",
     "sql": "dprelease.facade:sql",

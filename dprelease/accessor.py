@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dprelease.facade import Statistics, Tables
     from dprelease.query.load import SchemaLike
     from dprelease.release_plan.plan import ReleasePlan
-    from dprelease.released import Release
+    from dprelease.released import Keys, Release
 
 __all__ = ["Accessor"]
 
@@ -33,6 +34,13 @@ class _NotATable:
 
             as_source(self._data)  # type: ignore[arg-type]  # says why it is no table
         raise AttributeError(name)
+
+
+def _doors() -> ModuleType:
+    """Return what frames are handed to, which is loaded when it is first used."""
+    from dprelease import facade
+
+    return facade
 
 
 pd.api.extensions.register_series_accessor("dp")(_NotATable)
@@ -146,6 +154,18 @@ class Accessor:
             period=period,
         )
 
+    def keys(self, schema: SchemaLike, **asked: Any) -> Keys:
+        """Release the keys of a column of this frame that nobody declared, and how many persons have each.
+
+        Args:
+            asked: `column`, `epsilon`, `delta` and the others of `dprelease.keys`.
+
+        Raises:
+            DpreleaseError: as `dprelease.keys`; its class says what was already spent.
+        """
+        found: Keys = _doors().keys(self._frame, schema, **asked)
+        return found
+
     def sql(
         self,
         query: str,
@@ -169,9 +189,7 @@ class Accessor:
             PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
             DpreleaseError: as `dprelease.sql`.
         """
-        from dprelease.facade import sql
-
-        return sql(
+        found: Release = _doors().sql(
             query,
             schema,
             epsilon=epsilon,
@@ -181,6 +199,7 @@ class Accessor:
             period=period,
             df=self._frame,
         )
+        return found
 
     def draft_schema(self, *, name: str = "table") -> str:
         """Return a schema file drafted from this frame's column names and types: never its values.
@@ -188,9 +207,8 @@ class Accessor:
         Raises:
             SourceError: a column name stands twice (DPR505).
         """
-        from dprelease.facade import draft_schema
-
-        return draft_schema(self._frame, name=name)
+        drafted: str = _doors().draft_schema(self._frame, name=name)
+        return drafted
 
     def inspect(self, schema: SchemaLike, *, during: str | None = None) -> None:
         """PRIVATE, for curators: show how the raw rows fit the schema (null, clamped, unknown keys).

@@ -1,4 +1,4 @@
-"""What users call: `plan`, `release`, `sql`, `create_ledger` and `run`."""
+"""What users call: `plan`, `release`, `keys`, `sql`, `create_ledger` and `run`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.budget.population import Population
 from dprelease.budget.record import check_identifier
 from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
-from dprelease.core.given import plain_values
 from dprelease.core.numeric import Number
 from dprelease.core.periods import Every
 from dprelease.core.strict_json import canonical_json
@@ -20,10 +19,9 @@ from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
 from dprelease.pipeline.stages import Request, recorded
-from dprelease.query.arguments import quoted
-from dprelease.query.load import SchemaLike, as_schema
+from dprelease.query.load import SchemaLike, as_schema, overrides
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.released import Release
+from dprelease.released import Keys, Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
@@ -31,7 +29,17 @@ from dprelease.schema.unit import unit_to_json
 if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult
 
-__all__ = ["Statistics", "Tables", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
+__all__ = [
+    "Statistics",
+    "Tables",
+    "create_ledger",
+    "draft_schema",
+    "keys",
+    "plan",
+    "release",
+    "run",
+    "sql",
+]
 
 Statistics = Sequence[str | Mapping[str, Any]] | Mapping[str, str | Sequence[str]]
 """Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options; or by column, as
@@ -40,29 +48,6 @@ pandas has them: `{"age": ["mean", "std"]}`."""
 
 Tables = Sequence[Mapping[str, Any]]
 """Tables as in a schema's `release` block: `{"name": "regions", "by": ["region"], "statistics": ["count"]}`."""
-
-
-def _overrides(given: Mapping[str, object]) -> dict[str, object]:
-    listed = {name: plain_values(value) for name, value in given.items() if value is not None}
-    if isinstance(listed.get("tables"), tuple):
-        listed["tables"] = list(listed["tables"])
-    if isinstance(listed.get("statistics"), Mapping):
-        listed["statistics"] = _by_column(listed["statistics"])
-    return listed
-
-
-def _by_column(asked: Mapping[object, object]) -> object:
-    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`.
-
-    Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
-    """
-    listed: list[object] = []
-    for column, names in asked.items():
-        each = [names] if isinstance(names, str) else names
-        if not isinstance(each, list | tuple) or not all(isinstance(name, str) for name in each):
-            return asked
-        listed += [f"{name}({quoted(str(column))})" for name in each]
-    return asked if "statistic" in asked else listed
 
 
 def plan(
@@ -98,7 +83,7 @@ def plan(
         "tables": tables,
         "rules": rules,
     }
-    return plan_release(as_schema(schema), _overrides(given), during=during)
+    return plan_release(as_schema(schema), overrides(given), during=during)
 
 
 def release(
@@ -149,8 +134,44 @@ def release(
     }
     request = _request(table, ledger, dataset, period, during)
     added = None if request is None else request.ledger.composition(request.key.dataset)
-    chosen = plan_release(table, _overrides(given), during=during, composition=added)
+    chosen = plan_release(table, overrides(given), during=during, composition=added)
     return _drawn(data, chosen, request)
+
+
+def keys(
+    data: TableLike,
+    schema: SchemaLike,
+    *,
+    column: str,
+    epsilon: Number,
+    delta: Number,
+    max_keys: int = 1,
+    during: str | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    period: str | None = None,
+) -> Keys:
+    """Release the keys of a column that nobody declared, those that enough persons have, and how many have each.
+
+    Args:
+        data, schema, during: as in `release`.
+        column: a category without `values`.
+        epsilon, delta: what the whole list costs one person.
+        max_keys: keys that one person counts at, chosen by a secret hash.
+        ledger, dataset, period: as in `release`, under the key (dataset, schema name and "-keys", period).
+
+    Raises:
+        DpreleaseError: as `release`.
+    """
+    table = as_schema(schema)
+    asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
+    request = _request(table, ledger, dataset, period, during, f"{table.name[:59]}-keys")
+    added = None if request is None else request.ledger.composition(request.key.dataset)
+    chosen = plan_release(
+        table, {"keys": asked}, origin="keys(...)", during=during, composition=added
+    )
+    found = _drawn(data, chosen, request)
+    return Keys(found.noised, found.flow)
 
 
 def draft_schema(data: TableLike, *, name: str = "table") -> str:
@@ -208,7 +229,7 @@ def sql(
         )
     ((name, data),) = tables.items()
     table = as_schema(schema)
-    given = _overrides({"sql": query, "epsilon": epsilon, "delta": delta})
+    given = overrides({"sql": query, "epsilon": epsilon, "delta": delta})
     request = _request(table, ledger, dataset, period)
     added = None if request is None else request.ledger.composition(request.key.dataset)
     chosen = plan_release(table, given, origin="sql(...)", table=name, composition=added)
@@ -261,6 +282,7 @@ def _request(
     dataset: str | None,
     period: str | None,
     during: str | None = None,
+    pipeline: str | None = None,
 ) -> Request | None:
     if ledger is None:
         if dataset is not None or period is not None:
@@ -283,7 +305,7 @@ def _request(
             code="DPR632",
         )
     named = next(text for text in (period, during, "once") if text is not None)
-    key = Key(schema.name if dataset is None else dataset, schema.name, named)
+    key = Key(schema.name if dataset is None else dataset, pipeline or schema.name, named)
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
     try:
         book = Ledger.open(ledger)

@@ -6,6 +6,8 @@ import html as escaping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from dprelease.core.errors import ArgumentError
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted
@@ -17,7 +19,7 @@ from dprelease.release_plan.weak import kept_lines
 from dprelease.results.draw import Draw
 from dprelease.results.validate.verdict import Verdict
 
-__all__ = ["Release"]
+__all__ = ["Keys", "Release"]
 
 
 class Release(DrawnTables):
@@ -30,7 +32,7 @@ class Release(DrawnTables):
 
     def __init__(self, noised: Draw, flow: Flow) -> None:
         super().__init__(noised)
-        self._flow = flow
+        self.flow = flow
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class Release(DrawnTables):
             ArgumentError: the release has no ledger (DPR631), or `folder` is no path (DPR642).
             WithheldError: a value failed validation (DPR701), or the folder holds other bytes.
         """
-        flow, request = self._flow, self._flow.request
+        flow, request = self.flow, self.flow.request
         if request is None:
             raise ArgumentError(
                 "an unledgered release cannot be published",
@@ -83,3 +85,18 @@ class Release(DrawnTables):
             )
         lines += kept_lines(self.plan)
         return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
+
+
+class Keys(Release):
+    """Keys that were found, with their noisy numbers of persons: all of it may be published.
+
+    Attributes:
+        table: pyarrow table of `key`, sorted by it, `persons`, and their 95 % interval `lower`, `upper`.
+    """
+
+    @property
+    def table(self) -> pa.Table:
+        tidy = super().table
+        (by,) = self.plan.by
+        columns = {"key": by, "persons": "value", "lower": "lower", "upper": "upper"}
+        return pa.table({name: tidy.column(of) for name, of in columns.items()})

@@ -92,6 +92,7 @@ _OWN: dict[str, dict[str, str]] = {
         "ending": "dprelease.measurements.ending:EndingLaw",
         "exponential": "dprelease.measurements.ranks:ExponentialLaw",
         "constant": "dprelease.measurements.constant:ConstantLaw",
+        "found_keys": "dprelease.measurements.found:FoundLaw",
         "gaussian": "dprelease.measurements.gaussian:GaussianLaw",
         "exponential_interval": "dprelease.measurements.rank_interval:IntervalLaw",
         "joint_exponential": "dprelease.measurements.replaced:JointOfCopies",
@@ -138,7 +139,10 @@ _OWN: dict[str, dict[str, str]] = {
         "tensor": "dprelease.statistics.eigenvalues:tensor_of_two",
     },
     "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
-    "second_proofs": {"ending": "dprelease.wall.ending_noise:as_counted"},
+    "second_proofs": {
+        "ending": "dprelease.wall.ending_noise:as_counted",
+        "found_keys": "dprelease.wall.found_keys:as_counted",
+    },
     "measurements": {
         "bernstein2": "dprelease.measurements.linear:bernstein2",
         "bins": "dprelease.measurements.bins:family",

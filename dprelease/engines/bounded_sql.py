@@ -278,8 +278,9 @@ class _Builder(LabelStages):
         group = self._key() if self.texts_first else column("g")
         user = self.query.user is not None
         if user:  # rows of a user unit are sorted, and may spill: narrow ones take less of both
-            groups = len(self.query.groups.keys)
-            group = aliased(try_cast(column("g"), narrow(groups)), "g")
+            groups = self.query.groups
+            kind = "VARCHAR" if groups.found else narrow(len(groups.keys))
+            group = aliased(try_cast(column("g"), kind), "g")
         parts = [group, *(column(name) for name in self.bounding.keys)] if user else [group]
         for j, code in enumerate(self.query.codes):
             kind = narrow(largest_code(code)) if user else "BIGINT"

@@ -241,7 +241,7 @@ def least_cap(query: BoundedQuery) -> int:
 
 
 def _drops_groups(query: BoundedQuery) -> bool:
-    return len(query.groups.keys) > query.max_groups
+    return query.groups.count > query.max_groups
 
 
 def _from(stage: str, *columns: exp.Expression) -> exp.Select:

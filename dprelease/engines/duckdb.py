@@ -33,7 +33,7 @@ from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
-from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.request import check_query, found_keys, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
 from dprelease.query.answer import Answer
@@ -214,7 +214,7 @@ class DuckDBEngine:
         from dprelease.engines.tally import Counted, Tallies
 
         counted = Counted(Tallies.of(query))
-        done = False
+        done, answer = False, None
         try:
             with (
                 self._connection() as connection,
@@ -226,6 +226,9 @@ class DuckDBEngine:
                     found = run.fetchnumpy()
                     ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
                     tables[0] = np.stack(ends, axis=1)
+                elif query.groups.found:
+                    keys, persons = run.fetchnumpy().values()
+                    answer = found_keys(keys, persons)
                 else:
                     while some := run.fetchmany(_AT_ONCE):
                         for group, found in self._sums(some, counted):
@@ -233,7 +236,9 @@ class DuckDBEngine:
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
-        return together(Answer(out, tables, counted.tables())) if done else None
+        if done and answer is None:
+            answer = together(Answer(out, tables, counted.tables()))
+        return answer if done else None
 
     @staticmethod
     def _sums(rows: list[Any], counted: Counted) -> Iterator[tuple[int, Sequence[int]]]:

@@ -15,10 +15,11 @@ from sqlglot import exp
 from dprelease.engines.code_sql import aliased, column, is_null, named_table
 from dprelease.engines.request import declared_labels
 from dprelease.engines.row_sql import RowStages
-from dprelease.engines.typed_sql import Make, case, number, try_cast
+from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
 from dprelease.query.bounded import Label
-from dprelease.schema.column import Kind
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import texts_of
+from dprelease.schema.naming import LONGEST_KEY, UNFIT
 
 
 class LabelStages(RowStages):
@@ -32,6 +33,8 @@ class LabelStages(RowStages):
     def _with_label(self, select: exp.Select, i: int) -> exp.Select:
         """Join key column `i` with its public labels and select the label's number as `g{i}`."""
         declared = self.query.groups.columns[i]
+        if self.query.groups.found:
+            return select.select(aliased(self._found_key(declared), f"g{i}"), copy=False)
         numbers = self._label_numbers(i)
         own = {v: v for v in declared_labels(self.query, i)}
         name, alias = f"labels_{i}", f"l{i}"
@@ -56,6 +59,22 @@ class LabelStages(RowStages):
                 default=label,
             )
         return select.select(aliased(label, f"g{i}"), copy=False)
+
+    def _found_key(self, declared: Column) -> exp.Expression:
+        """Return the key of a cell as `schema.naming.found_key` says it: by its own text alone."""
+
+        def text() -> exp.Expression:
+            return trimmed(self._value(declared.name))
+
+        unfit = exp.RegexpLike(this=text(), expression=self._bind(UNFIT, "VARCHAR"))
+        length = exp.Length(this=text())
+        short = exp.Between(this=length, low=number(1), high=number(LONGEST_KEY))
+        labels = [
+            exp.Null() if k is None else self._bind(k, "VARCHAR")
+            for k in (declared.null_key, declared.other)
+        ]
+        null = is_null(self._value(declared.name)), labels[0]
+        return case(null, (unfit, labels[1].copy()), (short, text()), default=labels[1])
 
     def _label_numbers(self, place: int) -> dict[str | None, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""

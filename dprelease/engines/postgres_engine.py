@@ -39,7 +39,7 @@ from dprelease.engines.postgres_cells import cell
 from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
 from dprelease.engines.postgres_stages import Projection
 from dprelease.engines.postgres_view import ViewRows, private_source, view_rows
-from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.request import check_query, listed_keys, used_columns
 from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
 from dprelease.engines.tally import Counted, Tallies
@@ -231,6 +231,8 @@ def _mostly_light(session: Any, query: BoundedQuery) -> bool:
 
 def _answer(cursor: Any, query: BoundedQuery) -> Answer:
     """Return the statement's rows as arrays."""
+    if query.groups.found:
+        return listed_keys(cursor.fetchall())
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     if any(p.kind == "edges" for p in query.primitives):
         pairs = [(int(low), int(high)) for low, high in cursor.fetchall()]

@@ -10,11 +10,12 @@ its text.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
     check_query,
     declared_labels,
+    listed_keys,
     row_cap,
 )
 from dprelease.engines.source import Source
@@ -32,6 +34,7 @@ from dprelease.query.answer import TALLY_COLUMNS, Answer
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Near, Primitive
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Kind
+from dprelease.schema.naming import found_key
 
 
 class ReferenceEngine:
@@ -113,9 +116,11 @@ def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
         if label is None:
             return None
         labels.append(label)
-    if tuple(labels) not in query.groups.keys:
-        return None
-    group = query.groups.keys.index(tuple(labels))
+    group: Any = labels[0] if query.groups.found else None
+    if group is None:
+        if tuple(labels) not in query.groups.keys:
+            return None
+        group = query.groups.keys.index(tuple(labels))
     codes = tuple(_value(code, row, clean) for code in query.codes)
     if query.per is None:
         return Coded(str(unit), group, codes)
@@ -143,6 +148,8 @@ def _moment(cell: object) -> datetime | None:
 
 def _label(value: object, query: BoundedQuery, place: int) -> str | None:
     column = query.groups.columns[place]
+    if query.groups.found:
+        return found_key(None if value is None else str(value), column.other, column.null_key)
     if value is None:
         return column.null_key
     if column.values and column.kind is not Kind.boolean:
@@ -193,6 +200,9 @@ def _cells(row: Coded) -> list[str]:
 
 
 def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
+    if query.groups.found:
+        once = {(r.group, r.unit if query.user else i) for i, (r, _) in enumerate(rows)}
+        return listed_keys(Counter(group for group, _ in once).items())
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     tables: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
     tallies: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}

@@ -16,13 +16,18 @@ Units: codes in steps of their column; `max_rows` in rows per (unit, group).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
 from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
-from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT
+from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT, Answer
 from dprelease.query.bounded import (
     BoundedQuery,
     Condition,
@@ -126,6 +131,18 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
         return tuple(dict.fromkeys(column.values))
     special = {column.other, column.null_label}
     return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
+
+
+def found_keys(keys: Iterable[str], persons: Iterable[int]) -> Answer:
+    """Return the answer of keys and their numbers of persons."""
+    counts = np.fromiter(persons, dtype=np.int64)
+    return Answer(counts.astype(object)[:, None], keys=pa.array(keys, pa.string()))
+
+
+def listed_keys(rows: Iterable[Sequence[Any]]) -> Answer:
+    """Return the same of rows of a key and its number."""
+    listed = list(rows)
+    return found_keys([row[0] for row in listed], (row[1] for row in listed))
 
 
 def check_query(query: BoundedQuery) -> None:

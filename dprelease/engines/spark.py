@@ -32,7 +32,7 @@ from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, So
 from dprelease.core.secret import Secret
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns, check_times
-from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.request import check_query, listed_keys, used_columns
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
@@ -308,6 +308,8 @@ def _answer(rows: list[Any], query: BoundedQuery) -> Answer:
     Raises:
         OverflowError: a group has `MOST_ROWS` rows or more, so that its sums are not proven.
     """
+    if query.groups.found:
+        return listed_keys(rows)
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     counted = Counted(Tallies.of(query))
     if any(p.kind == "edges" for p in query.primitives):

@@ -96,7 +96,8 @@ class MeasurementFamily(ABC):
 
     def ended(self, asked: Pricing, delta: Fraction) -> list[Candidate]:
         """Return the ways to draw it with noise that ends, of the loss (epsilon, delta)."""
-        law: Any = registry.load("draws", self.ending)
+        of_keys = asked.block.members[0].statistic.spec.found
+        law: Any = registry.load("draws", "found_keys" if of_keys else self.ending)
         found: list[Candidate] = law.candidates(asked, delta)
         return found
 

@@ -241,7 +241,7 @@ class Scalar(MeasurementFamily):
     """
 
     family = "scalar"
-    draws = ("scalar", "gaussian", "ending")
+    draws = ("scalar", "gaussian", "ending", "found_keys")
     ending = "ending"
     forms = ("linear", "scatter", "cross", "degree", "connectivity", "sparse_connectivity")
     counts = True

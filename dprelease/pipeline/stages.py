@@ -42,7 +42,7 @@ from dprelease.query.spec import resolve
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
-from dprelease.results.draw import Draw, decode, width
+from dprelease.results.draw import KEYS_END, Draw, decode, width
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.over_time import ledger_over_time, member_words
@@ -296,10 +296,11 @@ def draw(
     Args:
         request: None for an unledgered release, which draws at once under a fresh salt.
     """
+    payload: bytes | None
     if request is None:
         execute.check(plan)
         exact = engine.compute(source, plan.query, os.urandom(32))
-        cells = execute.draw(plan, exact)
+        payload = execute.drawn(plan, exact)
         paid = unledgered(plan)
     else:
         ledger, key = request.ledger, request.key
@@ -309,14 +310,14 @@ def draw(
         payload = ledger.payload(key)
         if payload is None:
             exact = engine.compute(source, plan.query, ledger.salt(key.dataset))
-            cells = execute.draw(
+            payload = execute.drawn(
                 plan, exact, once=lambda make: ledger.draw_once(key, make, width=width(plan))
             )
-        else:
-            cells = decode(plan, payload)
         assert receipt is not None
         paid = receipt
-    return noised_of(plan, cells, paid)
+    if plan.query.groups.found:
+        plan = plan.with_keys(read_json(payload.partition(KEYS_END)[0]))
+    return noised_of(plan, decode(plan, payload), paid)
 
 
 def validated(noised: Draw, *, great_expectations: bool) -> Verdict:

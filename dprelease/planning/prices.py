@@ -101,7 +101,7 @@ class Prices:
 
     def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
         """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
-        groups = len(self.query.groups.keys)
+        groups = self.query.groups.count
         bounds = unit_bounds(self.query.schema.unit, block.max_rows, groups)
         if self.query.tables is None or block.table is None:
             return bounds, groups
@@ -111,7 +111,7 @@ class Prices:
         return merged(bounds, len(table.keys)), len(table.keys)
 
     def rows(self, block: BlockLayout) -> int:
-        groups = len(self.query.groups.keys)
+        groups = self.query.groups.count
         return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
 
     def _candidates(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +35,13 @@ class Answer:
         sums: Python integers, shape `(groups, primitives)`.
         tables: index of a graph's primitive -> its int64 array.
         tallies: index of a tally -> its int64 array, `(codes, TALLY_COLUMNS)`.
+        keys: where keys are found, the texts of all that somebody has, one for each row of `sums`: an Arrow array.
     """
 
     sums: Objects = field(repr=False)
     tables: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
     tallies: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    keys: Any = field(default=None, repr=False)
 
     def repeated(self, groups: Sequence[int], copies: int) -> Answer:
         """Return the answer of `groups`, `copies` times one after the other; without tables."""

@@ -137,16 +137,29 @@ class Primitive:
     cells: tuple[int, ...] = field(default=(), repr=False)
 
 
+MOST_FOUND = 2**48
+"""Keys that can be found: no less than rows of any table that engines read."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
     """The public groups. `keys[i]` is group i's labels, one per column of `columns`.
 
     A value maps to its own label, else to the column's `other`, else the row is dropped; null maps
     to `null_key`, else the row is dropped. No columns: one group with the empty key.
+
+    Where keys are `found` every text of the one column is a key (`schema.naming.found_key`), and hashes take the
+    text where they take a group's index otherwise. Which keys there are is private: the engine's answer alone has them.
     """
 
     columns: tuple[Column, ...]
     keys: tuple[tuple[str, ...], ...]
+    found: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many there are, or can be at most."""
+        return MOST_FOUND if self.found else len(self.keys)
 
 
 @dataclass(frozen=True, slots=True)

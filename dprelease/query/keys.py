@@ -17,14 +17,22 @@ _LISTED = 32
 _SPANS = {"quarter": 4, "month": 12, "weekday": 7}
 
 
-def unfit_key(schema: TableSchema, name: str, *, levels: bool) -> tuple[str, str, str] | None:
+def unfit_key(
+    schema: TableSchema, name: str, *, levels: bool, found: bool = False
+) -> tuple[str, str, str] | None:
     """Return what is wrong with `name` in a `by`, its fix and code; None if groups can be made by it.
 
     Args:
-        levels: levels of hierarchies are keys here, as in `tables`.
+        levels: levels of hierarchies are keys here, as in `tables`; found: its keys are yet to be found.
     """
     column = schema.columns.get(name)
     if column is not None:
+        if found and (column.kind is not Kind.category or column.values):
+            fix = f"declare `{quoted(name)}: {{kind: category}}`, without values"
+            return f"no keys can be found in `{name}`", fix, "DPR136"
+        if column.kind is Kind.category and not found and not column.values:
+            what = f"the category `{name}` needs either `values` or `values_from`"
+            return what, 'add e.g. `values: ["a", "b"]`; or find its keys first', "DPR111"
         if column.kind in (Kind.category, Kind.boolean):
             return None
         return f"cannot group by `{name}`: it is of kind {column.kind}", _declared(column), "DPR136"

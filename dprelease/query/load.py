@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.given import given_path, plain_values
+from dprelease.query.arguments import quoted
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about_model import about_of
@@ -141,10 +142,34 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     missing = {
         key: value
         for key, value in (("epsilon", 1), ("statistics", ["count"]))
-        if block.get(key) is None
+        if block.get(key) is block.get("keys") is None
         and not (key == "statistics" and (block.get("sql") or block.get("tables")) is not None)
     }
     release = merge_release(schema, missing or None, origin=where)
     read = (release.where, *(statistic.condition for statistic in release.statistics))
     conditions = tuple(condition for condition in read if condition is not None)
     return replace(schema, release=None if missing else release, conditions=conditions)
+
+
+def overrides(given: Mapping[str, object]) -> dict[str, object]:
+    """Return what a caller gives in place of a release block's keys."""
+    listed = {name: plain_values(value) for name, value in given.items() if value is not None}
+    if isinstance(listed.get("tables"), tuple):
+        listed["tables"] = list(listed["tables"])
+    if isinstance(listed.get("statistics"), Mapping):
+        listed["statistics"] = _by_column(listed["statistics"])
+    return listed
+
+
+def _by_column(asked: Mapping[object, object]) -> object:
+    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`.
+
+    Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
+    """
+    listed: list[object] = []
+    for column, names in asked.items():
+        each = [names] if isinstance(names, str) else names
+        if not isinstance(each, list | tuple) or not all(isinstance(name, str) for name in each):
+            return asked
+        listed += [f"{name}({quoted(str(column))})" for name in each]
+    return asked if "statistic" in asked else listed

@@ -8,6 +8,7 @@ columns, so that a wrong name is found with its line before anything is planned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, NoReturn
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import exact, plain
 from dprelease.query.arguments import condition_of, syntax_of, syntaxes
+from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
+from dprelease.query.statistic_options import not_certain
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
@@ -27,6 +30,7 @@ from dprelease.schema.unit import EdgeUnit
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
     from dprelease.schema.models import ReleaseModel
+    from dprelease.schema.table_models import FoundModel
 
 Lines = Mapping[tuple[str | int, ...], str]
 
@@ -106,9 +110,12 @@ class _Merge:
                     else "leave `keys_from` out: tables add up over all declared groups",
                     code="DPR137",
                 )
+        if override.get("keys") is not None:
+            return _NOT_BESIDE_KEYS
         if override.get("tables") is not None:
-            return _ONE_TABLE
-        return _SEVERAL if any(override.get(k) is not None for k in _ONE_TABLE) else ()
+            return *_ONE_TABLE, "keys"
+        one = any(override.get(k) is not None for k in _ONE_TABLE)
+        return (*_SEVERAL, "keys") if one else ()
 
     def at(self, *place: str | int) -> str:
         """Return `file:line` of the deepest known part of `place`."""
@@ -132,6 +139,8 @@ class _Merge:
         from dprelease.schema.models import ReleaseModel
 
         model = checked(ReleaseModel, self.raw, self)
+        if model.keys is not None:
+            model = self._found(model, model.keys)
         if model.tables is not None:
             return self._several(model)
         if model.totals is not None:
@@ -151,8 +160,11 @@ class _Merge:
             )
         statistics = self._statistics(model.statistics)
         epsilon = self._epsilon(statistics)
-        self._keys(model.by, statistics)
+        found = 0 if model.keys is None else model.keys.max_keys
+        self._keys(model.by, statistics, found=found > 0)
         statistics = tuple(map(self._statistic, statistics))
+        if found:
+            statistics = (replace(statistics[0], found=found),)
         self._shares(statistics)
         return ReleaseSpec(
             statistics=statistics,
@@ -166,6 +178,7 @@ class _Merge:
             composition=model.composition or "basic",
             allow=tuple(model.allow),
             rules=None if model.rules is None else rules_of(model.rules),
+            found=found,
             origin=self.at(),
         )
 
@@ -182,6 +195,20 @@ class _Merge:
         if self.schema.release is not None and "where" in self.inherited:
             return self.schema.release.where
         return condition_of(model.where, self.schema, origin=self.at("where"))
+
+    def _found(self, model: ReleaseModel, keys: FoundModel) -> ReleaseModel:
+        """Return the release of a list of keys as one of their persons."""
+        both = next(filter(self.raw.get, _NOT_BESIDE_KEYS), None)
+        if both is not None:
+            what = f"`keys` and `{both}` both say what is released"
+            fix = "keep one: a list of keys has an epsilon and a delta of its own"
+            self._fail(what, both, fix=fix, code="DPR137")
+        self.raw = {**self.raw, "epsilon": keys.epsilon, "delta": keys.delta}
+        asked = {"statistic": "count(persons)", "as": "persons", "certain": True}
+        domain = {"range": [0, MOST_FOUND]}
+        return model.model_copy(
+            update={"by": [keys.column], "statistics": [{**asked, "domain": domain}]}
+        )
 
     def _several(self, model: ReleaseModel) -> ReleaseSpec:
         """Return the release of several tables."""
@@ -249,7 +276,7 @@ class _Merge:
             )
         for certain in statistics if value == 0 or composition == "zcdp" else ():
             if certain.certain:
-                raise _not_certain(certain, value)
+                raise not_certain(certain, value)
         return value
 
     def _shares(self, statistics: tuple[StatisticSpec, ...]) -> None:
@@ -274,9 +301,9 @@ class _Merge:
 
     # --- names
 
-    def _keys(self, by: list[str], statistics: tuple[StatisticSpec, ...]) -> None:
+    def _keys(self, by: list[str], statistics: tuple[StatisticSpec, ...], *, found: bool) -> None:
         for i, name in enumerate(by):
-            unfit = unfit_key(self.schema, name, levels=False)
+            unfit = unfit_key(self.schema, name, levels=False, found=found)
             if unfit is not None:
                 self._fail(unfit[0], "by", i, fix=unfit[1], code=unfit[2])
             if name in by[:i]:
@@ -329,32 +356,13 @@ class _Merge:
         return keys
 
 
-def _not_certain(certain: StatisticSpec, delta: Fraction) -> ConfigError:
-    """Return why nothing can pay for noise that ends."""
-    what, why, fix = (
-        "under zcdp",
-        "noise that ends has no rho, so that no budget of rho can pay for it",
-        "leave `certain` out, or release from a dataset whose budget adds up epsilon and delta",
-    )
-    if delta == 0:
-        what = "without a delta"
-        why = "noise that ends says more than epsilon allows with a small probability, the delta"
-        fix = "declare e.g. `delta: 0.000001`, or leave `certain` out"
-    return ConfigError(
-        f"{certain.text} cannot be certain {what}",
-        where=certain.origin,
-        why=why,
-        fix=fix,
-        code="DPR135",
-    )
-
-
 MAX_EPSILON = 1000
 """Beyond it a law has no noise, and numbers leave what doubles can hold."""
 
 _LISTS = ("by", "statistics", "allow")
 _ONE_TABLE = ("by", "statistics", "keys_from", "sql")
 _SEVERAL = ("tables", "totals")
+_NOT_BESIDE_KEYS = ("epsilon", "delta", "rules", *_ONE_TABLE, *_SEVERAL)
 
 
 def _with_sql(

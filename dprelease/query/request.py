@@ -96,7 +96,7 @@ def request_from_json(value: object) -> Query:
 
 def _release(spec: ReleaseSpec) -> dict[str, Any]:
     keys = spec.keys_from
-    return {
+    said = {
         **({"epsilon": plain(spec.epsilon)} if spec.epsilon else {}),
         "delta": plain(spec.delta),
         **({} if keys is None else {"keys": [list(key) for key in keys]}),
@@ -108,6 +108,11 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         "allow": list(spec.allow),
         **({} if spec.rules is None else {"rules": spec.rules.to_json()}),
     }
+    if spec.found:  # its persons are no request of their own
+        paid = {name: said.pop(name) for name in ("epsilon", "delta")}
+        said["keys"] = {"column": said.pop("by")[0], **paid, "max_keys": spec.found}
+        said["statistics"] = []
+    return said
 
 
 def _without(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -181,7 +186,7 @@ def _statistic(spec: StatisticSpec) -> dict[str, Any]:
 
 def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
     block = dict(_mapping(value, None, "request.release"))
-    keys = block.pop("keys", None)
+    keys = block.pop("keys") if isinstance(block.get("keys"), list) else None
     _no_files(block)
     asked = _count(block)
     if asked > MOST_STATISTICS:

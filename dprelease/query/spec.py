@@ -22,7 +22,7 @@ from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
-from dprelease.schema.unit import Adjacency, RowUnit
+from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
 MAX_GROUPS = 1_000_000
 
@@ -95,6 +95,9 @@ def resolve(
             fix="leave the period's column out: the schema's `time` says it",
             code="DPR209",
         )
+    if spec.found and isinstance(schema.unit, UserUnit):
+        limits = replace(schema.unit, max_groups=spec.found, max_rows_per_group=1, max_rows=None)
+        schema = replace(schema, unit=limits)
     tables = table_groups(schema, spec, MAX_GROUPS) if spec.tables else None
     groups = _groups(schema, spec) if tables is None else tables.groups
     fixed_size = (
@@ -118,6 +121,8 @@ def resolve(
 
 def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:
     columns = tuple(schema.columns[name] for name in spec.by)
+    if spec.found:
+        return GroupKeys(columns, (), found=True)
     if spec.keys_from is not None:
         keys = spec.keys_from
     else:

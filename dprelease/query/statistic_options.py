@@ -18,6 +18,7 @@ from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import is_shown, nearest
 from dprelease.schema.paths import read_keys
+from dprelease.schema.table import StatisticSpec
 
 OPTIONS = (
     "statistic",
@@ -328,3 +329,23 @@ class Options:
                     f"the forbidden interval ({low}, {high}) lies outside the range",
                     "take it out, or widen the range",
                 )
+
+
+def not_certain(certain: StatisticSpec, delta: Fraction) -> ConfigError:
+    """Return why nothing can pay for noise that ends."""
+    what, why, fix = (
+        "under zcdp",
+        "noise that ends has no rho, so that no budget of rho can pay for it",
+        "leave `certain` out, or release from a dataset whose budget adds up epsilon and delta",
+    )
+    if delta == 0:
+        what = "without a delta"
+        why = "noise that ends says more than epsilon allows with a small probability, the delta"
+        fix = "declare e.g. `delta: 0.000001`, or leave `certain` out"
+    return ConfigError(
+        f"{certain.text} cannot be certain {what}",
+        where=certain.origin,
+        why=why,
+        fix=fix,
+        code="DPR135",
+    )

@@ -148,6 +148,7 @@ class _Task:
     view: _View | None = None
     per: Intervals | None = None
     missing: bool = False
+    late: bool = False
 
 
 def _written(query: BoundedQuery) -> _Task:
@@ -171,6 +172,7 @@ def _written(query: BoundedQuery) -> _Task:
         view=None if view is None else _View(view.sql, view.proven, view.keeps_rows),
         per=query.per,
         missing=query.missing,
+        late=query.groups.found,
     )
 
 
@@ -201,7 +203,7 @@ def _query(task: _Task) -> BoundedQuery:
     view = task.view
     return BoundedQuery(
         columns=groups,
-        groups=GroupKeys(groups, ()),
+        groups=GroupKeys(groups, (), task.late),
         codes=tuple(map(_meant, task.codes)),
         primitives=task.primitives,
         window=None if task.window is None else Window(*task.window),

@@ -12,7 +12,7 @@ Who reads a plan needs this package alone; how a plan is made, `planning` knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
@@ -73,6 +73,10 @@ class ReleasePlan(Stored):
     def completed(self) -> ReleasePlan:
         """Return the plan with its keys in its query, for re-checking a manifest; it cannot be run."""
         return replace(self, query=for_keys(self.query, self.keys))
+
+    def with_keys(self, keys: Sequence[str]) -> ReleasePlan:
+        """Return the plan with the keys that its draw found."""
+        return replace(self, keys=tuple((key,) for key in keys))
 
     def block(self, name: str) -> Block:
         return next(b for b in self.blocks if b.name == name)

@@ -1,35 +1,29 @@
 """What leaves the wall: noised integers and the tidy table made of them.
 
-Everything here is a deterministic function of the plan and of the committed noisy integers
-(post-processing), so anyone who holds the published manifest can make it again.
+Everything here is a function of the plan and of the committed noisy integers: who holds the manifest can make it again.
 
 The tidy table has one row per (group, published column):
 
     <key columns>   utf8      labels of the group
     statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
     value           float64   always finite and inside the statistic's domain
-    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded
-                              outward to multiples of the value's step (so an end may pass an end of
-                              the domain that is none, by less than a step); both null for a choice
-                              by rank without `interval: true`: its error is known in rows only
-    certain_lower, certain_upper  float64  where noise ends: the same statistic lies in it for certain.
-                              Null for other statistics; a table without noise that ends lacks both
-    estimate        float64   median-unbiased estimate of the same statistic, clipped to the
-                              domain's hull, not rounded, gaps not left out; null for variances,
-                              covariances and choices by rank, for which none is known, and where
-                              no signal is left; leans to one side where a truncated law has few
-                              allowed values, or beside a gap
-    unbiased        float64   estimate whose expectation is that statistic, before a declared domain
-                              of its own cuts it; for averaging many releases. Null where none
-                              exists (truncated laws) or none is offered (ratios, tables, ranks)
-    consistent      float64   the value made to fit the other released ones (`consistency`), inside
-                              its domain; in tables that add up there is none, as the value is it
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded outward to
+                              multiples of the value's step (so an end may pass an end of the domain that is
+                              none, by less than a step); of found keys among draws that publish the key; both
+                              null for a choice by rank without `interval: true`: its error is known in rows only
+    certain_lower, certain_upper  float64  where noise ends: it lies in them for certain. Null for others, or missing
+    estimate        float64   median-unbiased estimate of the same statistic, clipped to the domain's hull, not rounded; null
+                              for variances, covariances and choices by rank, and where no signal is left; leans to
+                              one side where a truncated law has few allowed values, or beside a gap
+    unbiased        float64   estimate whose expectation is that statistic, before a declared domain of its own cuts it; for
+                              averaging. Null where none exists (truncated laws) or none is offered (ratios, ranks)
+    consistent      float64   the value made to fit the other released ones (`consistency`), inside its domain; in
+                              tables that add up there is none, as the value is it
     mechanism, block  utf8
     epsilon         float64   of the block
-    status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank
-                              no_interval for ok. It is uninformative where its error in rows is as
-                              large as the group, empty_signal where no value may be known: by the
-                              counts released beside it (`measurements.known`), else by the plan
+    status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank no_interval for ok. It is
+                              uninformative where its error in rows is as large as the group, empty_signal where no
+                              value may be known: by the counts released beside it (`measurements.known`), else by the plan
 """
 
 from __future__ import annotations
@@ -45,6 +39,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.core.strict_json import canonical_json
 from dprelease.measurements.base import counts_values, family_of, seen_by
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.measurements.law import RAW_LIMIT, Objects
@@ -239,7 +234,7 @@ def tidy(
 
 def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
     """Return one block's noisy integers as an array, `(groups, cells)`."""
-    return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
+    return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 1)
 
 
 def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Known | None:
@@ -351,8 +346,26 @@ class _Drawn:
         return outward(lower, step, np.floor), outward(upper, step, np.ceil), status
 
 
-def width(plan: ReleasePlan) -> int:
-    """Return the number of bytes of the plan's payload: a public constant."""
+KEYS_END = b"\n"
+"""Where keys are found: between their JSON and their noisy integers."""
+
+
+def payload_of(drawn: Sequence[Objects], keys: pa.Array | None) -> bytes:
+    """Return what is committed of all blocks; of found `keys` those that are published, by their texts, and nothing else."""
+    if keys is None:
+        return b"".join(map(encode, drawn))
+    raw = drawn[0][:, 0]
+    kept = np.flatnonzero(raw)
+    texts = keys.take(pa.array(kept)).to_pylist()
+    pairs = sorted(zip(texts, raw[kept], strict=True))
+    numbers = encode(np.array([n for _, n in pairs], dtype=object))
+    return canonical_json([key for key, _ in pairs]).encode() + KEYS_END + numbers
+
+
+def width(plan: ReleasePlan) -> int | None:
+    """Return the number of bytes of the plan's payload, a public constant; None where it has what keys are found."""
+    if plan.query.groups.found:
+        return None
     return CELL_BYTES * sum(plan.groups(b) * len(b.cells) for b in plan.blocks)
 
 
@@ -367,6 +380,7 @@ def encode(raw: Objects) -> bytes:
 
 def decode(plan: ReleasePlan, payload: bytes) -> Cells:
     """Return the noisy integers of a committed payload."""
+    payload = payload.partition(KEYS_END)[2] if plan.query.groups.found else payload
     *high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, _WORDS).astype(np.int64).T
     if all(np.array_equal(word, low >> 63) for word in high):
         values = low.tolist()

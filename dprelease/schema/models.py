@@ -30,7 +30,13 @@ from dprelease.schema.model_values import (
     listed,
 )
 from dprelease.schema.synonyms import UNITS
-from dprelease.schema.table_models import HierarchyModel, RulesModel, TableModel, TotalModel
+from dprelease.schema.table_models import (
+    FoundModel,
+    HierarchyModel,
+    RulesModel,
+    TableModel,
+    TotalModel,
+)
 
 
 class As(Strict):
@@ -290,6 +296,9 @@ class ReleaseModel(Strict):
     statistics: Statistics | None = Field(None, description="What to publish.")
     tables: list[TableModel] | None = Field(
         None, description="Several tables that add up, instead of by and statistics."
+    )
+    keys: FoundModel | None = Field(
+        None, description="A list of keys that nobody declared, instead of all statistics."
     )
     totals: list[TotalModel] | None = Field(
         None, description="Public numbers of the tables, stated by the publisher."

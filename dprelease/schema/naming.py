@@ -7,15 +7,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_UNFIT = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ud800-\udfff"
-    + "".join(
-        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 17 << 16, 1 << 16)
-    )
+LONGEST_KEY = 200
+UNFIT = (
+    "[^ -~\u00a0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd"
+    + "".join(f"{chr(plane)}-{chr(plane + 0xFFFD)}" for plane in range(1 << 16, 17 << 16, 1 << 16))
     + "]"
 )
 """Control characters, ends of lines and paragraphs, what turns the direction of all that follows,
-lone surrogates, and what Unicode will never assign. The same in every version of Unicode."""
+lone surrogates, and what Unicode will never assign. The same in every version of Unicode, and a pattern that every
+engine reads, as it has no escapes."""
 
 _WRITTEN = {
     "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe", "å": "aa",
@@ -31,7 +31,15 @@ def is_shown(text: str) -> bool:
     >>> is_shown("10\u00a0000"), is_shown("a\u202eb")
     (True, False)
     """
-    return _UNFIT.search(text) is None
+    return re.search(UNFIT, text) is None
+
+
+def found_key(text: str | None, other: str | None, null: str | None) -> str | None:
+    """Return the key of a cell where keys are found: its text, `other` if that may be no label; None: its row is left out."""
+    if text is None:
+        return null
+    text = text.strip(" ")
+    return text if 0 < len(text) <= LONGEST_KEY and is_shown(text) else other
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -191,26 +191,28 @@ def _declared_step(
 
 
 def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, Any]:
-    """Return a category's values, and the published lists that they are from."""
+    """Return a category's values, and the published lists that they are from; none where they are yet to be found."""
     said = model.values_from
     lists = () if said is None or isinstance(said, str) else tuple(said.keys)
-    stated = model.values is not None and bool(lists) and all(map(LIST.fullmatch, lists))
-    if (model.values is None) == (said is None) and not stated:  # a request has both
+    stated = bool(lists) and all(map(LIST.fullmatch, lists))
+    if model.values is not None and said is not None and not stated:  # a request has both
         file.fail(
             f"the category `{name}` needs either `values` or `values_from`",
             "columns",
             name,
-            why="group keys come from the declaration, never from the data",
-            fix='add e.g. `values: ["a", "b"]`; a free text used in filters is an identifier',
+            why="both say its group keys",
+            fix="remove one of them",
             code="DPR111",
         )
     place = ("columns", name, "values_from")
     if isinstance(said, str):
         path = file.path(said, *place)
         return {"values": tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))}
-    if model.values is None:
+    if model.values is None and said is not None:
         folders = tuple(file.path(text, *place, "keys") for text in lists)
         return {"folders": folders, **read_lists(folders, name, file.marks.at(*place, "keys"))}
+    if model.values is None:
+        return {}
     seen: set[str] = set()
     for i, value in enumerate(model.values):
         if value in seen:

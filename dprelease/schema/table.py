@@ -59,6 +59,7 @@ class StatisticSpec:
         expected: a public guess of a correlation, for pricing only.
         accurate_for: `ranges` where sums of a histogram's bins matter more than single ones.
         certain: its noise ends, so that it has a certain interval.
+        found: keys of a unit that count, where it decides which keys are published; else 0.
         condition: the parsed argument of a statistic of a condition, once the schema is known.
     """
 
@@ -80,6 +81,7 @@ class StatisticSpec:
     title: str | None = None
     interval: bool = False
     certain: bool = False
+    found: int = 0
     origin: str = ""
     condition: Expression | None = field(default=None, compare=False, repr=False)
 
@@ -155,6 +157,7 @@ class ReleaseSpec:
     `composition` is that of the ledger: where two laws err alike, it decides which of them costs less.
     `epsilon` 0 stands for a release whose statistics all have a `max_error`: what those need.
     `tables` replace `by` and `statistics`; `statistics` are then those of all tables, in order.
+    `found` is how many keys of a unit count, where its keys are found; else 0.
     """
 
     statistics: tuple[StatisticSpec, ...]
@@ -170,6 +173,7 @@ class ReleaseSpec:
     tables: tuple[TableSpec, ...] = ()
     totals: tuple[TotalSpec, ...] = ()
     rules: Rules | None = None
+    found: int = 0
     origin: str = ""
 
 

@@ -22,7 +22,7 @@ from dprelease.schema.model_values import (
 )
 from dprelease.schema.table import Rules, Suppress
 
-Keys = list[list[Label]]
+KeyRows = list[list[Label]]
 File = Annotated[Any, WithJsonSchema({"type": "string"})]
 """A path: text in a file, absolute once the file was read."""
 
@@ -34,8 +34,17 @@ class HierarchyModel(Strict):
     keys_from: Text | None = Field(
         None, description="CSV file with every key's labels; its header names the levels."
     )
-    keys: Keys | None = Field(None, description="The rows of such a file.")
+    keys: KeyRows | None = Field(None, description="The rows of such a file.")
     titles: dict[Text, Title] = Field({}, description="What levels are called on public pages.")
+
+
+class FoundModel(Strict):
+    """Which list of keys is found: every person counts at no more than `max_keys` of them."""
+
+    column: Text = Field(description="A category without `values`, or a text.")
+    epsilon: Number = Field(description="Privacy loss in nats, above 0.")
+    delta: Number = Field(description="The probability that more is said, above 0.")
+    max_keys: Whole = Field(1, description="Keys that one person counts at.")
 
 
 class DetailModel(Strict):
@@ -69,7 +78,7 @@ class TableModel(Strict):
     zeros_from: File | None = Field(
         None, description="CSV file of groups that can hold no row; its header is `by`."
     )
-    zeros: Keys | None = Field(None, description="The rows of such a file.")
+    zeros: KeyRows | None = Field(None, description="The rows of such a file.")
     detail: DetailModel | None = Field(None, description="How fine this table is published.")
 
 
@@ -81,7 +90,7 @@ class TotalModel(Strict):
     values_from: File | None = Field(
         None, description="CSV file: the table's `by`, then `value`; one line per group."
     )
-    values: Keys | None = Field(None, description="The rows of such a file.")
+    values: KeyRows | None = Field(None, description="The rows of such a file.")
 
 
 class SuppressModel(Strict):

@@ -66,7 +66,7 @@ def _column(column: Column) -> dict[str, Any]:
         out["step"] = plain(column.step)
     if column.expected_sd is not None:
         out["expected"] = {"sd": plain(column.expected_sd)}
-    if column.kind is Kind.category:
+    if column.values:
         out["values"] = list(column.values)
     if column.lists:
         out["values_from"] = {"keys": list(column.lists)}

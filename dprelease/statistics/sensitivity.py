@@ -271,7 +271,7 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
     known: dict[int, int] = {}
     primitives: dict[Primitive, None] = {}  # in order, each once
     for measurement, override in measurements:
-        m = unit_bounds(schema.unit, override, len(query.groups.keys)).rows
+        m = unit_bounds(schema.unit, override, query.groups.count).rows
         for measure in measurement.measures:
             primitive = _primitive(measure, codes, known, m)
             primitives.setdefault(primitive)
@@ -284,9 +284,7 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
         where=query.where,
         window=query.window,
         user=unit.column if isinstance(unit, UserUnit) else None,
-        max_groups=min(unit.max_groups, len(query.groups.keys))
-        if isinstance(unit, UserUnit)
-        else 1,
+        max_groups=min(unit.max_groups, query.groups.count) if isinstance(unit, UserUnit) else 1,
         max_rows=max((p.max_rows or 1 for p in primitives), default=1),
         max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,
         derived=_derived(query, tuple(codes)),

@@ -54,7 +54,7 @@ from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.unit import describe
-from dprelease.verification.fits import faults
+from dprelease.verification.fits import are_found, faults
 from dprelease.wall import execute
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -85,11 +85,7 @@ def _instant(value: Any, name: str, least: datetime | None) -> str | None:
 
 @dataclass
 class Derivation:
-    """One manifest's folder, made step by step; each step is made once, when it is first needed.
-
-    Every step raises what its readers raise (`DpreleaseError`, and for a part of another shape
-    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError).
-    """
+    """One manifest's folder, made step by step, each once, when it is first needed; it raises what its readers raise."""
 
     manifest: Mapping[str, Any] = field(repr=False)
     as_published: Callable[[str, bytes], bytes] = field(default=lambda _, made: made, repr=False)
@@ -122,12 +118,17 @@ class Derivation:
     @cached_property
     def plan(self) -> ReleasePlan:
         self._bounded_keys()
-        return plan_again(self.query, self.manifest["plan"])
+        made = plan_again(self.query, self.manifest["plan"])
+        if not self.query.groups.found:
+            return made
+        if not are_found(keys := self.manifest["draw"]["keys"], self.query.groups.columns[0]):
+            raise _refused("the keys that were found are not different labels in their order")
+        return made.with_keys(keys)
 
     def _bounded_keys(self) -> None:
         """A request of a few bytes can ask for a million groups: they must all be there."""
         groups, listed = len(self.query.groups.keys), len(self.manifest["plan"]["keys"])
-        if groups != listed:
+        if groups != listed and not self.query.groups.found:
             raise _refused(
                 f"the request makes {counted(groups, 'group')}, the plan lists {listed:,}"
             )
@@ -306,10 +307,7 @@ class Derivation:
         return found.to_json()
 
     def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
-        """Return the least epsilon that this release leaves spent under zCDP, after `before`.
-
-        A little less, as the order of the conversion is searched in floating point.
-        """
+        """Return the least epsilon that it leaves spent under zCDP, a little less as that is searched in floating point."""
         own = execute.concentrated(self.plan)
         if own is None:
             raise _refused("noise that ends has no rho, and no budget of rho paid for it")

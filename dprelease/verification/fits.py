@@ -9,6 +9,8 @@ from dprelease.fitting.certificate import gaps
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Cells
 from dprelease.results.fitted import Fits, OneFit, shaped
+from dprelease.schema.column import Column
+from dprelease.schema.naming import found_key
 
 
 def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
@@ -53,3 +55,10 @@ def _same(made: object, stated: object) -> bool:
 
 def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
     return {name: list(cells) for name, cells in values.items()}
+
+
+def are_found(keys: Sequence[str], column: Column) -> bool:
+    """Return whether keys of a column can have been found: different labels, in their order."""
+    known = {column.other, column.null_key}
+    labels = {k for k in keys if k in known or found_key(k, None, None) == k}
+    return list(keys) == sorted(labels)

@@ -17,7 +17,7 @@ from dprelease.budget.composition import Proof
 from dprelease.statistics.sensitivity import Sensitivity
 
 _BITS = 384
-_ONE = 1 << _BITS
+ONE = 1 << _BITS
 
 
 def as_counted(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
@@ -45,18 +45,18 @@ def _kept(rate: Fraction, bound: int, moved: int) -> Fraction:
     """
     if moved > bound:
         return Fraction(0)
-    low, high = _root(rate)
+    low, high = root(rate)
     first = _powers(high, bound + 1 - moved, up=True)[1]
     lost = (_powers(high, moved, up=True)[0] * first >> _BITS) + 1
-    every = 2 * _powers(low, bound + 1, up=False)[0] - _ONE
+    every = 2 * _powers(low, bound + 1, up=False)[0] - ONE
     return max(Fraction(0), 1 - Fraction(lost, every))
 
 
-def _root(rate: Fraction) -> tuple[int, int]:
+def root(rate: Fraction) -> tuple[int, int]:
     """Return whole numbers of 2^-BITS below and above e^-rate: an alternating series of falling terms."""
     halvings = max(0, rate.numerator.bit_length() - rate.denominator.bit_length() + 1)
     p, q = rate.numerator, rate.denominator << halvings  # p / q is below 1
-    term = total = _ONE
+    term = total = ONE
     n = 0
     while term:
         n += 1
@@ -65,12 +65,12 @@ def _root(rate: Fraction) -> tuple[int, int]:
     low, high = total - 2 * n - 4, total + 2 * n + 4  # every term is less than two units too small
     for _ in range(halvings):
         low, high = max(low, 0) ** 2 >> _BITS, (high * high >> _BITS) + 1
-    return max(low, 0), min(high, _ONE)
+    return max(low, 0), min(high, ONE)
 
 
 def _powers(r: int, count: int, *, up: bool) -> tuple[int, int]:
     """Return 1 + r + ... + r^(count - 1) and r^count in units of 2^-BITS, by doubling, rounded down or `up`."""
-    total, power = 0, _ONE
+    total, power = 0, ONE
     for bit in f"{count:b}":
         total, power = total + (power * total >> _BITS) + up, (power * power >> _BITS) + up
         if bit == "1":

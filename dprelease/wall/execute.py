@@ -6,7 +6,7 @@ certificate from the law's own integers, and refuses a plan that claims less tha
 
 Order: check, charge, compute exact integers, draw inside the ledger's transaction,
 hand out noisy integers. Nothing after the charge depends on the data in whether it succeeds: the
-engine is total, draws are total, and what is committed has a fixed width.
+engine is total, draws are total, and what is committed has a fixed width, or that of the keys it publishes.
 
 Sources: `docs/theory/the-wall-and-the-ledger.md#the-wall`, `#the-charge-comes-first`.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, cast
 
 from dprelease.budget.composition import Proof, total_rho
@@ -31,21 +32,21 @@ from dprelease.engines.source import Source
 from dprelease.measurements.base import family_of
 from dprelease.measurements.law import Objects
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
+from dprelease.query.bounded import MOST_FOUND, BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.guarantee import composed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Cells
+from dprelease.results.draw import Cells, payload_of
 from dprelease.results.draw import decode as cells_of
-from dprelease.results.draw import encode as payload_of
 from dprelease.statistics.exact import exact_cells, summed
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall.recompute import recompute
 
 Exact = Secret[Answer]
+Once = Callable[[Callable[[], bytes]], bytes] | None
 
 
 def check(plan: ReleasePlan) -> Fraction:
@@ -118,7 +119,7 @@ def _sensitivity(plan: ReleasePlan, block: Block) -> Sensitivity:
         measurement.max_rows,
         unit=plan.unit,
         adjacency=plan.adjacency,
-        groups=len(plan.keys),
+        groups=MOST_FOUND if plan.query.groups.found else len(plan.keys),
         whole=plan.where is None and plan.window is None,
         per=intervals_of(plan.unit, plan.time),
         merge=None if plan.tables is None else plan.tables.sums(block.table),
@@ -154,23 +155,20 @@ def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
 
 
 def draw(
-    plan: ReleasePlan,
-    exact: Exact,
-    *,
-    bits: RandomBits | None = None,
-    once: Callable[[Callable[[], bytes]], bytes] | None = None,
+    plan: ReleasePlan, exact: Exact, *, bits: RandomBits | None = None, once: Once = None
 ) -> Cells:
-    """Draw every block from the exact primitives and return the noisy integers.
+    """Draw every block, as `drawn` does, and return the noisy integers."""
+    return cells_of(plan, drawn(plan, exact, bits=bits, once=once))
+
+
+def drawn(
+    plan: ReleasePlan, exact: Exact, *, bits: RandomBits | None = None, once: Once = None
+) -> bytes:
+    """Draw every block from the exact primitives; return the noisy integers, with the keys that were found.
 
     Args:
-        exact: the engine's answer for `plan.query`.
-        bits: must be the system's; the argument exists so that tests can see it refused.
-        once: the ledger's `draw_once`, which runs the draw inside its transaction and returns the
-            committed bytes; None for an unledgered release.
-
-    Raises:
-        InternalError: the bits are not the system's (DPR903).
-        WithheldError: the table does not have the declared public number of rows (DPR702).
+        bits: must be the system's, else InternalError (DPR903); the argument exists so that tests can see it refused.
+        once: the ledger's `draw_once`, which draws inside its transaction and returns the committed bytes.
     """
     source = SystemBits() if bits is None else bits
     if type(source) is not SystemBits:
@@ -184,17 +182,19 @@ def draw(
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
     blocks = _believed(plan).blocks
-    answers = [_cells(plan, b, answer) for b in blocks]
+    answers = [*map(partial(_cells, plan, answer), blocks)]
 
     def payload() -> bytes:
-        drawn = (b.law.draw(cells, source) for b, cells in zip(blocks, answers, strict=True))
-        return b"".join(payload_of(raw) for raw in drawn)
+        made = []
+        for block, cells in zip(blocks, answers, strict=True):
+            made.append(block.law.draw(cells, source))
+        return payload_of(made, answer.keys)
 
-    return cells_of(plan, payload() if once is None else once(payload))
+    return payload() if once is None else once(payload)
 
 
-def _cells(plan: ReleasePlan, block: Block, answer: Answer) -> Objects:
+def _cells(plan: ReleasePlan, answer: Answer, block: Block) -> Objects:
     measurement = block.measurement
-    cells = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))
+    cells = exact_cells(measurement, measurement.primitives, answer, len(answer.sums))
     merge = None if plan.tables is None else plan.tables.sums(block.table)
     return cells if merge is None else summed(cells, *merge)

@@ -339,7 +339,7 @@ def _check_bounds(
         and query.max_groups <= bounds.groups
         and (bounds.total is None or (total is not None and total <= bounds.total))
         and query.user == (unit.column if isinstance(unit, UserUnit) else None)
-        and len(query.groups.keys) == groups
+        and query.groups.count == groups
     )
     if len({p.max_rows for p in used}) > 1:
         raise _unproved("its sums are over different rows of a unit, which no bound is of")

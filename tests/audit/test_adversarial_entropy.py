@@ -196,9 +196,10 @@ def test_every_class_that_draws_is_here():
         "ConstantLaw",
         "DiscreteLaplaceNoise",
         "EndingLaw",
+        "FoundLaw",
         "JointOfCopies",
         "RecursiveOfCopies",
-    }  # draws nothing; tests/mechanisms/kernels/test_ending_laplace.py draws from its noise; is what `CellNoise` draws from; were replaced and refuse to draw
+    }  # draws nothing; tests/mechanisms/kernels/test_ending_laplace.py and test_selecting.py draw from their noise; is what `CellNoise` draws from; were replaced and refuse to draw
     known, found = {kind for kind, _, _ in every_sampler().values()}, classes_that_draw()
     assert len(found) >= 17
     untried = {c for c in found if not any(issubclass(kind, c) for kind in known)}

@@ -14,7 +14,7 @@ from tests.end_to_end.projects import ROOT
 from tests.meta.trees import library, walked
 
 PUBLIC = {
-    "Accessor", "ArgumentError", "Box", "BudgetError", "ConfigError", "Derived", "Domain", "DpreleaseError", "InternalError", "LedgerError", "NotReadWarning", "PlanError", "Publication", "Release", "Released", "Series", "ReleasePlan", "Schema", "SourceError", "UnledgeredWarning", "VerificationError", "WithheldError", "__version__", "accessor", "create_ledger", "diagnostics", "diff", "draft_schema", "errors", "mechanisms", "open_ledger", "plan", "read", "read_series", "release", "run", "sql", "verify",
+    "Accessor", "ArgumentError", "Box", "BudgetError", "ConfigError", "Derived", "Domain", "DpreleaseError", "InternalError", "Keys", "LedgerError", "NotReadWarning", "PlanError", "Publication", "Release", "Released", "Series", "ReleasePlan", "Schema", "SourceError", "UnledgeredWarning", "VerificationError", "WithheldError", "__version__", "accessor", "create_ledger", "diagnostics", "diff", "draft_schema", "errors", "keys", "mechanisms", "open_ledger", "plan", "read", "read_series", "release", "run", "sql", "verify",
 }  # fmt: skip
 
 

@@ -120,7 +120,7 @@ FAULTS: list[tuple[str, str, str, int]] = [
     ('"north"', "1e-6", "DPR108", 8),
     ('"north"', "null", "DPR108", 8),
     ('"north"', '"south"', "DPR157", 8),
-    ('values: ["north", "south", "east"], ', "", "DPR111", 8),
+    ('values: ["north", "south", "east"], ', "", "DPR111", 15),
     ('["north", "south", "east"]', "[]", "DPR157", 8),
     ('["north", "south", "east"]', "north", "DPR112", 8),
     ("other: drop", "other: keep", "DPR112", 8),

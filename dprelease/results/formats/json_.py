@@ -3,7 +3,7 @@
 Four parts are given, and all others, and every other file, follow from them (`verification`):
 
     request    the schema and the release, as the readers of declaration files read them
-    draw       the noisy integers, of several tables also the values fitted to them; the laws they were drawn from are chosen in the plan, `plan.blocks`
+    draw       the noisy integers, with the keys that were found, or of several tables the values fitted to them; the laws they were drawn from are chosen in the plan, `plan.blocks`
     receipt    who paid what: key, ledger entry, the budget as of it, the scheduled instant
     software   what made it; stated, and no check rests on it: `verify` repeats the version that it cannot make again
 
@@ -121,9 +121,10 @@ def build_manifest(
 
 
 def _draw(noised: Draw) -> dict[str, Any]:
-    """Return the noisy integers, as text: readers lose large ones; and what was fitted to them."""
+    """Return the noisy integers, as text: readers lose large ones; and what was found or fitted with them."""
     rows = {name: [list(map(str, row)) for row in cells] for name, cells in noised.cells.items()}
-    return {"cells": rows, **({"fits": dict(noised.fits)} if noised.fits else {})}
+    found = {"keys": [key for (key,) in noised.plan.keys]} if noised.plan.query.groups.found else {}
+    return {"cells": rows, **found, **({"fits": dict(noised.fits)} if noised.fits else {})}
 
 
 def _period(receipt: Receipt) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exact
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.draft import DraftColumn
-from dprelease.schema.importers.keys import Keys, items, true, written
+from dprelease.schema.importers.keys import TableKeys, items, true, written
 
 _NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _TRUTHS = frozenset(("true", "false", "0", "1"))
@@ -48,7 +48,7 @@ def kind_of(said: str) -> Kind | None:
 class DeclaredEnds:
     """Declared ends and the keys that hold them: each end closed, open, or both."""
 
-    rules: Keys
+    rules: TableKeys
     least: str
     above: str
     most: str
@@ -92,14 +92,14 @@ class DeclaredEnds:
 def drafted(
     name: str,
     said: str,
-    keys: Keys,
+    keys: TableKeys,
     *,
-    unique: tuple[tuple[Keys, str], ...],
-    listed: tuple[Keys, str],
+    unique: tuple[tuple[TableKeys, str], ...],
+    listed: tuple[TableKeys, str],
     bounds: DeclaredEnds,
     step: str | None = None,
     measure: str | None = None,
-    required: tuple[Keys, str] | None = None,
+    required: tuple[TableKeys, str] | None = None,
     nullable: bool = True,
     key: bool = False,
 ) -> DraftColumn:

@@ -23,7 +23,7 @@ from dprelease.core.errors import ConfigError
 from dprelease.core.strict_json import read_json
 from dprelease.schema.importers.draft import DraftTable, write_draft
 from dprelease.schema.importers.frictionless import read_resource, read_table
-from dprelease.schema.importers.keys import Keys
+from dprelease.schema.importers.keys import TableKeys
 from dprelease.schema.importers.odcs import read_object
 from dprelease.schema.importers.pandera import read_frame
 from dprelease.schema.yaml_marks import parse_yaml
@@ -120,7 +120,7 @@ def _tables(content: object) -> dict[str, Callable[[], DraftTable]] | None:
     if isinstance(content.get("schema"), Mapping) and _has_fields(content):
         return {name: partial(read_resource, content, "Frictionless Data Resource")}
     if isinstance(content.get("resources"), list):
-        package = Keys({**content, "resources": None})
+        package = TableKeys({**content, "resources": None})
         return {
             str(resource.get("name") or "table"): partial(
                 read_resource, resource, "Frictionless Data Package", package
@@ -137,7 +137,7 @@ def _has_fields(resource: object) -> bool:
 
 
 def _odcs(content: Mapping[str, Any]) -> dict[str, Callable[[], DraftTable]]:
-    around = Keys({**content, "schema": None})
+    around = TableKeys({**content, "schema": None})
     around.take("kind")
     standard = f"Open Data Contract Standard {around.take('apiVersion') or 'v3'}"
     return {

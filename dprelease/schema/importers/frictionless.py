@@ -14,7 +14,7 @@ from dprelease.core.strict_json import json_text
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.column import DeclaredEnds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
-from dprelease.schema.importers.keys import Keys, items, written
+from dprelease.schema.importers.keys import TableKeys, items, written
 
 _DIALECT = {  # what holds of every CSV file that is read here
     "$schema": None,
@@ -44,10 +44,10 @@ _MISSING = "these texts are values here: leave such cells empty in the source"
 
 
 def read_resource(
-    resource: Mapping[str, Any], standard: str, package: Keys | None = None
+    resource: Mapping[str, Any], standard: str, package: TableKeys | None = None
 ) -> DraftTable:
     """Return the table of a resource, what it says of the file included; `package` stands around it."""
-    keys = Keys({**resource, "schema": None})
+    keys = TableKeys({**resource, "schema": None})
     name = written(keys.take("name")) or "table"
     keys.usual("encoding", "utf-8", "utf8", "utf-8-sig", "ascii", "us-ascii")
     keys.ask("encoding", "CSV files are read as UTF-8: save the source as that")
@@ -62,7 +62,7 @@ def read_resource(
     )
 
 
-def _dialect(dialect: Keys) -> None:
+def _dialect(dialect: TableKeys) -> None:
     for key, values in _DIALECT.items():
         if values is None:
             dialect.take(key)
@@ -77,7 +77,7 @@ def _dialect(dialect: Keys) -> None:
 
 def read_table(table: Mapping[str, Any], name: str, standard: str) -> DraftTable:
     """Return the table of a Table Schema."""
-    keys = Keys(table)
+    keys = TableKeys(table)
     for key in ("$schema", "name"):
         keys.take(key)
     primary = keys.peek("primaryKey")
@@ -85,12 +85,12 @@ def read_table(table: Mapping[str, Any], name: str, standard: str) -> DraftTable
         keys.take("primaryKey")
     unique = {written(k) for k in ([primary] if isinstance(primary, str) else items(primary))}
     missing = keys.take("missingValues")
-    fields = [Keys(f) for f in items(keys.take("fields")) if isinstance(f, Mapping)]
+    fields = [TableKeys(f) for f in items(keys.take("fields")) if isinstance(f, Mapping)]
     columns = tuple(_field(field, unique, missing) for field in fields)
     return DraftTable(name, standard, columns, left=keys.left, asked=tuple(keys.asked))
 
 
-def _field(field: Keys, unique: set[str | None], missing: object) -> DraftColumn:
+def _field(field: TableKeys, unique: set[str | None], missing: object) -> DraftColumn:
     name, said = written(field.take("name")) or "", written(field.take("type")) or "string"
     rules = field.within("constraints")
     _cells(field, kind_of(said), missing)
@@ -103,7 +103,7 @@ def _field(field: Keys, unique: set[str | None], missing: object) -> DraftColumn
     )  # fmt: skip
 
 
-def _cells(field: Keys, kind: Kind | None, missing: object) -> None:
+def _cells(field: TableKeys, kind: Kind | None, missing: object) -> None:
     """Take what says how the field's cells are read, or ask about it."""
     own = field.take("missingValues")
     listed = missing if own is None else own

@@ -13,7 +13,7 @@ from typing import Any
 from dprelease.core.strict_json import json_text
 
 
-class Keys:
+class TableKeys:
     """One mapping of a contract; anything else is an empty one.
 
     Attributes:
@@ -22,7 +22,7 @@ class Keys:
 
     def __init__(self, found: object) -> None:
         self._found: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
-        self._within: dict[str, Keys] = {}
+        self._within: dict[str, TableKeys] = {}
         self.asked: list[str] = []
 
     def take(self, key: str) -> Any:
@@ -33,11 +33,11 @@ class Keys:
         """Return the value of a key, of which nothing is decided yet."""
         return self._found.get(key)
 
-    def within(self, key: str) -> Keys:
+    def within(self, key: str) -> TableKeys:
         """Return the mapping under a key; what is left of it is left of this one."""
         if isinstance(self._found.get(key), Mapping):
-            self._within[key] = Keys(self._found.pop(key))
-        return self._within.get(key, Keys({}))
+            self._within[key] = TableKeys(self._found.pop(key))
+        return self._within.get(key, TableKeys({}))
 
     def usual(self, key: str, *values: str) -> None:
         """Take a key that says what holds anyway: nothing, or one of `values`, in any case if it is in small letters."""

@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.column import DeclaredEnds, drafted, kind_of
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
-from dprelease.schema.importers.keys import Keys, items, written
+from dprelease.schema.importers.keys import TableKeys, items, written
 
 _FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
     Kind.date: ("yyyy-MM-dd",),
@@ -16,18 +16,18 @@ _FORMATS: Mapping[Kind | None, tuple[str, ...]] = {
 }
 
 
-def read_object(table: Mapping[str, Any], contract: Keys, standard: str) -> DraftTable:
+def read_object(table: Mapping[str, Any], contract: TableKeys, standard: str) -> DraftTable:
     """Return the table of one object of a contract; `contract` is what stands around the objects."""
-    keys = Keys(table)
+    keys = TableKeys(table)
     name = written(keys.take("name")) or "table"
     keys.usual("logicalType", "object")
-    properties = [Keys(p) for p in items(keys.take("properties")) if isinstance(p, Mapping)]
+    properties = [TableKeys(p) for p in items(keys.take("properties")) if isinstance(p, Mapping)]
     columns = tuple(_property(found) for found in properties)
     left = (*contract.left, *(f"schema.{key}" for key in keys.left))
     return DraftTable(name, standard, columns, left=left)
 
 
-def _property(found: Keys) -> DraftColumn:
+def _property(found: TableKeys) -> DraftColumn:
     options = found.within("logicalTypeOptions")
     said = written(found.take("logicalType")) or written(found.take("physicalType")) or ""
     kind = kind_of(said)
@@ -49,9 +49,9 @@ def _property(found: Keys) -> DraftColumn:
     )  # fmt: skip
 
 
-def _quality(found: Keys, rule: object) -> None:
+def _quality(found: TableKeys, rule: object) -> None:
     """Ask about texts that a rule of quality takes for missing values."""
-    arguments = Keys(rule).within("arguments")
+    arguments = TableKeys(rule).within("arguments")
     if any(written(text) for text in items(arguments.peek("missingValues"))):
         arguments.ask(
             "missingValues", "these texts are values here: leave such cells empty in the source"

@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.schema.importers.column import DeclaredEnds, drafted
 from dprelease.schema.importers.draft import DraftColumn, DraftTable
-from dprelease.schema.importers.keys import Keys, items, true, written
+from dprelease.schema.importers.keys import TableKeys, items, true, written
 
 _USUAL = {  # what pandera writes of every schema and column
     "coerce": "false",
@@ -28,11 +28,11 @@ _CHECKS = (*_ENDS, "in_range", "isin")
 
 def read_frame(frame: Mapping[str, Any], name: str) -> DraftTable:
     """Return the table of a `DataFrameSchema`."""
-    keys = Keys(frame)
+    keys = TableKeys(frame)
     for key in ("schema_type", "version", "api", "name"):
         keys.take(key)
     columns = tuple(
-        _column(column, Keys(_flat(found) if isinstance(found, Mapping) else {}))
+        _column(column, TableKeys(_flat(found) if isinstance(found, Mapping) else {}))
         for column, found in keys.take("columns").items()
     )
     _usual(keys)
@@ -42,7 +42,7 @@ def read_frame(frame: Mapping[str, Any], name: str) -> DraftTable:
     return DraftTable(name, "pandera", columns, left=keys.left, asked=tuple(keys.asked))
 
 
-def _column(name: str, column: Keys) -> DraftColumn:
+def _column(name: str, column: TableKeys) -> DraftColumn:
     _usual(column)
     column.take("name")
     column.ask("coerce", _AS_STORED)
@@ -56,7 +56,7 @@ def _column(name: str, column: Keys) -> DraftColumn:
     )  # fmt: skip
 
 
-def _usual(keys: Keys) -> None:
+def _usual(keys: TableKeys) -> None:
     for key, value in _USUAL.items():
         keys.usual(key, value)
 
@@ -74,7 +74,7 @@ def _flat(column: Mapping[str, Any]) -> dict[str, Any]:
     checks: dict[str, Any] = {}
     for name, check in found.items():
         stated = dict(check) if isinstance(check, Mapping) else {"value": check}
-        options = Keys(
+        options = TableKeys(
             {**stated.pop("options", {}), **{o: stated.pop(o) for o in _OPTIONS if o in stated}}
         )
         options.take("check_name")

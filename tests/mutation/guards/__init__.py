@@ -8,6 +8,7 @@ from tests.mutation.guards import (
     choices,
     engines,
     fitting,
+    found_keys,
     laws,
     ledger,
     population,
@@ -41,4 +42,5 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "validation": validation.GUARDS,
     "fitting": fitting.GUARDS,
     "certain": certain.GUARDS,
+    "found keys": found_keys.GUARDS,
 }

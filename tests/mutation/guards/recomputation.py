@@ -321,7 +321,7 @@ GUARDS = (
     ),
     _here(
         "the number of groups is believed",
-        old="and len(query.groups.keys) == groups",
+        old="and query.groups.count == groups",
         new="and True",
     ),
     _here(

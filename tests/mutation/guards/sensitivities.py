@@ -104,8 +104,8 @@ GUARDS = (
     ),
     _here(
         "the engine is not told how many groups a unit keeps",
-        old="max_groups=min(unit.max_groups, len(query.groups.keys)) if isinstance(unit, UserUnit) else 1,",
-        new="max_groups=len(query.groups.keys),",
+        old="max_groups=min(unit.max_groups, query.groups.count) if isinstance(unit, UserUnit) else 1,",
+        new="max_groups=query.groups.count,",
     ),
     _here(
         "the engine is not told the total cap",

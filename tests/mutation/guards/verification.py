@@ -166,7 +166,7 @@ GUARDS = (
     ),
     _derive(
         "a few bytes may ask for a million groups",
-        old="        if groups != listed:\n",
+        old="        if groups != listed and not self.query.groups.found:\n",
         new="        if False:\n",
     ),
     _compare(
