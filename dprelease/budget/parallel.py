@@ -111,12 +111,14 @@ def worst(
     Args:
         within: of units, or the first of a pair, that live here.
     """
+    if not any(costs):  # a delta that nothing has, most often
+        return Fraction(0)
     ends = _ends([*all_instants, within])
     spans, last = _spans([*all_instants, within], ends)
     first, end = spans.pop()
     found = _sums(spans, costs, last)
     if pairs:
-        found = _worst_pairs(spans, [Fraction(cost) for cost in costs], found)
+        found = _worst_pairs(spans, costs, found)
     return Fraction(max(found[first : end + 1]))
 
 
@@ -164,8 +166,8 @@ def _sums(spans: Sequence[tuple[int, int]], costs: Sequence[Any], last: int) -> 
 
 
 def _worst_pairs(
-    spans: Sequence[tuple[int, int]], costs: Sequence[Fraction], sums: Sequence[Fraction]
-) -> list[Fraction]:
+    spans: Sequence[tuple[int, int]], costs: Sequence[Any], sums: Sequence[Any]
+) -> list[Any]:
     """Return, for each stretch, the largest sum over the entries that read it or another one."""
     begin: list[list[int]] = [[] for _ in sums]
     over: list[list[int]] = [[] for _ in range(len(sums) + 1)]
@@ -184,23 +186,23 @@ def _worst_pairs(
 class _Tree:
     """Numbers in a row, to which a range of them can be added, and their maximum."""
 
-    def __init__(self, values: Sequence[Fraction]) -> None:
+    def __init__(self, values: Sequence[Any]) -> None:
         self.size = 1 << max(0, len(values) - 1).bit_length()
-        self.top = [Fraction(-1)] * (2 * self.size)  # below every sum of costs
+        self.top: list[Any] = [-1] * (2 * self.size)  # below every sum of costs
         self.top[self.size : self.size + len(values)] = values
-        self.added = [Fraction(0)] * (2 * self.size)
+        self.added: list[Any] = [0] * (2 * self.size)
         for node in range(self.size - 1, 0, -1):
             self.top[node] = max(self.top[2 * node], self.top[2 * node + 1])
 
     @property
-    def most(self) -> Fraction:
+    def most(self) -> Any:
         return self.top[1]
 
-    def add(self, first: int, last: int, value: Fraction) -> None:
+    def add(self, first: int, last: int, value: Any) -> None:
         """Add `value` to the numbers from `first` to `last`, both included."""
         self._add(1, 0, self.size - 1, first, last, value)
 
-    def _add(self, node: int, low: int, high: int, first: int, last: int, value: Fraction) -> None:
+    def _add(self, node: int, low: int, high: int, first: int, last: int, value: Any) -> None:
         if last < low or high < first:
             return
         if first <= low and high <= last:
