@@ -33,12 +33,12 @@ from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.report_sections import WEAK
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.formats.words import inside, name_words, period_words, short
+from dprelease.results.formats.words import inside, name_words, odds, period_words, short
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.index_json import newest_entry, summary
 from dprelease.results.series.lines import Key, Value
 from dprelease.results.series.over_time import series_loss
-from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture
+from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture, places_of
 from dprelease.schema.about import About
 
 FILE = "index.html"
@@ -115,6 +115,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "newest": _row(stands[-1]) if stands else None,
         "epsilon": short(epsilon),
         "delta": f"{float(delta):.3g}" if delta else "",
+        "factor": odds(epsilon)[0] if epsilon else "",
         "each": _each(p.epsilon for p in periods),
         "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
         "over_time": newest.over_time if newest else "",
@@ -225,6 +226,7 @@ def _group(
             [p.correction is not None for p in periods[-LONGEST:]],
             domain.hull,
             domain.forbidden,
+            places_of([p.name for p in periods[-LONGEST:]]),
         ),
         summary=summary,
         newest=newest,
@@ -263,7 +265,8 @@ def _row(period: Period) -> dict[str, Any]:
 
 def _protected(period: Period, series: PublishedSeries) -> str:
     """Return the protected unit in plain words, with the groups that the newest period has."""
-    return period.words.protected(series.by, series.periods[-1].groups)
+    verb = "replaced" if period.adjacency == "substitution" else "added or removed"
+    return f"{period.words.protected(series.by, series.periods[-1].groups)}, {verb}"
 
 
 def _when(name: str) -> str:

@@ -4,6 +4,8 @@ A picture is drawn in a box `WIDTH` wide and `HEIGHT` high that the page stretch
 strokes do not stretch, so dots stay round. Vertical ends are ticks at equal distances, which lets
 the page set their labels beside the box without measuring anything.
 
+Periods stand where they lie in time, if their names say so: one that is missing leaves its room.
+
 Values that say nothing (their interval is the whole domain) and values of withdrawn periods never
 set the window.
 """
@@ -14,6 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import every_of, parse_period
 from dprelease.results.formats.chart import Point, Scale, ticks, window
 from dprelease.results.formats.numbers import reading_text
 
@@ -48,18 +52,17 @@ def picture(
     gone: Sequence[bool],
     hull: tuple[float, float],
     gaps: Sequence[tuple[float, float]],
+    places: Sequence[float],
 ) -> LinePlot:
-    """Return the picture of one group; `points` and `gone` in the order of the periods."""
-    pairs = list(zip(points, gone, strict=True))
-    current = [p for p, away in pairs if p is not None and not away]
+    """Return the picture of one group; `points`, `gone` and `places` in the order of the periods."""
+    current = [p for p, away in zip(points, gone, strict=True) if p is not None and not away]
     low, high, labels = _ends(current, hull)
     scale = Scale(low, high, HEIGHT, 0.0, digits=1)
     y = scale.inside
 
-    step_size = WIDTH / max(len(points), 1)
     paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "gone")}
-    for i, (p, away) in enumerate(pairs):
-        x = f"{step_size * (i + 0.5):.5g}"
+    for p, away, place in zip(points, gone, places, strict=True):
+        x = f"{WIDTH * place:.5g}"
         if away:
             paths["gone"].append(f"M{x} 0V{HEIGHT}")
         elif p is not None:
@@ -74,6 +77,17 @@ def picture(
         bands=tuple((band.at, band.width) for band in scale.bands(gaps) if band.width > 0),
         **{name: "".join(parts) for name, parts in paths.items()},
     )
+
+
+def places_of(names: Sequence[str]) -> list[float]:
+    """Return where periods stand between 0 and 1: their middles on the axis of time, or in equal steps without one."""
+    try:
+        spans = [parse_period(name, every_of(name)) for name in names]
+    except ArgumentError:
+        return [(i + 0.5) / len(names) for i in range(len(names))]
+    first = min((start for start, _ in spans), default=None)
+    whole = first and max(end for _, end in spans) - first
+    return [(start + (end - start) / 2 - first) / whole for start, end in spans if first and whole]
 
 
 def _ends(

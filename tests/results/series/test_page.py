@@ -99,7 +99,7 @@ def test_a_picture_per_group_and_column_each_with_its_numbers(folder):
 
 def test_what_is_spent_stands_on_top(folder):
     text = written(folder)
-    assert "ε = 0.5</dd>" in text
+    assert "Each period: ε = 0.5.</dd>" in text
     assert "ε ≤ 3</dd>" in text
     assert "3 of 100 spent, 97 left" in text
 

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.results.formats.chart import Point
-from dprelease.results.series.plots import HEIGHT, WIDTH, picture
+from dprelease.results.series.plots import HEIGHT, WIDTH, picture, places_of
 
 HULL = (0.0, 1000.0)
+
+
+def drawn(line, gone, hull, gaps):
+    return picture(line, gone, hull, gaps, places_of([f"p{i}" for i in range(len(line))]))
 
 
 def numbers(path):
@@ -33,7 +37,7 @@ points = st.builds(
 @given(st.lists(st.none() | points, min_size=1, max_size=30), st.data())
 def test_everything_is_inside_and_labels_are_equally_spaced(line, data):
     gone = data.draw(st.lists(st.booleans(), min_size=len(line), max_size=len(line)))
-    made = picture(line, gone, HULL, [(0.0, 10.0)])
+    made = drawn(line, gone, HULL, [(0.0, 10.0)])
     for path in (made.bars, made.dots, made.weak, made.gone, made.grid):
         assert "nan" not in path
         assert all(0 <= x <= WIDTH for x in numbers(path))
@@ -50,7 +54,7 @@ def test_everything_is_inside_and_labels_are_equally_spaced(line, data):
 
 
 def test_values_stand_where_the_labels_say():
-    made = picture([Point(100, 50, 150, False), Point(200, 150, 250, False)], [False] * 2, HULL, [])
+    made = drawn([Point(100, 50, 150, False), Point(200, 150, 250, False)], [False] * 2, HULL, [])
     top, bottom = read(made.ticks[0]), read(made.ticks[-1])
     ys = [HEIGHT * (1 - (v - bottom) / (top - bottom)) for v in (100, 200)]
     assert numbers(made.dots) == pytest.approx([250, ys[0], 750, ys[1]], abs=0.06)
@@ -58,19 +62,34 @@ def test_values_stand_where_the_labels_say():
 
 def test_a_vague_interval_is_cut_and_does_not_set_the_window():
     usual = [Point(100 + i, 90 + i, 110 + i, False) for i in range(9)]
-    with_vague = picture([*usual, Point(105, 0, 1000, False)], [False] * 10, HULL, [])
+    with_vague = drawn([*usual, Point(105, 0, 1000, False)], [False] * 10, HULL, [])
     assert read(with_vague.ticks[0]) < 200
     assert "V0" in with_vague.bars
 
 
 def test_a_withdrawn_value_is_marked_and_not_drawn():
     far = Point(900, 890, 910, False)
-    made = picture([Point(10, 5, 15, False), far], [False, True], HULL, [])
+    made = drawn([Point(10, 5, 15, False), far], [False, True], HULL, [])
     assert read(made.ticks[0]) < 100
     assert (made.dots.count("M"), made.gone) == (1, f"M750 0V{HEIGHT}")
 
 
 @pytest.mark.parametrize("hull", [(0.0, 1.0), (-math.inf, math.inf), (5.0, 5.0)])
 def test_nothing_to_draw_is_still_a_picture(hull):
-    made = picture([None, None], [False, False], hull, [])
+    made = drawn([None, None], [False, False], hull, [])
     assert (made.dots, len(made.ticks) >= 2) == ("", True)
+
+
+def test_periods_stand_where_they_lie_in_time():
+    """A year of quarters without the second one leaves its room; names that are no periods stand in equal steps."""
+    found = places_of(["2013-Q1", "2013-Q3", "2013-Q4"])
+    days = [45 / 365, (181 + 46) / 365, (273 + 46) / 365]
+    assert found == pytest.approx(days, abs=1e-9)
+    assert places_of(["2013-W01", "2013-W02", "2013-W05"]) == pytest.approx([0.1, 0.3, 0.9])
+    assert places_of(["2013", "2013-Q2"]) == pytest.approx([0.5, (90 + 45.5) / 365])
+    assert places_of(["first", "2013-Q3"]) == [0.25, 0.75]
+    assert places_of([]) == []
+    made = picture([Point(1, 0, 2, False)] * 3, [False] * 3, HULL, [], found)
+    assert [float(x) for x in re.findall(r"M([\d.]+) ", made.dots)] == pytest.approx(
+        [WIDTH * x for x in days], rel=1e-4
+    )
