@@ -103,6 +103,14 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
             )
         )
     out = console()
+    if out.width < 12 * len(found.table.column_names):
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        table.add_column(overflow="fold")
+        for row in found.table.to_pylist():
+            words = [str(v) for v in row.values() if isinstance(v, str)]
+            numbers = [f"{k} {v:.6g}" for k, v in row.items() if isinstance(v, int | float)]
+            table.add_row(Text(", ".join(words), style="bold"))
+            table.add_row(Text("  " + ", ".join(numbers)))
     out.print(table)
     for note in found.notes:
         out.print(note, style="dim", soft_wrap=True)

@@ -52,11 +52,12 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
 
 
 def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> Iterator[str]:
-    """Yield the same in words, one line each; and what a member of the dataset's population has lost by all its datasets.
+    """Yield the same in words, one line each; and what a member of the dataset's population has lost by all its datasets, and how long the budget lasts.
 
     Args:
         called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
     """
+    from dprelease.budget.lasting import lasting_words
     from dprelease.release_plan.weak import weak_promise
     from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time, member_words
 
@@ -77,3 +78,4 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
         yield "no population: what a person loses by other datasets is not added to this"
     else:
         yield f"population {loss.population}: {member_words(loss, called and called[1])[0]}"
+    yield from lasting_words(book, dataset)

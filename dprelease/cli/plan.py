@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json, say
+from dprelease.cli.terminal import AsJson, console, loaded, print_json, say, show_error
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def plan(
         list[str] | None,
         typer.Option(help="NAME=ERROR: which epsilon brings a statistic that near? Repeatable."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Name every admissible mechanism, with its error.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Plan again whenever a file changes; Ctrl-C ends it.")
     ] = False,
@@ -66,7 +69,7 @@ def plan(
 
     def once() -> PipelineConfig:
         return load_and_show(
-            pipeline, period, page, against, max_error or [], as_json=as_json, file=out
+            pipeline, period, page, against, max_error or [], as_json=as_json, file=out, every=every
         )
 
     if watch:
@@ -84,11 +87,12 @@ def load_and_show(
     *,
     as_json: bool,
     file: Path | None = None,
+    every: bool = False,
 ) -> PipelineConfig:
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
 
-    from dprelease.pipeline.explore import needed, plan_of, wish
+    from dprelease.pipeline.explore import needed, plan_of, releases_words, wish
     from dprelease.pipeline.planned import plan_pipeline
     from dprelease.release_plan.compare import compare, differences
     from dprelease.release_plan.explain import renderable
@@ -113,7 +117,10 @@ def load_and_show(
         print_json(found)
         return config
     out = console()
-    out.print(renderable(made))
+    out.print(renderable(made, out.width, every=every))
+    if pays := releases_words(config, made, made.epsilon):
+        whole = f"the whole budget, epsilon {config.budget.epsilon}, pays for {pays} such releases"
+        out.print(f"{whole}; `dprelease ledger show` says for how many more", markup=False)
     for need in needs:
         out.print(Text(str(need)), soft_wrap=True)
     if changes is not None:
@@ -125,16 +132,15 @@ def load_and_show(
 
 
 def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
-    from dprelease.pipeline.explore import explore, releases_left
+    from dprelease.pipeline.explore import explore, releases_words
     from dprelease.results.formats.plan_page import plan_page
     from dprelease.results.formats.words import short
 
     curve = explore(config, made)
     budget = {"total": short(config.budget.epsilon)}
     for point in curve.points:
-        left = releases_left(config, point.epsilon)
-        if left is not None:
-            budget[short(point.epsilon)] = f"{left:,}"
+        if left := releases_words(config, made, point.epsilon):
+            budget[short(point.epsilon)] = left
     return plan_page(config.name, made, curve, budget)
 
 
@@ -146,7 +152,6 @@ def watched(
     """Plan now and after every change; a faulty file is shown and waited for."""
     import time
 
-    from dprelease.cli.terminal import show_error
     from dprelease.core.errors import DpreleaseError
     from dprelease.pipeline.watch import changes, files_of
 

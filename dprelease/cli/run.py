@@ -75,7 +75,7 @@ def run(
             if not quiet and not as_json:
                 from dprelease.release_plan.explain import renderable
 
-                out.print(renderable(plan))
+                out.print(renderable(plan, out.width))
 
         def report(stage: str, detail: str) -> None:
             if not quiet:

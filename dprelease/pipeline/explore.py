@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from dprelease.budget.lasting import MOST, whole
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import exact, plain
+from dprelease.core.periods import EXAMPLES
 from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import timeline_of
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
@@ -150,7 +153,7 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
         now=error_words(plan, statistic),
         alone=alone,
         in_all=in_all,
-        releases=None if in_all is None else releases_left(config, in_all),
+        releases=None if in_all is None else releases_left(config, plan, in_all),
     )
 
 
@@ -175,11 +178,26 @@ def wish(text: str) -> tuple[str, Fraction]:
     return name.strip(), value
 
 
-def releases_left(config: PipelineConfig, epsilon: Fraction) -> int | None:
-    """Return how many releases at `epsilon` the whole budget pays for; None if not by a sum."""
+def releases_left(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) -> int | None:
+    """Return how many releases at `epsilon` the whole budget pays for, at most `MOST` if periods are told apart; None if not by a sum."""
     if config.budget.composition != "basic" or epsilon <= 0:
         return None
+    if config.period is not None and (line := timeline_of(plan)).apart:
+        return whole(
+            config.budget.epsilon,
+            epsilon,
+            line,
+            config.period.first or EXAMPLES[config.period.every],
+        )
     return math.floor(config.budget.epsilon / epsilon)
+
+
+def releases_words(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) -> str:
+    """Return the same as text; "" if it is not known."""
+    left = releases_left(config, plan, epsilon)
+    if left is None:
+        return ""
+    return f"at least {MOST}" if left == MOST and timeline_of(plan).apart else f"{left:,}"
 
 
 def plan_of(path: str | Path) -> ReleasePlan:

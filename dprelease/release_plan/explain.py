@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html as escaping
 from collections.abc import Iterable
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from dprelease.budget.composition import WORDS
@@ -33,6 +34,10 @@ INTERVALS = (
     "not for sampling error or the bias of bounding and clamping"
 )
 """What the published intervals cover, in one line."""
+
+
+_WIDE = 110
+"""Columns that the table needs; below, words break within it."""
 
 
 def rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
@@ -79,6 +84,13 @@ def _runners_up(statistic: PlannedStatistic) -> list[Option]:
     return out[:2]
 
 
+def _all_options(plan: ReleasePlan, *, every: bool) -> Iterable[str]:
+    for statistic in plan.statistics if every else ():
+        yield f"{statistic.name} by each admissible mechanism, at the same share of ε:"
+        for option in statistic.chosen:
+            yield f"  {_option(option)}{option.note and f' ({option.note})'}"
+
+
 def _option(option: Option) -> str:
     error = "" if option.expected_error is None else f" ±{option.expected_error:.3g}"
     return f"{option.mechanism}{error}"
@@ -114,6 +126,13 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     if plan.asked is not None:
         yield from _in_steps(plan.asked)
         yield from _uncounted(plan, plan.asked)
+        for name in plan.by:
+            column = plan.asked.schema.columns[name]
+            if column.values and column.other is None:
+                yield (
+                    f"rows of undeclared values of `{name}` are dropped; with `other: {{as: other}}` they are"
+                    " counted, and drift is seen"
+                )
     yield from _also_priced(plan)
 
 
@@ -183,11 +202,25 @@ def _also_priced(plan: ReleasePlan) -> Iterable[str]:
         yield f"also priced: {', '.join(others)}"
 
 
-def renderable(plan: ReleasePlan) -> RenderableType:
-    """Return the plan as a rich table with its summary, for the terminal."""
+def renderable(plan: ReleasePlan, width: int = 140, *, every: bool = False) -> RenderableType:
+    """Return the plan with its summary, for a terminal: a table, or two lines per statistic where that is narrow.
+
+    Args:
+        every: name every admissible mechanism of each statistic, with its error.
+    """
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
+
+    lines = [Text(line) for line in (*_all_options(plan, every=every), *_summary(plan))]
+    if width < _WIDE:
+        found: list[RenderableType] = []
+        for label, domain, moved, mechanism, others, epsilon, error in rows(plan):
+            found.append(Text.assemble((label, "bold"), f"  {error}  ε {epsilon}  {domain}"))
+            after = "" if others == "–" else f", next {others.partition('; ')[0]}"
+            text = f"  {mechanism}{after}; sensitivity {moved}"
+            found.append(Text(fill(text, width, subsequent_indent="  ")))
+        return Group(*found, *lines)
 
     table = Table(show_lines=False, header_style="bold", expand=False)
     for header in HEADERS:
@@ -195,7 +228,7 @@ def renderable(plan: ReleasePlan) -> RenderableType:
         table.add_column(header, justify="right" if right else "left", overflow="fold")
     for row in rows(plan):
         table.add_row(*(Text(cell) for cell in row))
-    return Group(table, *(Text(line) for line in _summary(plan)))
+    return Group(table, *lines)
 
 
 def text(plan: ReleasePlan, width: int = 140) -> str:
@@ -205,7 +238,9 @@ def text(plan: ReleasePlan, width: int = 140) -> str:
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=width, no_color=True, legacy_windows=False).print(renderable(plan))
+    Console(file=out, width=width, no_color=True, legacy_windows=False).print(
+        renderable(plan, width)
+    )
     return out.getvalue().rstrip()
 
 

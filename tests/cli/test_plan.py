@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app, plan
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.starter import create_starter
 
 SHORT = """\
@@ -86,3 +89,35 @@ def test_watching_shows_a_fault_and_goes_on_when_it_is_mended(pipeline, capsys, 
     assert "did you mean `count`" in said.err
     assert said.out.count("expected error") == 2
     assert "watching 2 files" in said.err
+
+
+def test_a_narrow_plan_has_two_lines_per_statistic_and_all_names_every_mechanism(pipeline):
+    wide = CliRunner().invoke(app, ["plan", str(pipeline)]).output
+    narrow = CliRunner().invoke(app, ["plan", str(pipeline)], env={"COLUMNS": "80"}).output
+    made = plan_pipeline(load_pipeline(pipeline))
+    assert "┃" in wide
+    assert "┃" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    for statistic in made.statistics:
+        at = next(i for i, x in enumerate(narrow.splitlines()) if x.startswith(statistic.name))
+        assert statistic.mechanism in narrow.splitlines()[at + 1]
+        assert statistic.error_text in narrow.splitlines()[at]
+    every = CliRunner().invoke(app, ["plan", str(pipeline), "--all"]).output
+    for statistic in made.statistics:
+        listed = every.partition(f"{statistic.name} by each admissible")[2].splitlines()
+        listed = listed[1 : len(statistic.chosen) + 1]
+        for option, line in zip(statistic.chosen, listed, strict=True):
+            assert line.split()[0] == option.mechanism
+    assert "by each admissible" not in wide
+
+
+def test_a_plan_proposes_to_count_undeclared_values_and_says_what_the_budget_pays_for(tmp_path):
+    create_starter(tmp_path)
+    file = tmp_path / "pipelines" / "short.yaml"
+    file.write_text(SHORT.replace("by: []", "by: [region]"))
+    said = " ".join(invoke("plan", file).output.split())
+    assert "undeclared values of `region` are dropped; with `other: {as: other}`" in said
+    assert "the whole budget, epsilon 12, pays for 12 such releases" in said
+    schema = tmp_path / "schemas" / "clinic.yaml"
+    schema.write_text(re.sub(r"(region: .*?)}", r"\1, other: {as: elsewhere}}", schema.read_text()))
+    assert "undeclared" not in invoke("plan", file).output

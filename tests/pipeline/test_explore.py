@@ -45,7 +45,7 @@ def test_the_epsilon_that_is_named_suffices_and_little_less_does_not(config, pla
     assert alone(need.alone) <= float(error)
     assert alone(need.alone * Fraction(3, 4)) > float(error)  # it holds at the worst place
     assert need.in_all > need.alone
-    assert need.releases == releases_left(config, need.in_all) > 0
+    assert need.releases == releases_left(config, plan_pipeline(config), need.in_all) > 0
     assert json.loads(json.dumps(need.to_json()))["releases"] == need.releases
     assert "takes epsilon" in str(need)
 

@@ -24,6 +24,8 @@ from typing import Any
 from jinja2 import Template
 from markupsafe import Markup
 
+from dprelease.budget.approval import request_hash
+from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
 from dprelease.release_plan.plan import ReleasePlan
@@ -119,6 +121,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "split": (why_this_split(plan) or "").removeprefix("why this split: "),
         "notes": [words.sentence(note) for note in plan.notes],
         "hash": plan.hash,
+        "request": plan.asked and request_hash(request_for_all_periods(plan.asked)),
         "budget": budget,
         "points": [
             {

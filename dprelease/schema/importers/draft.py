@@ -135,10 +135,11 @@ def _line(column: DraftColumn) -> tuple[str, str]:
                     if column.nullable and "unknown" not in column.values
                     else ""
                 )
-                return f"{{kind: category, values: [{values}]{null}}}", ""
+                other = "" if "other" in column.values else ", other: {as: other}"
+                return f"{{kind: category, values: [{values}]{null}{other}}}", ""
             return (
-                '{kind: category, values: ["..."]}',
-                "list the public values; or `kind: identifier` if it names a person",
+                '{kind: category, values: ["..."], other: {as: other}}',
+                "list the public values (a count of all others is how drift is seen); or `kind: identifier` if it names a person",
             )
         case None:
             if not column.said:

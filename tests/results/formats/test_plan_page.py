@@ -115,3 +115,13 @@ def test_the_publishers_titles_are_its_headings():
     assert "<h1>Clinic weekly</h1>" in page()
     assert ">mean_<wbr>age</a>" in page()  # no name breaks in a word
     assert '<th scope="row">mean_<wbr>age</th>' in page()
+
+
+def test_the_page_carries_the_hash_that_an_approval_records_and_a_line_to_sign():
+    from dprelease.budget.approval import request_hash
+    from dprelease.query.request import request_for_all_periods
+
+    expected = request_hash(request_for_all_periods(PLAN.asked))
+    approval = page().partition('id="approval"')[2]
+    assert expected in approval
+    assert "<span>Signature</span>" in approval

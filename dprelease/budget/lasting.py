@@ -1,0 +1,89 @@
+"""For how many more periods like a debit's the budgets last: its dataset's, and its population's."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dprelease.budget import rho_filter
+from dprelease.budget.accountant import Cost
+from dprelease.budget.parallel import Charge, remainder
+from dprelease.budget.person import window_of_texts
+from dprelease.budget.population import member_charge
+from dprelease.budget.record import Entry
+from dprelease.budget.timeline import ALWAYS, Instants, Timeline
+from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import NANO
+from dprelease.core.periods import every_of, following_period, parse_period
+
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+
+MOST = 100
+"""As many periods are looked at, and no more."""
+
+
+def lasting(book: Ledger, entry: Entry) -> int:
+    """Return how many periods after the entry's, one after the other at its price, every budget covers."""
+    dataset = entry.key.dataset
+    line, budget, held = book.timeline(dataset), book.budget(dataset), book.populations()
+    own = window_of_texts(entry.window)
+    windows = [own] * MOST if own == ALWAYS else _windows(entry.key.period, own, line)
+    paid = [row.entry for row in book.entries(dataset)]
+    before = [Charge(e.instants, e.cost, rho_filter.nano_rho(e) or 0) for e in paid]
+    rho = rho_filter.nano_rho(entry) or 0
+    ahead = [Charge(line.instants(window), entry.cost, rho) for window in windows]
+    nano = None if budget.rho is None else int(budget.rho * NANO)
+    total = Cost.budget(budget.epsilon, budget.delta)
+    found = _covered(total, nano, before, ahead, pairs=line.pairs)
+    if name := held.member.get(dataset):
+        terms, said = held.known[name][-1], held.datasets[dataset]
+        price = entry.epsilon, entry.delta, entry.rho
+        ahead = [member_charge(terms, said, (*price, window)) for window in windows]
+        shared = _covered(terms.budget, terms.nano_rho, held.charges(name), ahead, pairs=False)
+        found = min(found, shared)
+    return found
+
+
+def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
+    """Yield for how many more periods like the newest of each pipeline the budget lasts, a line each."""
+    paid = [row.entry for row in book.entries(dataset)]
+    for newest in {entry.key.pipeline: entry for entry in paid}.values():
+        count = lasting(book, newest)
+        most = f"at least {count}" if count == MOST else str(count)
+        many = "period" if count == 1 else "periods"
+        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}"
+
+
+def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:
+    """Return how many periods from `period` on a whole budget pays for at epsilon each, where they tell units apart."""
+    cost = Cost.of(epsilon)
+    ahead = [Charge(line.instants(w), cost) for w in _windows(period, ALWAYS, line)]
+    return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
+
+
+def _windows(name: str, own: Instants, line: Timeline) -> list[Instants]:
+    """Return the windows of the periods that follow, or `own` for one that is named otherwise."""
+    out: list[Instants] = []
+    try:
+        every = every_of(name)
+        while len(out) < MOST:
+            name = following_period(name, every, line.zone)
+            out.append(parse_period(name, every, line.zone))
+    except ArgumentError:
+        pass
+    return out or [own] * MOST
+
+
+def _covered(
+    total: Cost, nano: int | None, before: Sequence[Charge], ahead: Sequence[Charge], *, pairs: bool
+) -> int:
+    def over(count: int) -> bool:
+        left = remainder(total, nano, [*before, *ahead[:count]], pairs=pairs)
+        if left.rho is not None and left.spent_rho is not None:
+            return left.spent_rho > left.rho
+        return left.left < 0 or left.left_delta < 0
+
+    return bisect_left(range(1, len(ahead) + 1), True, key=over)
