@@ -78,6 +78,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "html": "dprelease.results.formats.html:write",
         "parquet": "dprelease.results.formats.parquet:write",
         "registry": "dprelease.results.formats.registry_record:write",
+        "sdmx": "dprelease.results.formats.sdmx:write",
     },
 }
 

@@ -24,7 +24,7 @@ FORMATS = ("parquet", "csv", "html")
 
 OWN_FILES = (
     "data.parquet", "data.csv", "wide.csv", "report.html", "release.json", "datapackage.json",
-    "registry.yaml", "signature.json",
+    "registry.yaml", "signature.json", "sdmx.csv",
 )  # fmt: skip
 """What other packages' formats may not write."""
 

@@ -119,7 +119,7 @@ def empty_groups_left_out(patch):
 
     The rules that every release is held to see such a table; this one is cut while it is written.
     """
-    last, honest, written = [], execute._cells, csv_._encode
+    last, honest, written = [], execute._cells, csv_.encoded
 
     def cells(plan, block, answer):
         last.append(honest(plan, block, answer))
@@ -132,7 +132,7 @@ def empty_groups_left_out(patch):
         return written(header, columns)
 
     patch.setattr(execute, "_cells", cells)
-    patch.setattr(csv_, "_encode", encode)
+    patch.setattr(csv_, "encoded", encode)
 
 
 def far_draws_replaced_by_the_answer(patch):

@@ -60,11 +60,11 @@ def unguarded(cell: str) -> str:
 @several_tables("each")
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
-    names, texts = noised.table.column_names, _texts(noised)
-    return {TIDY_FILE: _encode(names, texts), WIDE_FILE: _wide(noised, texts)}
+    names, texts = noised.table.column_names, finished_cells(noised)
+    return {TIDY_FILE: encoded(names, texts), WIDE_FILE: _wide(noised, texts)}
 
 
-def _texts(noised: Draw) -> list[pa.Array]:
+def finished_cells(noised: Draw) -> list[pa.Array]:
     """Return the finished cells of the tidy table, column by column."""
     table, keys = noised.table, len(noised.plan.by)
     decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
@@ -103,7 +103,7 @@ def _wide(noised: Draw, texts: Sequence[pa.Array]) -> bytes:
         for c, certain in zip(columns, ending, strict=True)
         for name in (c, *(f"{c}_{part}" for part in parts[certain][1:]))
     ]
-    return _encode([*plan.by, *named], [*keys, groups])
+    return encoded([*plan.by, *named], [*keys, groups])
 
 
 def _labels(column: pa.ChunkedArray) -> pa.Array:
@@ -113,7 +113,7 @@ def _labels(column: pa.ChunkedArray) -> pa.Array:
     return pc.fill_null(known.take(coded.indices), "")
 
 
-def _encode(header: Sequence[str], columns: Sequence[pa.Array]) -> bytes:
+def encoded(header: Sequence[str], columns: Sequence[pa.Array]) -> bytes:
     """Return RFC 4180 text with bare newlines, from columns of finished cells.
 
     The standard library's writer leaves a carriage return unquoted when lines end in a newline,
