@@ -105,7 +105,7 @@ class PlannedDetail(Stored):
         for place, of in enumerate(known.of):
             here = np.flatnonzero(at[of] == place)
             found += [(int(of[cell]), place, int(cell)) for cell in here]
-        keys = [_keys(tables, self.levels, known, place) for place in range(len(self.levels))]
+        keys = [keys_of(tables, self.levels, known, place) for place in range(len(self.levels))]
         return tuple(
             DetailRow(self.levels[place], cell, keys[place][cell])
             for _, place, cell in sorted(found)
@@ -130,7 +130,7 @@ def branches(tables: PlannedTables, levels: Sequence[str]) -> Branches:
     )
 
 
-def _keys(
+def keys_of(
     tables: PlannedTables, levels: Sequence[str], known: Branches, place: int
 ) -> list[tuple[str, ...]]:
     """Return the labels of every cell of one level: its own, those of coarser levels, `ALL` for finer ones."""

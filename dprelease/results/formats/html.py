@@ -14,6 +14,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import Any
 
@@ -21,12 +22,15 @@ import pyarrow as pa
 from jinja2 import Template
 from markupsafe import Markup
 
+from dprelease.core.codec import decode
 from dprelease.core.numeric import fraction_from_json
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedTables
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
+from dprelease.results.formats.cross_tabs import cross_tab, impossible_in, parents_of
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.hierarchy import beside, layers
 from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
@@ -35,6 +39,7 @@ from dprelease.results.formats.privacy_label import privacy_label
 from dprelease.results.formats.promise_words import guesses, promise
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.report_sections import (
+    IMPOSSIBLE,
     TABLE_LIMIT,
     WEAK,
     block_loss,
@@ -76,12 +81,12 @@ def report_from_manifest(
     """
     labelled = "report" in (manifest["request"] or {})
     page = page_of(manifest, table, labelled=labelled)
-    return _template().render(page=page, gone=gone).encode("utf-8")
+    return _template(labelled).render(page=page, gone=gone).encode("utf-8")
 
 
 @cache
-def _template() -> Template:
-    style = text_of("report.css")
+def _template(labelled: bool) -> Template:
+    style = text_of("report.css") + (text_of("cross_tabs.css") if labelled else "")
     pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     environment = with_parts()
     # The style sheet is ours and holds no data: the only text that skips escaping.
@@ -100,7 +105,7 @@ def page_of(
     blocks = {b["name"]: Block.from_json(b) for b in plan["blocks"]}
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     words = public_words(manifest)
-    tables = _tables(manifest, blocks, statistics, table, words)
+    tables = _tables(manifest, blocks, statistics, table, words, labelled)
     sections = _placed(tables)
     epsilon, delta = (
         fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
@@ -181,6 +186,7 @@ def _tables(
     statistics: Sequence[PlannedStatistic],
     table: pa.Table | Mapping[str, pa.Table],
     words: PublicWords,
+    labelled: bool,
 ) -> list[dict[str, Any]]:
     """Return what the page shows of every table; a release of one has one without a name."""
     plan = manifest["plan"]
@@ -189,10 +195,18 @@ def _tables(
         rules = Rules.from_json(plan["rules"]) if "rules" in plan else None
         if rules is not None and rules.sparse:
             keys = groups_of(table, len(by))
-        made = _one_table("", by, keys, statistics, blocks, table, plan["loss"], 1, words)
+        made = _one_table(
+            "", by, keys, statistics, blocks, table, plan["loss"], 1, words, labelled=labelled
+        )
+        made["cross"] = (
+            cross_tab(made["by"], made["summary"], [()] * len(made["summary"]), len(made["single"]))
+            if labelled
+            else None
+        )
         sure = level_text(rules, len(keys), cells)
         told = {"left_out": cells - len(keys), "sure": sure, "round": rules and rules.round}
         return [{**made, **told}]
+    known = decode(PlannedTables, plan["tables"])
     out: list[dict[str, Any]] = []
     for planned in plan["tables"]["tables"]:
         name, by, keys = planned["name"], planned["by"], planned["keys"]
@@ -212,7 +226,13 @@ def _tables(
             first,
             words,
             mixed=detailed,
+            labelled=labelled,
+            impossible=impossible_in(known, name) if labelled and not detailed else set(),
         )
+        made["cross"] = None
+        if labelled and not detailed:
+            above = parents_of(known, name)[1][: made["listed"]]
+            made["cross"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
         if detailed:
             made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
         out.append(made)
@@ -240,14 +260,21 @@ def _one_table(
     first: int,
     words: PublicWords,
     *,
+    labelled: bool,
     mixed: bool = False,
+    impossible: AbstractSet[tuple[str, ...]] = frozenset(),
 ) -> dict[str, Any]:
     """Return one table's part of the page; `first` numbers its first section, `mixed`: rows of several levels."""
     listed = [tuple(key) for key in keys[:TABLE_LIMIT]]
     names = [group_name(key, mixed=mixed) for key in listed]
-    released = released_rows(table, listed)
+    released = {
+        (key, column): IMPOSSIBLE if key in impossible else row
+        for (key, column), row in released_rows(table, listed).items()
+    }
     sections = [
-        section(i, s, blocks[s.block], statistics, listed, names, released, loss, words)
+        section(
+            i, s, blocks[s.block], statistics, listed, names, released, loss, words, by_row=labelled
+        )
         for i, s in enumerate(statistics, start=first)
     ]
     single = [s for s in sections if len(s["columns"]) == 1]
@@ -270,6 +297,7 @@ def _one_table(
         "sure": level_text(None, 1, 1),
         "round": None,
         "suppressed": SUPPRESSED in marks,
+        "impossible": IMPOSSIBLE.status in marks,
         "weak": bool(marks & {*WEAK.values()} - {SUPPRESSED}),
         "at_bound": any(s["at_bound"] for s in single),
         "adjusted": sum(s["adjusted"] for s in sections),

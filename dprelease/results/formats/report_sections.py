@@ -37,7 +37,7 @@ TABLE_LIMIT = 250
 """So many groups, and so many columns of one statistic, stand in a table."""
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent", *CERTAIN_NAMES)
 """Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
-SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
+SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap", "impossible": "impossible"}
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSED: SUPPRESSED}
 
 
@@ -80,6 +80,9 @@ class ReportRow:
         return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
+IMPOSSIBLE = ReportRow(None, None, None, "impossible", None, None, None, None, None)
+"""What a page says of a group that can hold no row: it was not measured, and 0 is no estimate of it."""
+
 Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
 
 
@@ -114,7 +117,10 @@ def section(
     released: Columns,
     loss: str,
     words: PublicWords,
+    *,
+    by_row: bool,
 ) -> dict[str, Any]:
+    """Return a statistic's section; by_row: each number is rounded by its own noise, not by that of all."""
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
     drawn = [r.point for r in flat]
@@ -125,11 +131,17 @@ def section(
         errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
+
+    def own(row: ReportRow) -> int:
+        if not by_row or row.weak or row.lower is None or row.upper is None:
+            return decimals
+        return reading_decimals(statistic.step, (row.upper - row.lower) / 4)
+
     domain = statistic.domain
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
     rows = [
-        {"key": key, "name": name, "cells": [_cell(r, decimals) for r in row[:TABLE_LIMIT]]}
+        {"key": key, "name": name, "cells": [_cell(r, own(r)) for r in row[:TABLE_LIMIT]]}
         for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
