@@ -1,6 +1,6 @@
 """A table of groups as a reader wants it: one key across, the others down, by the level above them.
 
-    across    the last key whose columns fit, but not the first one; at least half of all crosses are there
+    across    the last key whose columns fit, but not the first one; more than half of all crosses are there
     levels    the labels of the tables that add up to this one, or the first of several keys down
 
 Limits  what a page lists; the data files hold one row per group.
@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprelease.release_plan.detail import branches, detail_by, keys_of
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedTables
+from dprelease.results.draw import tidy_columns
 
 MOST_ACROSS = 12
 """Columns of numbers, at most."""
@@ -44,6 +46,20 @@ def parents_of(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
         return (), [()] * len(own.keys)
     keys = keys_of(plan, levels, branches(plan, levels), len(levels) - 1)
     return tuple(by[i] for i in at), [tuple(key[i] for i in at) for key in keys]
+
+
+def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
+    """Return the columns that data files of one table of several end with: per group, its labels in coarser tables.
+
+    Args:
+        plan: of the table. Rows of several levels name them all, and a name that the file has is not repeated.
+    """
+    name = plan.statistics[0].table or ""
+    if tables.detail is not None and tables.detail.table == name:
+        return {}
+    names, labels = parents_of(tables, name)
+    taken = {*tidy_columns(plan).names, *(c for s in plan.statistics for c in s.columns)}
+    return {n: [key[i] for key in labels] for i, n in enumerate(names) if n not in taken}
 
 
 def cross_tab(
@@ -102,6 +118,6 @@ def _across(keys: Sequence[Key], columns: int) -> int | None:
     counts = [len(set(labels)) for labels in zip(*keys, strict=True)]
     for at in reversed(range(1, len(counts))):
         rest = len({key[:at] + key[at + 1 :] for key in keys})
-        if 1 < counts[at] <= MOST_ACROSS // max(columns, 1) and 2 * len(keys) >= rest * counts[at]:
+        if 1 < counts[at] <= MOST_ACROSS // max(columns, 1) and 2 * len(keys) > rest * counts[at]:
             return at
     return None

@@ -1,6 +1,7 @@
 r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
 
-In `wide.csv` every value stands beside its interval and its status.
+In `wide.csv` every value stands beside its interval and its status. Of several tables a finer one ends with the
+key columns of the coarser ones that it adds up to: a district's region.
 
 A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
 break) as a formula, so such text cells, headers included, get a leading apostrophe. So does text that
@@ -21,8 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.core.codec import decode
 from dprelease.release_plan.statistic import CERTAIN_NAMES, WIDE_PARTS
+from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.draw import Draw
+from dprelease.results.formats.cross_tabs import above_of
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
@@ -33,7 +37,7 @@ from dprelease.results.formats.text_columns import (
     one_array,
     shortest,
 )  # fmt: skip
-from dprelease.results.formats.tidy_rows import places_of
+from dprelease.results.formats.tidy_rows import group_places, places_of
 from dprelease.results.formats.wide import wide_rows
 
 TIDY_FILE = "data.csv"
@@ -58,10 +62,27 @@ def unguarded(cell: str) -> str:
 
 
 @several_tables("each")
+<<<<<<< HEAD
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
     names, texts = noised.table.column_names, finished_cells(noised)
     return {TIDY_FILE: encoded(names, texts), WIDE_FILE: _wide(noised, texts)}
+=======
+def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"data.csv": ..., "wide.csv": ...}`; of the manifest the plan's tables are needed, where there are several."""
+    names, texts, above = noised.table.column_names, _texts(noised), _above(noised, manifest)
+    places = pa.array(group_places(noised.table, noised.plan)) if above else None
+    beside = [column.take(places) for column in above.values()]
+    tidy = _encode([*names, *above], [*texts, *beside])
+    return {TIDY_FILE: tidy, WIDE_FILE: _wide(noised, texts, above)}
+
+
+def _above(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
+    """Return, per group, the cells of the columns that stand last: of several tables, those of coarser ones."""
+    tables = manifest.get("plan", {}).get("tables")
+    found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
+    return {name: _labels(pa.chunked_array([labels], TEXT)) for name, labels in found.items()}
+>>>>>>> 955499f8 (CSV files of a finer table end with the keys of the coarser ones, and tables of pages have their tests and twins)
 
 
 def finished_cells(noised: Draw) -> list[pa.Array]:
@@ -80,7 +101,7 @@ def finished_cells(noised: Draw) -> list[pa.Array]:
     return texts
 
 
-def _wide(noised: Draw, texts: Sequence[pa.Array]) -> bytes:
+def _wide(noised: Draw, texts: Sequence[pa.Array], above: Mapping[str, pa.Array]) -> bytes:
     """Return the wide file: the same cells, the columns of a group side by side."""
     plan, by = noised.plan, len(noised.plan.by)
     said = dict(zip(noised.table.column_names[by:], texts[by:], strict=True))
@@ -103,7 +124,11 @@ def _wide(noised: Draw, texts: Sequence[pa.Array]) -> bytes:
         for c, certain in zip(columns, ending, strict=True)
         for name in (c, *(f"{c}_{part}" for part in parts[certain][1:]))
     ]
+<<<<<<< HEAD
     return encoded([*plan.by, *named], [*keys, groups])
+=======
+    return _encode([*plan.by, *named, *above], [*keys, groups, *above.values()])
+>>>>>>> 955499f8 (CSV files of a finer table end with the keys of the coarser ones, and tables of pages have their tests and twins)
 
 
 def _labels(column: pa.ChunkedArray) -> pa.Array:

@@ -11,8 +11,10 @@ this file is hashed too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +26,7 @@ from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
 from dprelease.release_plan.weak import weak_sentence
 from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.formats import csv_, parquet
+from dprelease.results.formats.cross_tabs import above_of
 from dprelease.results.formats.csv_ import guarded
 from dprelease.results.formats.format import several_tables, table_file
 from dprelease.results.formats.json_ import manifest_bytes
@@ -107,8 +110,12 @@ def descriptor(
     if not parts:
         resources = _resources(plan, words, None)
     else:
-        resources = [r for name, part in parts.items() for r in _resources(part, words, name)]
-        _relate(plan, resources)
+        assert plan.tables is not None
+        above = {name: above_of(plan.tables, part) for name, part in parts.items()}
+        resources = [
+            r for name, part in parts.items() for r in _resources(part, words, name, above[name])
+        ]
+        _relate(plan, resources, above)
     files = [r["path"] for r in resources]
     groups = plan.by, len(plan.keys)
     weak = weak_sentence(plan.epsilon, words.data)
@@ -137,13 +144,20 @@ def descriptor(
     }
 
 
-def _resources(plan: ReleasePlan, words: PublicWords, table: str | None) -> list[dict[str, Any]]:
-    """Return the three files of one table."""
+def _resources(
+    plan: ReleasePlan,
+    words: PublicWords,
+    table: str | None,
+    above: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Return the three files of one table; `above`: what the CSV files end with (`above_of`)."""
+    coarser = replace(plan, by=tuple(above), keys=tuple(zip(*above.values(), strict=True)))
+    last = _key_fields(coarser, words, guard=True)
     tidy = {
-        "fields": _tidy_fields(plan, words, guard=True),
+        "fields": [*_tidy_fields(plan, words, guard=True), *last],
         "primaryKey": [*map(guarded, plan.by), "statistic"],
     }
-    wide: dict[str, Any] = {"fields": _wide_fields(plan, words)}
+    wide: dict[str, Any] = {"fields": [*_wide_fields(plan, words), *last]}
     if plan.by:
         wide["primaryKey"] = [guarded(name) for name in plan.by]
     text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
@@ -168,14 +182,16 @@ def _resources(plan: ReleasePlan, words: PublicWords, table: str | None) -> list
     ]
 
 
-def _relate(plan: ReleasePlan, resources: list[dict[str, Any]]) -> None:
+def _relate(
+    plan: ReleasePlan, resources: list[dict[str, Any]], above: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Give each wide table a foreign key to every table whose key columns are some of its own.
 
     Rows of several levels have the key columns of the coarsest in common.
     """
     assert plan.tables is not None
     by = {f"{_slug(t.name)}-wide-csv": t.by for t in plan.tables.tables}
-    shared = dict(by)
+    shared = {f"{_slug(t.name)}-wide-csv": (*t.by, *above[t.name]) for t in plan.tables.tables}
     if plan.tables.detail is not None:
         coarsest = plan.tables.named(plan.tables.detail.levels[0])
         shared[f"{_slug(plan.tables.detail.table)}-wide-csv"] = (*coarsest.by, LEVEL_COLUMN)

@@ -29,7 +29,34 @@ _label = (
 
 _LISTS = ("tests/reading/test_key_list.py",)
 
+_TABLES = ("tests/results/formats/test_cross_tabs.py",)
+
 GUARDS = (
+    Guard(
+        "what can hold no row is printed as a number",
+        "results/formats/html.py",
+        "IMPOSSIBLE if key in impossible else row",
+        "row",
+        _TABLES,
+    ),
+    Guard(
+        "numbers of a table that is crossed stand below another label",
+        "results/formats/cross_tabs.py",
+        """                            for i in range(columns)
+                            for label in labels or [""]
+""",
+        """                            for label in labels or [""]
+                            for i in range(columns)
+""",
+        _TABLES,
+    ),
+    Guard(
+        "an old page is made again with tables of today",
+        "results/formats/html.py",
+        "        if labelled and not detailed:\n",
+        "        if not detailed:\n",
+        _TABLES,
+    ),
     Guard(
         "an even guess is rounded down",
         "results/formats/promise_words.py",
