@@ -198,7 +198,7 @@ def _tables(
         made = _one_table(
             "", by, keys, statistics, blocks, table, plan["loss"], 1, words, labelled=labelled
         )
-        made["cross"] = (
+        made["crossed"] = (
             cross_tab(made["by"], made["summary"], [()] * len(made["summary"]), len(made["single"]))
             if labelled
             else None
@@ -229,10 +229,10 @@ def _tables(
             labelled=labelled,
             impossible=impossible_in(known, name) if labelled and not detailed else set(),
         )
-        made["cross"] = None
+        made["crossed"] = None
         if labelled and not detailed:
             above = parents_of(known, name)[1][: made["listed"]]
-            made["cross"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
+            made["crossed"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
         if detailed:
             made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
         out.append(made)

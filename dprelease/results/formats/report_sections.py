@@ -120,7 +120,7 @@ def section(
     *,
     by_row: bool,
 ) -> dict[str, Any]:
-    """Return a statistic's section; by_row: each number is rounded by its own noise, not by that of all."""
+    """Return a statistic's section; `by_row`: each number rounded by its own noise."""
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
     drawn = [r.point for r in flat]
@@ -131,17 +131,15 @@ def section(
         errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
-
-    def own(row: ReportRow) -> int:
-        if not by_row or row.weak or row.lower is None or row.upper is None:
-            return decimals
-        return reading_decimals(statistic.step, (row.upper - row.lower) / 4)
-
+    own = {r: _own_decimals(r, statistic.step, decimals) for r in flat if by_row}
     domain = statistic.domain
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
-    shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
     rows = [
-        {"key": key, "name": name, "cells": [_cell(r, own(r)) for r in row[:TABLE_LIMIT]]}
+        {
+            "key": key,
+            "name": name,
+            "cells": [_cell(r, own.get(r, decimals)) for r in row[:TABLE_LIMIT]],
+        }
         for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
@@ -150,10 +148,7 @@ def section(
         "id": f"s{number}",
         **_called(statistic, words),
         "rows": rows,
-        "shown": min(len(keys), PLOT_LIMIT),
-        "listed": TABLE_LIMIT,
-        "plot": plot,
-        "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
+        **_shown(keys, plot),
         "bars": _histograms(grid, names, decimals) if many else (),
         "error_words": "Error (root mean square)"
         if loss == "squared" and block.has_interval
@@ -167,11 +162,17 @@ def section(
         "high": ends[1],
         "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
         "epsilon": block_loss(block),
-        "shared": shared,
+        "shared": [s.text for s in statistics if s.block == statistic.block and s != statistic],
         "proved": proved(block),
         "counts": _parts(statistic.function),
         "why": _why(statistic),
     }
+
+
+def _shown(keys: Sequence[tuple[str, ...]], plot: DotPlot | None) -> dict[str, Any]:
+    """Return the picture, and how much of the groups it and the tables show."""
+    cut = plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak)
+    return {"shown": min(len(keys), PLOT_LIMIT), "listed": TABLE_LIMIT, "plot": plot, "cut": cut}
 
 
 def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
@@ -272,6 +273,13 @@ def _cell(row: ReportRow, decimals: int) -> Cell:
         certain_lower=text(row.certain_lower),
         certain_upper=text(row.certain_upper),
     )
+
+
+def _own_decimals(row: ReportRow, step: Fraction, usual: int) -> int:
+    """Return the decimals that a row's own noise allows; the usual ones where its interval says nothing of it."""
+    if row.weak or row.lower is None or row.upper is None:
+        return usual
+    return reading_decimals(step, (row.upper - row.lower) / 4)
 
 
 def _end(value: Exact, step: Fraction) -> str:

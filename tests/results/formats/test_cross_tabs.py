@@ -115,7 +115,7 @@ def test_districts_stand_below_their_regions(made, page):
     regions = {district: region for region, district in KEYS}
     keys = tables.named("districts").keys
     assert labels == [(regions[district],) for district, _ in keys]
-    cross = page["tables"][2]["cross"]
+    cross = page["tables"][2]["crossed"]
     assert (cross["by"], cross["across"]) == (["District"], "Sex")
     assert [level["name"] for level in cross["levels"]] == ["north", "south"]
     assert [row["key"] for row in cross["levels"][1]["rows"]] == [("s0",), ("s1",), ("s2",)]
