@@ -79,7 +79,8 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 def _above(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
     """Return, per group, the cells of the columns that stand last: of several tables, those of coarser ones."""
-    tables = manifest.get("plan", {}).get("tables")
+    today = "report" in (manifest.get("request") or {})  # older folders stay as they are
+    tables = manifest["plan"].get("tables") if today else None
     found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
     return {name: _labels(pa.chunked_array([labels], TEXT)) for name, labels in found.items()}
 >>>>>>> 955499f8 (CSV files of a finer table end with the keys of the coarser ones, and tables of pages have their tests and twins)

@@ -111,7 +111,8 @@ def descriptor(
         resources = _resources(plan, words, None)
     else:
         assert plan.tables is not None
-        above = {name: above_of(plan.tables, part) for name, part in parts.items()}
+        today = "report" in (manifest.get("request") or {})
+        above = {n: above_of(plan.tables, part) if today else {} for n, part in parts.items()}
         resources = [
             r for name, part in parts.items() for r in _resources(part, words, name, above[name])
         ]
