@@ -198,11 +198,9 @@ def _tables(
         made = _one_table(
             "", by, keys, statistics, blocks, table, plan["loss"], 1, words, labelled=labelled
         )
-        made["crossed"] = (
-            cross_tab(made["by"], made["summary"], [()] * len(made["summary"]), len(made["single"]))
-            if labelled
-            else None
-        )
+        if labelled:
+            above = [()] * len(made["summary"])
+            made["crossed"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
         sure = level_text(rules, len(keys), cells)
         told = {"left_out": cells - len(keys), "sure": sure, "round": rules and rules.round}
         return [{**made, **told}]
@@ -229,7 +227,6 @@ def _tables(
             labelled=labelled,
             impossible=impossible_in(known, name) if labelled and not detailed else set(),
         )
-        made["crossed"] = None
         if labelled and not detailed:
             above = parents_of(known, name)[1][: made["listed"]]
             made["crossed"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
@@ -304,6 +301,7 @@ def _one_table(
         "gap": sum(s["gap"] for s in sections),
         "sections": sections,
         "detail": None,
+        "crossed": None,
     }
 
 
