@@ -199,6 +199,31 @@ def named_of(answer: Any) -> str:
     return str(answer.checks[0].detail).rpartition("@")[2]
 
 
+def test_found_keys_are_values_like_others(place):
+    log = declared("log", {"other": {"as": "rest"}})
+    del log["release"]
+    asked = {"column": "page", "epsilon": 1, "delta": "1e-9", "ledger": "found.db"}
+    dp.create_ledger("found.db", log, epsilon=9, delta="1e-3")
+    frame = pd.DataFrame({"page": ["a"] * 500 + ["b"] * 300 + ["", "rare"] * 100})
+    list_ = frame.dp.keys(log, period="2026-W40", **asked)
+    folder = list_.publish("public")
+    found = [key for key in list_.table.column("key").to_pylist() if key != "rest"]
+    assert set(found) >= {"a", "b", "rare"}
+    column = dp.Schema.from_dict(from_lists(f"public/{folder.parent.name}/latest")).columns["page"]
+    assert (list(column.keys), column.lists) == (found, (named(folder),))
+    views = released(from_lists(f"public/{folder.parent.name}/latest"), "2026-W40")
+    assert [key for (key,) in views.plan.keys] == found
+    assert dp.verify(views.publish("public")).ok
+    top = dp.read(folder).derive("top(persons, 2)").table.to_pylist()
+    assert [row["page"] for row in top] == ["a", "b"]
+    sure = dp.read(folder).derive("top(persons, 2)", certain=True).table.to_pylist()
+    assert {row["page"] for row in sure} <= {"a", "b"}
+    nobody = frame[:0].dp.keys(log, period="2026-W41", **asked).publish("public")
+    with pytest.raises(ConfigError) as caught:
+        dp.Schema.from_dict(from_lists(f"public/{nobody.parent.name}/2026-W41"))
+    assert "it holds no key" in str(caught.value.why)
+
+
 def test_a_list_that_was_named_otherwise_is_another_release(place):
     listed("ab", "2026-W40")
     folder = released(from_lists("public/pages/latest"), "2026-W40").publish("public")
