@@ -7,6 +7,7 @@ Blocks are `sh` (dprelease commands and `cd`), `python` (one namespace per page)
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import os
 import re
@@ -55,6 +56,7 @@ def run_shell(text, monkeypatch):
             monkeypatch.chdir(Path.cwd() / words[1])
             continue
         assert words[0] == "dprelease", line
+        words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
         result = CliRunner().invoke(app, [*words[1:], *FEWER.get(words[1], ())])
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
