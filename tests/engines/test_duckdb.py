@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import gzip
 import os
 import random
@@ -592,11 +593,46 @@ def test_the_slower_way_over_parquet_is_planned_as_well(
         return run(*a, exact=exact, empty=empty)
 
     monkeypatch.setattr(DuckDBEngine, "_statement", statement)
+    monkeypatch.setattr(engine_module, "_SLOWER", [])
     with pytest.raises(SourceError) as caught:
         engine.preflight(source, query())
+    assert not engine_module._SLOWER
     assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
     assert (True, True) in ways
     engine.preflight(_held("csv", tmp_path), query())  # which has one way only
+
+
+def test_what_was_planned_over_a_file_runs_on_its_connection_and_reads_the_rows_that_are_there_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a: (made.append(connect(*a)), made[-1])[1])
+    monkeypatch.setattr(engine_module, "_SLOWER", [])
+    table = pa.table({"x": [1.0, 2.0], "user": ["u", "v"], "region": ["a", "a"]})
+    file = tmp_path / "held.parquet"
+    pq.write_table(table, file)
+    source, asked = as_source(file), query()
+    for opened in (2, 1):  # the slower way is planned once for one task over files of these types
+        engine = DuckDBEngine(temp_directory=tmp_path)
+        engine.preflight(source, asked)
+        assert len(made) == opened
+        pq.write_table(pa.concat_tables([table] * 3), file)
+        found = engine.compute(source, asked, b"").reveal_to_mechanism().sums
+        assert (found[0, 0], len(made)) == (6, opened)
+        pq.write_table(table, file)
+        assert engine.compute(source, asked, b"").reveal_to_mechanism().sums[0, 0] == 2
+        assert len(made) == opened + 1
+        made.clear()
+    texts = pa.table({**{n: table[n] for n in table.column_names}, "x": ["1", "2"]})
+    pq.write_table(texts, file)
+    engine.preflight(source, asked)
+    assert len(made) == 2
+    left = [p for p in tmp_path.iterdir() if p.is_dir()]
+    assert len(left) == 1  # until the engine goes
+    del engine
+    gc.collect()
+    assert not any(p.is_dir() for p in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "csv"])

@@ -309,8 +309,8 @@ GUARDS = (
     ),
     _duckdb(
         "the statement is not planned before the charge",
-        old='return self._run(connection, f"{_PLAN}{sql}" if empty else sql, used)',
-        new="return None if empty else self._run(connection, sql, used)",
+        old='self._run(connection, f"{_PLAN}{sql}", used).fetchall()',
+        new="pass",
     ),
     Guard(
         "an unproven view names columns that Parquet's slower way does not read",
@@ -321,7 +321,7 @@ GUARDS = (
     ),
     _duckdb(
         "of two ways over Parquet one is planned before the charge",
-        old="(True, False) if _reads_parquet(source) else (False,)",
+        old="(True, False) if slower else (False,)",
         new="(False,)",
     ),
     Guard(
