@@ -16,11 +16,11 @@ from dprelease.budget.population import MemberLoss
 from dprelease.core.codec import decode
 from dprelease.core.numeric import counted, fraction_from_json
 from dprelease.release_plan.weak import weak_note
-from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import short
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
+    from dprelease.results.formats.public_words import PublicWords
 
 SO_FAR = "over everything released so far"
 OF_TABLE = f"{SO_FAR} from this table"
