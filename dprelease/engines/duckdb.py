@@ -362,7 +362,7 @@ def _kind_of_rows(source: Source, query: BoundedQuery) -> tuple[BoundedQuery, An
     rows = ParquetRows(paths, tuple(c.name for c in used_columns(query)))
     try:
         whole = rows.read_of(paths[0]) == [*rows.columns]
-        made = any(c.made is not None or not c.stepped for c in query.columns)
+        made = any(c.made is not None for c in query.columns)
         return (query, rows.schema) if whole and not made else None
     except Exception:  # noqa: BLE001 - no such file, or none that Arrow reads: DuckDB says so
         return None

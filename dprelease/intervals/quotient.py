@@ -79,16 +79,19 @@ class _Pivot:
         if not unit or (bottom and not 0.25 * unit <= moved / bottom <= 4 * unit):
             ratio = top / bottom if top and bottom else 1.0
             centre, unit = Fraction(0), Fraction(2) ** round(math.log2(ratio))
-        self._parts: list[Part] = []
+        least = 1
+        for _, _, t, b in parts:
+            least = math.lcm(least, (t - centre * b).denominator, (unit * b).denominator)
+        self._least, self._parts = least, list[tuple[IntegerNoise, int, int, int]]()
         for noise, n, t, b in parts:
-            self._parts.append((noise, n, t - centre * b, unit * b))
+            self._parts.append((noise, n, int((t - centre * b) * least), int(unit * b * least)))
         self.centre, self.unit, self._level = float(centre), float(unit), level
         wide = len(scales) == draws
         self._scales = np.array(scales) if wide and draws <= _CLOSED else None
         self._far = scales[0] if wide and FAR <= scales[0] == max(scales) == min(scales) else None
         self._grid = _GRID // 4 if self._scales is None else _GRID
         self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _BESIDE)
-        self.known: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        self.known = np.full((2, 2 * self._grid + 1), np.nan)
 
     def _quantiles(self, x: Floats, y: Floats, part: float) -> Floats:
         """Return the quantiles of x T + y B in these units, x and y short, beyond which is this part of the risk."""
@@ -97,23 +100,29 @@ class _Pivot:
         if self._scales is not None:
             each = []
             for _, n, t, b in self._parts:
-                each += [(t, b)] * n
+                each += [(t / self._least, b / self._least)] * n
             tops, bottoms = np.array(each, dtype=np.float64).T
             weights = np.abs(np.outer(x, tops) + np.outer(y, bottoms))
             some = weights.any(axis=1)
             scaled = weights[some] * self._scales
             out[some] = quantiles(scaled, level) + weights[some].sum(axis=1)
             return out * (1 + ROOM)
+        over = self._least * self._grid
         for k in range(x.size):
-            one, other = Fraction(x[k]), Fraction(y[k])
-            counted: Counter[tuple[IntegerNoise, Fraction]] = Counter()
-            for noise, n, t, b in self._parts:
-                counted[noise, abs(one * t + other * b)] += n
+            one, other = int(x[k] * self._grid), int(y[k] * self._grid)
+            sizes = [(noise, n, abs(one * t + other * b)) for noise, n, t, b in self._parts]
             if self._far is None:
-                terms = (Term(noise, n, weight) for (noise, weight), n in counted.items() if weight)
+                counted: Counter[tuple[IntegerNoise, int]] = Counter()
+                for noise, n, size in sizes:
+                    counted[noise, size] += n
+                terms = (
+                    Term(noise, n, Fraction(size, over))
+                    for (noise, size), n in counted.items()
+                    if size
+                )
                 out[k] = quantile(tuple(terms), level, points=_POINTS)
             else:
-                weights = sorted(float(w) for (_, w), n in counted.items() for _ in range(n))
+                weights = sorted(s / over for _, n, s in sizes for _ in range(n))
                 out[k] = self._far * sum_quantile(tuple(weights), level) + sum(weights)
         return out * (1 + ROOM)
 
@@ -139,19 +148,20 @@ class _Pivot:
         self, beyond: bool, sign: int, t: Floats, b: Floats, span: Ends, slack: float
     ) -> Floats:
         """Return the least x in `span` that no bound rules out: t - x b <= q(m) + (x - m) r for the m below it."""
-        turn, known, grid = self._turns[int(beyond)], self.known[beyond], self._grid
+        turn, known, grid = self._turns[int(beyond)], self.known[int(beyond)], self._grid
         at, before = np.full(t.shape, span[0] + 0.0), np.full(t.shape, -2 * grid)
         for _ in range(_ROUNDS):
-            place = np.floor(at * grid).astype(np.int64)
+            place = np.clip(np.floor(at * grid).astype(np.int64), -grid, grid)
             if (place == before).all():
                 break
-            wanted, back = np.unique(sign * place, return_inverse=True)
-            new = np.setdiff1d(wanted, list(known))
-            m, one = new / grid, np.ones(new.size)
-            x, y = (m, one) if beyond else (one, -m)
-            made = self._quantiles(x, y, 1 - _BESIDE).tolist()
-            known.update(zip(new.tolist(), made, strict=True))
-            q = np.array([*map(known.__getitem__, wanted.tolist())])[back] + slack
+            wanted = sign * place + grid
+            new = wanted[np.isnan(known[wanted])]
+            if new.size:  # of a closed form all at once: they take about as long as a few
+                new = np.unique(new) if self._scales is None else np.arange(known.size)
+                m, one = new / grid - 1, np.ones(new.size)
+                x, y = (m, one) if beyond else (one, -m)
+                known[new] = self._quantiles(x, y, 1 - _BESIDE)
+            q = known[wanted] + slack
             rest = t - q + place / grid * turn - ROOM * (np.abs(t) + np.abs(b))
             with np.errstate(divide="ignore", invalid="ignore"):
                 bound = np.where(

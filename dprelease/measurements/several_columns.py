@@ -88,13 +88,17 @@ class Columns(LinearCells):
 
     def exact(self, measurement: Measurement, shares: Floats, size: int) -> Floats:
         """Return the exact cells of `size` rows distributed as those of `shares`, in shares of the columns' ranges."""
-        codes = dict.fromkeys(
-            c for m in measurement.measures for c in (m.code, m.other) if c is not None
-        )
+        codes: list[Code | None] = [None]
+        for m in measurement.measures:
+            codes += [c for c in (m.code, m.other) if c not in codes]
         scales = [float(axis.scale) for axis in measurement.axes]
-        values = dict(zip(codes, (shares * scales).T, strict=True)) | {None: np.ones(len(shares))}
+        columns = [np.ones(len(shares)), *(shares * scales).T]
+
+        def power(code: Code | None, of: int) -> Floats:
+            return np.asarray(columns[codes.index(code)] ** of)
+
         sums = [
-            size * float(np.mean(values[m.code] ** m.power * values[m.other] ** m.other_power))
+            size * float((power(m.code, m.power) * power(m.other, m.other_power)).mean())
             for m in measurement.measures
         ]
         answer = Answer(np.array([sums], dtype=object))

@@ -103,7 +103,7 @@ def test_laws_are_made_once_for_all_rows_of_one_shape():
     bottom = 500.0 + rng.integers(-3, 4, 2000)
     ends(made, 0.9, np.round(0.3 * bottom), bottom, (0.0, 0.0), (0.0, 1.0))
     known = quotient._pivot(made, 0.9, (0.0, 1.0)).known
-    assert sum(map(len, known)) < 12
+    assert np.isfinite(known).sum() < 12
 
 
 @pytest.mark.parametrize(("draws", "scale"), [(4, 2**10), (9, 2**10), (9, 2**14)])

@@ -463,8 +463,8 @@ GUARDS = (
     Guard(
         "the quotient's interval forgets the noise of the size",
         "intervals/quotient.py",
-        "(noise, n, t - centre * b, unit * b)",
-        "(noise, n, t - centre * b, 0 * b)",
+        "(noise, n, int((t - centre * b) * least), int(unit * b * least))",
+        "(noise, n, int((t - centre * b) * least), 0)",
         ("tests/measurements/test_centred_sums.py", "tests/intervals/test_quotient.py"),
     ),
     Guard(
