@@ -62,18 +62,16 @@ def unguarded(cell: str) -> str:
 
 
 @several_tables("each")
-<<<<<<< HEAD
-def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
-    """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
-    names, texts = noised.table.column_names, finished_cells(noised)
-    return {TIDY_FILE: encoded(names, texts), WIDE_FILE: _wide(noised, texts)}
-=======
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.csv": ..., "wide.csv": ...}`; of the manifest the plan's tables are needed, where there are several."""
-    names, texts, above = noised.table.column_names, _texts(noised), _above(noised, manifest)
+    names, texts, above = (
+        noised.table.column_names,
+        finished_cells(noised),
+        _above(noised, manifest),
+    )
     places = pa.array(group_places(noised.table, noised.plan)) if above else None
     beside = [column.take(places) for column in above.values()]
-    tidy = _encode([*names, *above], [*texts, *beside])
+    tidy = encoded([*names, *above], [*texts, *beside])
     return {TIDY_FILE: tidy, WIDE_FILE: _wide(noised, texts, above)}
 
 
@@ -83,7 +81,6 @@ def _above(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
     tables = manifest["plan"].get("tables") if today else None
     found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
     return {name: _labels(pa.chunked_array([labels], TEXT)) for name, labels in found.items()}
->>>>>>> 955499f8 (CSV files of a finer table end with the keys of the coarser ones, and tables of pages have their tests and twins)
 
 
 def finished_cells(noised: Draw) -> list[pa.Array]:
@@ -125,11 +122,7 @@ def _wide(noised: Draw, texts: Sequence[pa.Array], above: Mapping[str, pa.Array]
         for c, certain in zip(columns, ending, strict=True)
         for name in (c, *(f"{c}_{part}" for part in parts[certain][1:]))
     ]
-<<<<<<< HEAD
-    return encoded([*plan.by, *named], [*keys, groups])
-=======
-    return _encode([*plan.by, *named, *above], [*keys, groups, *above.values()])
->>>>>>> 955499f8 (CSV files of a finer table end with the keys of the coarser ones, and tables of pages have their tests and twins)
+    return encoded([*plan.by, *named, *above], [*keys, groups, *above.values()])
 
 
 def _labels(column: pa.ChunkedArray) -> pa.Array:
