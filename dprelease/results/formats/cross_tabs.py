@@ -63,17 +63,15 @@ def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
 
 
 def cross_tab(
-    by: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
-    above: Sequence[Key],
-    columns: int,
+    by: Sequence[str], rows: Sequence[Mapping[str, Any]], above: Sequence[Key]
 ) -> dict[str, Any] | None:
     """Return the table, None where it is best one row per group.
 
     Args:
         by: what the keys are called; rows: the key and cells of each group.
-        above: per row, the labels of the tables that this one adds up to; columns: how many cells a row has.
+        above: per row, the labels of the tables that this one adds up to.
     """
+    columns = len(rows[0]["cells"]) if rows else 0
     across = _across([row["key"] for row in rows], columns)
     labels = [] if across is None else [*dict.fromkeys(row["key"][across] for row in rows)]
     down = [i for i in range(len(by)) if i != across]

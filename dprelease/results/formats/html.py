@@ -199,8 +199,7 @@ def _tables(
             "", by, keys, statistics, blocks, table, plan["loss"], 1, words, labelled=labelled
         )
         if labelled:
-            above = [()] * len(made["summary"])
-            made["crossed"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
+            made["crossed"] = cross_tab(made["by"], made["summary"], [()] * len(made["summary"]))
         sure = level_text(rules, len(keys), cells)
         told = {"left_out": cells - len(keys), "sure": sure, "round": rules and rules.round}
         return [{**made, **told}]
@@ -229,7 +228,7 @@ def _tables(
         )
         if labelled and not detailed:
             above = parents_of(known, name)[1][: made["listed"]]
-            made["crossed"] = cross_tab(made["by"], made["summary"], above, len(made["single"]))
+            made["crossed"] = cross_tab(made["by"], made["summary"], above)
         if detailed:
             made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
         out.append(made)

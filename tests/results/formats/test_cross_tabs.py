@@ -53,7 +53,7 @@ def page(made):
 
 def crossed(keys, across=2):
     rows = [{"key": key, "cells": [f"{key} {i}" for i in range(across)]} for key in keys]
-    return cross_tab([f"k{i}" for i in range(len(keys[0]))], rows, [()] * len(rows), across)
+    return cross_tab([f"k{i}" for i in range(len(keys[0]))], rows, [()] * len(rows))
 
 
 # -- what stands where ---------------------------------------------------------------------
