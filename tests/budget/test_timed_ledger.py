@@ -354,6 +354,7 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
         "one row: at most ε = 1, over all releases that can have read it",
         "  2013-03-04T00:00:00Z to 2013-03-11T00:00:00Z: epsilon 1 in 1 debit",
         "no population: what a person loses by other datasets is not added to this",
+        "weekly: after 2013-W10, the budget lasts for at least 100 more such periods",
     ]
     assert over_time_json(timed_ledger(tmp_path / "s.db", time=None), "visits") == {}
 
