@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.terminal import AsJson, console, loaded, print_json
+from dprelease.core.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult
     from dprelease.release_plan.plan import ReleasePlan
 
+Pipeline = Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
+]
 Early = Annotated[
     bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
 ]
@@ -38,14 +43,12 @@ Period = Annotated[
 
 
 def run(
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    pipeline: Pipeline,
     period: Period = None,
     early: Early = False,
     rehearse: Rehearse = False,
     to: RehearsedTo = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
-    ] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Release one period: charge the ledger, draw once, validate, publish.
@@ -95,6 +98,28 @@ def run(
         _say_where(result, out, quiet=quiet)
 
 
+def keys(
+    pipeline: Pipeline,
+    period: Period = None,
+    early: Early = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the keys that enough persons have in one period: the run of a pipeline with `release: {keys: …}`.
+
+    Example: dprelease keys pipelines/pages.yaml --period 2026-W40
+    """
+    config = loaded(pipeline)
+    if not config.release.found:
+        raise ConfigError(
+            "this pipeline finds no keys",
+            where=config.release.origin,
+            fix="write e.g. `release: {keys: {column: page, epsilon: 1, delta: 0.000001}}` in its schema, or `dprelease run`",
+            code="DPR111",
+        )
+    run(pipeline, period, early, quiet=quiet, as_json=as_json)
+
+
 def _scanned(out: Console, share: float, left: float | None) -> None:
     from rich.text import Text
 
@@ -116,7 +141,6 @@ def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:
 def _rehearse(
     config: PipelineConfig, to: Path | None, period: str | None, report: Progress, *, as_json: bool
 ) -> None:
-    from dprelease.core.errors import ArgumentError
     from dprelease.pipeline.rehearsal import MARK, rehearse
 
     if to is None:

@@ -24,7 +24,7 @@ from tests.end_to_end.projects import ROOT, clinic, command
 from tests.rules_alone import rules_alone
 
 COMMANDS = [
-    ["init"], ["check"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
+    ["init"], ["check"], ["plan"], ["run"], ["keys"], ["verify"], ["report"], ["kinds"], ["audit"],
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"], ["schema", "import"], ["schema", "draft"],
     ["derive"], ["diff"], ["approve"],

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import dprelease as dp
+from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
@@ -222,3 +224,42 @@ def test_another_persons_keys_move_none_of_a_persons_own() -> None:
         seen.add(tuple(sorted(k for k in answer.keys.to_pylist() if k.startswith("/mine"))))
     assert len(seen) == 1
     assert len(next(iter(seen))) == 2
+
+
+def test_a_pipeline_finds_keys_once_by_command_or_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows(["/a", "/b"], 300).to_parquet("log.parquet")
+    release = {"keys": {"column": "page", "epsilon": 1, "delta": "0.000001"}}
+    Path("log.yaml").write_text(json.dumps(schema_of(PERSON) | {"release": release}))
+    budget = {"ledger": "private/l.db", "dataset": "log", "epsilon": 2, "delta": "0.00001"}
+    pipeline: dict[str, Any] = {
+        "dprelease": "pipeline/1",
+        "name": "pages",
+        "source": {"parquet": "log.parquet"},
+        "schema": "log.yaml",
+        "budget": budget,
+        "publish": {"to": "public"},
+    }
+    Path("pages.yaml").write_text(json.dumps(pipeline))
+
+    def said(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, list(words))
+        return done.exit_code, done.output
+
+    assert said("ledger", "init", "pages.yaml")[0] == 0
+    assert said("keys", "pages.yaml", "--period", "first")[0] == 0
+    folder = Path("public/pages/first")
+    assert set(pd.read_csv(folder / "data.csv")["page"]) == {"/a", "/b"}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    status, output = said("run", "pages.yaml", "--period", "first", "--quiet")
+    assert (status, "cost nothing" in output) == (0, True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert said("verify", str(folder), "--ledger", "private/l.db")[0] == 0
+
+    Path("log.yaml").write_text(
+        json.dumps(schema_of(PERSON) | {"release": {"epsilon": 1, "statistics": ["count"]}})
+    )
+    status, output = said("keys", "pages.yaml", "--period", "second")
+    assert (status, "finds no keys" in output) == (2, True)
