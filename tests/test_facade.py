@@ -141,7 +141,7 @@ class TestUnledgered:
     def test_as_an_error_it_stops_before_anything_is_drawn(self, frame, monkeypatch):
         from dprelease.wall import execute
 
-        monkeypatch.setattr(execute, "draw", lambda *_a, **_k: pytest.fail("drew"))
+        monkeypatch.setattr(execute, "drawn", lambda *_a, **_k: pytest.fail("drew"))
         with warnings.catch_warnings():
             warnings.simplefilter("error", UnledgeredWarning)
             with pytest.raises(UnledgeredWarning):

@@ -50,7 +50,7 @@ def project(tmp_path):
     ("where", "name", "state"),
     [
         (DuckDBEngine, "compute", "charged"),
-        (execute, "draw", "charged"),
+        (execute, "drawn", "charged"),
         (stages, "validated", "drawn"),
         (writing, "bundle", "drawn"),
         (flow, "publish_files", "ready"),

@@ -25,7 +25,7 @@ from dprelease.pipeline import planned
 from dprelease.query.answer import Answer
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Draw, assemble
+from dprelease.results.draw import Draw, assemble, decode
 from dprelease.results.formats import csv_
 from dprelease.wall import execute
 
@@ -73,12 +73,12 @@ class Pipeline:
         (folder / "schema.yaml").write_text(schema, encoding="utf-8")
         delta = ", delta: 0.01" if '"delta"' in schema else ""
         (folder / "pair.yaml").write_text(PIPELINE % delta, encoding="utf-8")
-        honest = execute.draw
+        honest = execute.drawn
 
-        def watched(plan: ReleasePlan, exact: Any, **rest: Any) -> Any:
-            cells = honest(plan, exact, **rest)
-            self._seen.append((plan, exact.reveal_to_mechanism(), cells))
-            return cells
+        def watched(plan: ReleasePlan, exact: Any, **rest: Any) -> bytes:
+            payload = honest(plan, exact, **rest)
+            self._seen.append((plan, exact.reveal_to_mechanism(), decode(plan, payload)))
+            return payload
 
         plan, plans = planned.make_plan, []
 
@@ -109,7 +109,7 @@ class Pipeline:
         (self.folder / "rows.csv").write_text(rows, encoding="utf-8")
         self._command("ledger", "init", self.folder / "pair.yaml")
         with self._patch.context() as patch:
-            patch.setattr(execute, "draw", self._watched)
+            patch.setattr(execute, "drawn", self._watched)
             patch.setattr(planned, "make_plan", self._made_once)
             self._command("run", self.folder / "pair.yaml", "--quiet")
         return (self.folder / "public" / "pair" / "once" / csv_.TIDY_FILE).read_bytes()

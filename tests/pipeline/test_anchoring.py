@@ -138,7 +138,7 @@ def test_what_a_crash_before_the_stored_draw_costs(tmp_path, monkeypatch, option
         raise PowerCut
 
     with monkeypatch.context() as broken:
-        broken.setattr(execute, "draw", cut)
+        broken.setattr(execute, "drawn", cut)
         with pytest.raises(PowerCut):
             dp.run(pipeline, period="2026-W46")
     ledger = Ledger.open(tmp_path / ".dprelease" / "ledger.db")
