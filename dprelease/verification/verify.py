@@ -333,10 +333,8 @@ def _certificates(made: Derivation) -> tuple[bool, str]:
 def _values(made: Derivation) -> tuple[bool, str]:
     verdict, noised = made.verdict, made.noised
     rows = sum(part.table.num_rows for part in noised.parts.values()) or noised.table.num_rows
-    return (
-        verdict.ok,
-        f"{rows:,} made again from the noisy integers, {verdict}",
-    )
+    found = "; keys that were left out are in no folder" if made.query.groups.found else ""
+    return (verdict.ok, f"{rows:,} made again from the noisy integers, {verdict}{found}")
 
 
 def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
