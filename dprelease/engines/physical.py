@@ -305,7 +305,15 @@ def _spelling(stored: Physical, label: str) -> str | None:
 
 
 def _check_values(where: str, column: Column, stored: Physical, kind: str) -> None:
-    """Refuse a declared value that no stored one can be, each by itself."""
+    """Refuse a declared value that no stored one can be, each by itself, and keys to be found among doubles."""
+    if column.kind is Kind.category and not column.values and stored is Physical.float:
+        raise SourceError(
+            f"the keys of column {column.name!r} are to be found, and it is stored as {stored}",
+            where=where,
+            why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
+            fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",
+            code="DPR504",
+        )
     never = next((label for label in column.values if not writes(stored, label)), None)
     shown, fix = str(stored), never and _spelling(stored, never)
     if never is None and stored in _VALUES:

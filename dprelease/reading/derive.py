@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from dprelease.core.errors import ArgumentError
 from dprelease.core.given import plain_values
 from dprelease.mechanisms.arguments import check_level
 from dprelease.query import nodes as n
@@ -46,7 +47,7 @@ def derive(
 
     Raises:
         ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
-        ArgumentError: it cannot be computed (DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
+        ArgumentError: it cannot be computed (DPR618, DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
     level = plain_values(level)
     check_level(level)
@@ -62,6 +63,13 @@ def derive(
     ranks = alone == "rank"
     inner: Node = tree.operand if isinstance(tree, Across) and alone else tree
     found = [evaluation.at(inner, row) for row in evaluation.rows]
+    if not found:
+        raise ArgumentError(
+            "there is nothing to compute with: the release has no group",
+            why="a list of keys is empty where no key has enough persons",
+            fix="read another period",
+            code="DPR618",
+        )
     rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
     domain = (
         (1.0, float(len(found)))

@@ -28,7 +28,7 @@ class ReleasedValues:
 
     def __init__(self, noised: Draw) -> None:
         self.noised = noised
-        self.by, self.keys = noised.plan.by, noised.plan.keys or ((),)
+        self.by, self.keys = noised.plan.by, noised.plan.keys if noised.plan.by else ((),)
         self.columns: dict[str, tuple[PlannedStatistic, int]] = {
             column: (statistic, i)
             for statistic in noised.plan.statistics

@@ -265,8 +265,8 @@ def release_picture(
         )
     if plan.by and not plan.keys:
         raise ArgumentError(
-            "there is nothing to plot: every group is suppressed",
-            fix="look at the plan: `suppress` says below which noisy number",
+            "there is nothing to plot: every group is suppressed, or no key was found",
+            fix="look at the plan: it says from which noisy number on",
             code="DPR618",
         )
     keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
