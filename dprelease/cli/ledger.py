@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json, say
-from dprelease.core.errors import ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -254,6 +254,13 @@ def verify(
     from dprelease.budget.head_file import check_head
     from dprelease.results.signature_file import key_given
 
+    if public_key is not None and head is None:
+        raise ArgumentError(
+            "`--public-key` and `--head FILE` belong together",
+            why="the key checks who signed a head; approvals in a ledger are checked by their own keys",
+            fix="name the file of the head, or leave the key out",
+            code="DPR614",
+        )
     book = _open(pipeline, ledger)
     if head is not None:
         check_head(head, book, None if public_key is None else key_given(public_key))

@@ -132,8 +132,9 @@ class _Translator:
                 node.replace(self._nan_test(node.this))
             case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
                 node.replace(_extracted(node.key.upper(), node.this))
-            case exp.DayOfWeekIso():
-                node.replace(_extracted("ISODOW", node.this))
+            case exp.DayOfWeekIso() | exp.WeekOfYear():
+                part = "WEEK" if isinstance(node, exp.WeekOfYear) else "ISODOW"
+                node.replace(_extracted(part, node.this))
             case exp.Anonymous():
                 self._call(node)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():

@@ -176,6 +176,8 @@ def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
             node.replace(exp.Paren(this=exp.Add(this=monday, expression=number(1))))
         case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
             node.replace(_call(node.key.upper(), node.this))
+        case exp.WeekOfYear():
+            node.replace(_call("WEEKOFYEAR", node.this))
         case exp.Collate():  # Spark's columns are projected without one (`spark_tables`)
             node.replace(node.this)
         case exp.Anonymous() if node.name == "make_timestamp":

@@ -128,6 +128,8 @@ def _date_part(part: str, value: Value) -> float | None:
     assert isinstance(value, date)
     if part == "weekday":
         return float(value.isoweekday())
+    if part == "week":
+        return float(value.isocalendar().week)
     if part == "quarter":
         return float((value.month + 2) // 3)
     return float(getattr(value, part))

@@ -2,7 +2,7 @@
 
 Columns (plain or "double-quoted"), numbers, 'text', true/false/null, date '2013-01-31' (plain
 '2013-01-31' beside a date or timestamp column), = == != <> < <= > >=, and/or/not, in, between,
-is null, + - * / %, abs(), floor(), ceil(), year() quarter() month() day() hour() minute() weekday()
+is null, + - * / %, abs(), floor(), ceil(), year() quarter() month() week() day() hour() minute() weekday()
 (Monday is 1), timestamp(), days_between(start, end) and the same with hours, minutes, seconds,
 case when … end, if(c, a, b), coalesce(). Null logic is SQL's. Types are checked when parsing.
 A column's name stands for its cleaned value (`query.cleaning`), be it stored or derived.

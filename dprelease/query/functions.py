@@ -9,7 +9,7 @@ from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import Token, TokenReader
 from dprelease.query.typecheck import Part, TypeChecker, article, common
 
-PARTS = ("year", "quarter", "month", "day", "hour", "minute", "weekday")
+PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "weekday")
 ELAPSED = tuple(f"{unit}_between" for unit in n.MICROSECONDS)
 FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "if", "timestamp", *PARTS, *ELAPSED)
 

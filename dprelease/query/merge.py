@@ -22,6 +22,7 @@ from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
 from dprelease.query.statistic_options import not_certain
 from dprelease.schema.block_paths import with_paths
+from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.table_models import rules_of
@@ -344,6 +345,8 @@ class _Merge:
             self._fail("`keys_from` is a path", "keys_from", fix="e.g. keys.csv", code="DPR112")
         keys = read_keys(value, by, origin)
         for i, name in enumerate(by):
+            if name not in self.schema.columns or self.schema.columns[name].kind is Kind.integer:
+                continue  # which values it has is known with the period
             known = frozenset(self.schema.columns[name].keys)
             strange = next((key[i] for key in keys if key[i] not in known), None)
             if strange is not None:

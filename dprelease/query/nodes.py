@@ -20,7 +20,7 @@ from typing import Literal as Choice
 Value = None | bool | float | str | date | datetime
 ArithmeticOp = Choice["+", "-", "*", "/", "%"]
 CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]
-PartName = Choice["year", "quarter", "month", "day", "hour", "minute", "weekday"]
+PartName = Choice["year", "quarter", "month", "week", "day", "hour", "minute", "weekday"]
 ElapsedUnit = Choice["days", "hours", "minutes", "seconds"]
 MICROSECONDS = {
     "days": 86_400_000_000,
@@ -85,7 +85,7 @@ class Absolute:
 
 @dataclass(frozen=True, slots=True)
 class DatePart:
-    """`part(operand)` as a number; weekday is 1 (Monday) to 7 (Sunday)."""
+    """`part(operand)` as a number; weekday is 1 (Monday) to 7 (Sunday), week that of ISO 8601."""
 
     part: PartName
     operand: Node

@@ -211,11 +211,11 @@ def _count(block: Mapping[str, Any]) -> int:
 
 def _keys(schema: TableSchema, by: tuple[str, ...], value: object) -> tuple[tuple[str, ...], ...]:
     """Return the listed groups, which a key file held: declared labels, each group once."""
-    known = [frozenset(schema.columns[name].keys) for name in by]
+    known = [frozenset(c.keys) if (c := schema.columns.get(name)) else None for name in by]
     listed = value if isinstance(value, list) else []
     keys = [tuple(key) for key in listed if isinstance(key, list) and len(key) == len(by)]
     fits = all(
-        isinstance(label, str) and label in labels
+        isinstance(label, str) and (not labels or label in labels)
         for key in keys
         for label, labels in zip(key, known, strict=True)
     )

@@ -2,7 +2,7 @@
 
     SELECT item ("," item)* FROM table [alias] [WHERE condition] [GROUP BY keys]
 
-    keys   columns; with ROLLUP, CUBE or GROUPING SETS a release of several tables that add up, one per
+    keys   columns, parts of dates such as MONTH(c); with ROLLUP, CUBE or GROUPING SETS a release of several tables that add up, one per
            grouping set (`query.grouping_sets`), called `by_region_sex`, and `all_rows` for ()
     item   column of GROUP BY, or one of these, with an optional alias
     COUNT(*)                                       count
@@ -175,7 +175,8 @@ class _Select:
 
     def _item(self, phrase: Phrase, names: Names, calls: Calls) -> None:
         token = phrase[0]
-        if token.kind == "word" and phrase[1].kind == "(":
+        key, left = names.column(phrase)
+        if token.kind == "word" and left[0].kind == "(":
             statistic, left = calls.item(phrase)
             if left[0].word in ("FILTER", "OVER"):
                 self.read.fail(
@@ -186,15 +187,14 @@ class _Select:
                 )
             self.items.append((statistic, self._alias(left), token))
             return
-        name, left = names.column(phrase)
-        if name is None or token.word == "CASE":
+        if key is None or token.word == "CASE":
             self._no_item(token)
-        self.keys.append((name, token))
-        if self._alias(left) not in (None, name):
+        self.keys.append((key, token))
+        if self._alias(left) not in (None, key):
             self.read.fail(
                 "a key keeps the name of its column",
                 left[0],
-                fix=f"leave the alias out, or rename `{name}` in the released table",
+                fix=f"leave the alias out, or rename `{key}` in the released table",
                 code="DPR255",
             )
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NoReturn
 
 from dprelease.query.arguments import Syntax, quoted, sql_functions
+from dprelease.query.functions import PARTS
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest
@@ -51,7 +52,12 @@ class Names:
         self.text = "".join(gone)
 
     def column(self, phrase: Phrase) -> tuple[str | None, Phrase]:
-        """Read `column` or `table.column`, and what is left; None where it begins with anything else."""
+        """Read `column`, `table.column` or a part of a date, and what is left; None where it begins with anything else."""
+        part, inside = phrase[0].word.lower(), phrase[1].inside
+        if part in PARTS and phrase[1].kind == "(" and inside is not None:
+            moment = self.only(inside)
+            called = None if moment is None else f"{part}({quoted(moment)})"
+            return called, phrase if called is None else phrase.after(2)
         dotted = phrase[1].sign == "."
         used = 3 if dotted else 1
         known = not dotted or (phrase[0].named and phrase[0].value in self.tables)

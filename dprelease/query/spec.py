@@ -11,6 +11,8 @@ import itertools
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
+from operator import attrgetter
 from typing import Literal
 
 from dprelease.core.errors import ConfigError, PlanError
@@ -19,8 +21,10 @@ from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals, intervals_of
+from dprelease.query.keys import key_column
 from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit
+from dprelease.schema.column import Column
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
@@ -40,6 +44,15 @@ class Query:
     view: View | None = None
     calendar: Calendar | None = None
     tables: Tables | None = None
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The schema's columns, and those of keys that are made of them."""
+        made = self.groups.columns
+        return {
+            **self.schema.columns,
+            **dict(zip(map(attrgetter("name"), made), made, strict=True)),
+        }
 
     @property
     def intervals(self) -> Intervals | None:
@@ -98,8 +111,8 @@ def resolve(
     if spec.found and isinstance(schema.unit, UserUnit):
         limits = replace(schema.unit, max_groups=spec.found, max_rows_per_group=1, max_rows=None)
         schema = replace(schema, unit=limits)
-    tables = table_groups(schema, spec, MAX_GROUPS) if spec.tables else None
-    groups = _groups(schema, spec) if tables is None else tables.groups
+    tables = table_groups(schema, spec, calendar, MAX_GROUPS) if spec.tables else None
+    groups = _groups(schema, spec, calendar) if tables is None else tables.groups
     fixed_size = (
         schema.adjacency is Adjacency.substitution
         and isinstance(schema.unit, RowUnit)
@@ -119,12 +132,14 @@ def resolve(
     return Query(schema, spec, statistics, groups, spec.where, period, view, calendar, tables)
 
 
-def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:
-    columns = tuple(schema.columns[name] for name in spec.by)
+def _groups(schema: TableSchema, spec: ReleaseSpec, calendar: Calendar | None) -> GroupKeys:
     if spec.found:
-        return GroupKeys(columns, (), found=True)
+        return GroupKeys(tuple(schema.columns[name] for name in spec.by), (), found=True)
+    made = partial(key_column, schema, calendar, spec.origin)
+    columns = tuple(map(made, spec.by))
     if spec.keys_from is not None:
         keys = spec.keys_from
+        _check_listed(columns, spec)
     else:
         total = 1
         for column in columns:
@@ -137,8 +152,25 @@ def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:
                 fix="group by fewer columns, or list the combinations with `keys_from: FILE`",
                 code="DPR205",
             )
-        keys = tuple(itertools.product(*(c.keys for c in columns)))
+        keys = tuple(itertools.product(*map(attrgetter("keys"), columns)))
     return GroupKeys(columns, keys)
+
+
+def _check_listed(columns: tuple[Column, ...], spec: ReleaseSpec) -> None:
+    """Refuse listed groups whose part of a date is none of the released ones."""
+    for place, column in enumerate(columns):
+        known = frozenset(column.keys)
+        strange = next(
+            (key[place] for key in spec.keys_from or () if key[place] not in known), None
+        )
+        if strange is not None:
+            raise ConfigError(
+                f"the listed group `{strange[:60]}` is no value of `{column.name}`",
+                where=spec.origin,
+                why=f"its values are {column.keys[0]} to {column.keys[-1]}",
+                fix="list groups of these values",
+                code="DPR117",
+            )
 
 
 def _beside(found: Statistic, release: ReleaseSpec) -> tuple[Statistic, ...]:

@@ -111,6 +111,7 @@ class _Builder:
             "year": exp.Year,
             "quarter": exp.Quarter,
             "month": exp.Month,
+            "week": exp.WeekOfYear,
             "day": exp.Day,
             "hour": exp.Hour,
             "minute": exp.Minute,

@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
 from dprelease.query.bounded import GroupKeys
+from dprelease.query.calendar import Calendar
+from dprelease.query.keys import key_column
 from dprelease.schema.table import ReleaseSpec, TableSchema, TableSpec
 
 Places = npt.NDArray[np.int64]
@@ -100,17 +102,24 @@ class Tables:
         return None
 
 
-def table_groups(schema: TableSchema, spec: ReleaseSpec, most: int) -> Tables:
+def table_groups(
+    schema: TableSchema, spec: ReleaseSpec, calendar: Calendar | None, most: int
+) -> Tables:
     """Return the groups of a release of several tables.
 
     Args:
+        calendar: the period that is released, of which parts of dates have their values.
         most: groups that a release may have.
 
     Raises:
         PlanError: there are too many groups (DPR205), two tables have the same (DPR290), or no group is left
             (DPR291).
     """
-    axes = _axes(schema, spec.tables)
+    bottom = {level: h.column for h in schema.hierarchies.values() for level in h.levels}
+    wide = sorted(spec.tables, key=lambda table: -len(table.by))
+    names = dict.fromkeys(bottom.get(name, name) for table in wide for name in table.by)
+    made = {name: key_column(schema, calendar, spec.origin, name) for name in names}
+    axes = [_axis(schema, name, column.keys) for name, column in made.items()]
     count = 1
     for axis in axes:
         count *= len(axis.labels[-1])
@@ -140,25 +149,15 @@ def table_groups(schema: TableSchema, spec: ReleaseSpec, most: int) -> Tables:
         )
     labels = [axis.labels[-1] for axis in axes]
     keys = tuple(itertools.compress(itertools.product(*labels), kept.tolist()))
-    columns = tuple(schema.columns[axis.column] for axis in axes)
     named = tuple(
         TableGroups(table.spec, table.level, table.keys, cells[kept])
         for table, cells in zip(tables, of, strict=True)
     )
-    return Tables(axes, named, GroupKeys(columns, keys))
+    return Tables(tuple(axes), named, GroupKeys(tuple(made.values()), keys))
 
 
-def _axes(schema: TableSchema, tables: Sequence[TableSpec]) -> tuple[TableAxis, ...]:
-    """Return an axis per column that some table groups by, the widest table's first."""
-    bottom = {level: h.column for h in schema.hierarchies.values() for level in h.levels}
-    names: dict[str, None] = {}
-    for table in sorted(tables, key=lambda t: -len(t.by)):
-        names |= dict.fromkeys(bottom.get(name, name) for name in table.by)
-    return tuple(_axis(schema, name) for name in names)
-
-
-def _axis(schema: TableSchema, name: str) -> TableAxis:
-    keys = schema.columns[name].keys
+def _axis(schema: TableSchema, name: str, keys: tuple[str, ...]) -> TableAxis:
+    """Return the axis of a column that some table groups by; the widest table's come first."""
     found = next((h for h in schema.hierarchies.values() if h.column == name), None)
     if found is None:
         return TableAxis((name,), (keys,), (np.arange(len(keys)),))

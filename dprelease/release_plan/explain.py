@@ -140,14 +140,12 @@ def _in_steps(query: Query) -> Iterable[str]:
     """Yield of which columns cells are moved to a step before they are compared, where a reader may not expect it."""
     read = [query.where, *(s.condition for s in query.statistics)]
     trees = [expression.tree for expression in read if expression is not None]
-    trees += [column.made.tree for column in query.schema.columns.values() if column.made]
+    trees += [column.made.tree for column in query.columns.values() if column.made]
     found = [pair for tree in trees for pair in compared(tree)]
-    found += [
-        (name, None) for c in query.schema.columns.values() if c.made for name in c.made.columns
-    ]
+    found += [(name, None) for c in query.columns.values() if c.made for name in c.made.columns]
     found += [(s.column.name, edge) for s in query.statistics if s.column for edge in s.edges]
     for name in dict.fromkeys(name for name, _ in found):
-        column = query.schema.columns[name]
+        column = query.columns[name]
         values = [value for of, value in found if of == name and value is not None]
         off = [value for value in values if column.finer_step(value) is not None]
         if column.step is not None and (off or not column.stepped):

@@ -49,7 +49,7 @@ def plan_hash(value: Mapping[str, Any]) -> str:
         }
         for block in value["blocks"]
     ]
-    if value["query"].get("late"):
+    if isinstance(value["query"], Mapping) and value["query"].get("late"):
         decided["keys"] = []  # its draw found them
     if value.get("tables") is not None:
         decided["tables"] = _tables(value["tables"])

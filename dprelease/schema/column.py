@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -56,6 +57,7 @@ class Column:
         expected_sd: a public guess of the values' standard deviation, in the column's unit; for
             pricing only.
         derived: the expression over this row's other columns that makes the value; None: stored.
+        days: the first and the last day whose parts are keys, of a date or timestamp; it moves no value.
         title, description: for public pages; they decide nothing.
         made: that expression's tree, once the schema's columns are known.
         origin: `file:line` of the declaration.
@@ -75,6 +77,7 @@ class Column:
     null_label: str | None = None
     expected_sd: Fraction | None = None
     derived: str | None = None
+    days: tuple[date, date] | None = None
     title: str | None = field(default=None, compare=False)
     description: str | None = field(default=None, compare=False)
     origin: str = ""

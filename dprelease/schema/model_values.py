@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
@@ -18,7 +19,9 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -218,11 +221,37 @@ def _pair(value: object) -> object:
     return value
 
 
+def _ends(value: object, numbers: ValidatorFunctionWrapHandler) -> object:
+    """Return the first and the last of two days, where they are dates; else a pair of numbers."""
+    ends = listed(value)
+    if not isinstance(ends, list) or len(ends) != 2:
+        return _pair(value)
+    if not isinstance(ends[0], Ambiguous | str | date):
+        return numbers(ends)
+    texts = [end.text if isinstance(end, Ambiguous) else str(end) for end in ends]
+    if not all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in texts):
+        return numbers(ends)
+    try:
+        days = tuple(map(date.fromisoformat, texts))
+    except ValueError:
+        days = (date.max, date.min)
+    if not days[0].year >= 1000 or days[0] > days[1]:
+        what = "two days of the calendar are needed here, the first one first"
+        raise fault("DPR112", what, "e.g. [2024-01-01, 2025-12-31]")
+    return days
+
+
 def list_or_none(value: object) -> object:
     return [] if value is None else listed(value)
 
 
 Pair = Annotated[list[Number], BeforeValidator(_pair), Field(min_length=2, max_length=2)]
+_END_JSON = {"anyOf": [*NUMBER_JSON["anyOf"], {"type": "string", "format": "date"}]}
+Ends = Annotated[
+    list[Number],
+    WrapValidator(_ends),
+    WithJsonSchema({"type": "array", "items": _END_JSON, "minItems": 2, "maxItems": 2}),
+]
 Labels = Annotated[list[Label], BeforeValidator(listed)]
 Texts = Annotated[list[Text], BeforeValidator(list_or_none)]
 

@@ -15,6 +15,7 @@ from dprelease.core.periods import Every
 from dprelease.schema.about_model import Description, SchemaAboutModel, Title
 from dprelease.schema.model_values import (
     STATISTIC_JSON,
+    Ends,
     Identifier,
     Label,
     Labels,
@@ -122,7 +123,10 @@ class ColumnModel(Strict):
     measure: Text | None = Field(None, description="The unit's name, for labels.")
     title: Title | None = Field(None, description="What public pages call it.")
     description: Description | None = Field(None, description="What it is, for readers.")
-    range: Pair | None = Field(None, description="Lowest and highest valid value; rows clamp.")
+    range: Ends | None = Field(
+        None,
+        description="Lowest and highest valid value; rows clamp. Of dates: the days whose parts are keys.",
+    )
     forbidden: Annotated[list[Pair], BeforeValidator(list_or_none)] = Field(
         [], description="Open intervals that hold no valid value."
     )

@@ -31,7 +31,7 @@ LIST = re.compile(r"[\w-]{1,64}/[\w-]{1,64}@[0-9a-f]{64}", re.ASCII)
 KEYED = (Kind.category, Kind.boolean)
 _FITS: Mapping[str, tuple[Kind, ...]] = {
     "measure": NUMERIC,
-    "range": NUMERIC,
+    "range": (*NUMERIC, Kind.date, Kind.timestamp),
     "forbidden": NUMERIC,
     "step": NUMERIC,
     "expected": NUMERIC,
@@ -54,7 +54,17 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
                 fix=f"remove it, or use kind {' or '.join(_FITS[key])}",
                 code="DPR158",
             )
-    domain = _domain(file, name, model)
+    days = model.range if isinstance(model.range, tuple) else None
+    if model.range is not None and (days is None) is (kind not in NUMERIC):
+        file.fail(
+            f"the range of a column of kind {kind} is two {'days' if kind not in NUMERIC else 'numbers'}",
+            "columns",
+            name,
+            "range",
+            fix="e.g. [2024-01-01, 2025-12-31]" if kind not in NUMERIC else "e.g. [0, 120]",
+            code="DPR114",
+        )
+    domain = None if days else _domain(file, name, model)
     step = _step(file, name, kind, model, domain)
     column = Column(
         name=name,
@@ -67,6 +77,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         other=model.other.label if isinstance(model.other, As) else None,
         expected_sd=_expected_sd(file, name, model, domain),
         derived=model.derived,
+        days=days,
         title=model.title,
         description=model.description,
         origin=file.marks.at("columns", name),

@@ -62,6 +62,8 @@ def _column(column: Column) -> dict[str, Any]:
             out[word] = getattr(column, word)
     if column.domain is not None:
         out |= domain_to_json(column.domain)
+    if column.days is not None:
+        out["range"] = [day.isoformat() for day in column.days]
     if column.step is not None:
         out["step"] = plain(column.step)
     if column.expected_sd is not None:

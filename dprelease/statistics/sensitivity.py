@@ -55,6 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import DerivedColumn, derived_columns
@@ -277,7 +278,7 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
             primitives.setdefault(primitive)
     unit = schema.unit
     return BoundedQuery(
-        columns=tuple(schema.columns.values()),
+        columns=tuple(query.columns.values()),
         groups=query.groups,
         codes=tuple(codes),
         primitives=tuple(primitives),
@@ -296,12 +297,12 @@ def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
 
 def _derived(query: Query, codes: Sequence[Code]) -> tuple[DerivedColumn, ...]:
     """Return the derived columns that the query reads, each after those it is made from."""
-    names = [c.name for c in query.groups.columns]
+    names = list(map(attrgetter("name"), query.groups.columns))
     for code in codes:
         names += sorted(code.expression.columns) if isinstance(code, Condition) else [code.column]
     names += sorted(query.where.columns) if query.where is not None else []
     names += [query.window.column] if query.window is not None else []
-    return derived_columns(names, query.schema.columns)
+    return derived_columns(names, query.columns)
 
 
 def _primitive(

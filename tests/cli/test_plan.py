@@ -92,7 +92,7 @@ def test_watching_shows_a_fault_and_goes_on_when_it_is_mended(pipeline, capsys, 
 
 
 def test_a_narrow_plan_has_two_lines_per_statistic_and_all_names_every_mechanism(pipeline):
-    wide = CliRunner().invoke(app, ["plan", str(pipeline)]).output
+    wide = CliRunner().invoke(app, ["plan", str(pipeline)], env={"COLUMNS": "160"}).output
     narrow = CliRunner().invoke(app, ["plan", str(pipeline)], env={"COLUMNS": "80"}).output
     made = plan_pipeline(load_pipeline(pipeline))
     assert "┃" in wide

@@ -89,6 +89,6 @@ def test_what_is_shown_is_the_plan_that_is_run_and_it_is_made_once(
     monkeypatch.setattr(running, "plan_pipeline", counted)
     monkeypatch.setattr(running, "_request", stopped)
     command = ["run", str(ROOT / "pipelines/flights_weekly.yaml"), "--period", "2013-W05"]
-    done = CliRunner().invoke(app, command + ["--quiet"] * quiet)
+    done = CliRunner().invoke(app, command + ["--quiet"] * quiet, env={"COLUMNS": "160"})
     assert len(plans) == 1
     assert ("runner-up" in done.output) is not quiet

@@ -161,7 +161,7 @@ def test_the_mean_delay_of_united_is_as_exact_as_promised(tmp_path, pipeline, pe
     exact = preflight.engine_named("duckdb").compute(
         open_source(config.source), plan.query, bytes(32)
     )
-    cells = execute._cells(plan, block, exact.reveal_to_mechanism())
+    cells = execute._cells(plan, exact.reveal_to_mechanism(), block)
     united = plan.keys.index(("UA",))
     _, b1, b2 = (int(c) for c in cells[united])
     truth = -20 + 140 * (b1 / 2 + b2) / sum(int(c) for c in cells[united])

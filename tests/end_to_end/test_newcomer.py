@@ -77,7 +77,7 @@ def test_the_printed_commands_from_an_empty_folder_to_a_verified_release(here):
     again = call("run", PIPELINE, "--period", "2026-W46", "--json")
     assert json.loads(CliRunner().invoke(app, ["kinds", "--json"]).stdout)
     assert "cost nothing (already released)" in again
-    assert call("ledger", "show", PIPELINE).count("2026-W46") == 1
+    assert call("ledger", "show", PIPELINE).count("│ 2026-W46 │") == 1
     call("report", WEEK, "--to", "again.html")
     assert (here / "again.html").read_bytes() == (here / WEEK / "report.html").read_bytes()
 

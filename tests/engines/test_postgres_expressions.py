@@ -60,7 +60,7 @@ CELLS: dict[str, list[Any]] = {
 }  # fmt: skip
 CONDITIONS = (
     "x + y > 0", "x - y < 1", "x * y >= 0", "x / y <= 2", "x % y = 0", "x % 2 != 0", "-x > y", "abs(x) > 2",
-    "floor(x) = x", "ceil(x) - floor(x) = 1", "year(day) = 2020", "quarter(at) = 1", "month(day) > 6",
+    "floor(x) = x", "ceil(x) - floor(x) = 1", "year(day) = 2020", "quarter(at) = 1", "month(day) > 6", "week(at) = 9",
     "day(at) = 31", "hour(at) >= 12", "minute(at) = 59", "weekday(day) = 6", "weekday(at) < 4",
     "days_between(day, at) > 0", "hours_between(at, day) >= 12", "minutes_between('2020-01-01', at) > 1.5",
     "seconds_between(at, '2020-03-01 00:00:00') = 1e-6", "timestamp(day) < at", "timestamp(day) = at",

@@ -13,11 +13,12 @@ MOST = 4
 """Constructions of an error with one code; more need one meaning, which is written below."""
 
 ONE_MEANING = {
-    "DPR112": (25, "a value in a declaration is not of the form that its key takes"),
+    "DPR112": (26, "a value in a declaration is not of the form that its key takes"),
     "DPR113": (7, "a value in a declaration is no number"),
-    "DPR114": (10, "range, step, forbidden intervals, default and guess of a column contradict each other"),
+    "DPR114": (11, "range, step, forbidden intervals, default and guess of a column contradict each other"),
     "DPR115": (7, "the unit does not say whose rows belong together"),
     "DPR116": (5, "a path of a declaration or of the environment cannot be used"),
+    "DPR117": (5, "a file of values or keys is not usable, or lists one that no column has"),
     "DPR119": (7, "epsilon, delta or a share is out of its range"),
     "DPR122": (6, "there is no column of that name"),
     "DPR123": (7, "a part of an expression is not of the type that its place takes"),

@@ -68,6 +68,8 @@ def test_a_run_moves_the_head_and_needs_it(signed, tmp_path, monkeypatch):
     for key in ("44" * 32, tmp_path / "other.pub", tmp_path / "missing.pub"):
         assert invoke(*verify, key).exit_code == 1
     assert invoke("ledger", "verify", pipeline).exit_code == 0
+    alone = invoke("ledger", "verify", pipeline, "--public-key", public)  # it would check nothing
+    assert (alone.exit_code, "--head FILE" in alone.output) == (2, True)
 
     saved = head.read_bytes()
     head.unlink()

@@ -125,7 +125,7 @@ def expressions() -> st.SearchStrategy[str]:
             st.builds("coalesce({}, {})".format, number, number),
             st.builds(
                 "{}({})".format,
-                st.sampled_from(["year", "quarter", "month", "day", "weekday"]),
+                st.sampled_from(["year", "quarter", "month", "week", "day", "weekday"]),
                 time,
             ),
             st.builds("{}({})".format, st.sampled_from(["floor", "ceil"]), number),

@@ -287,6 +287,7 @@ def test_integers_come_back_from_their_bytes_whatever_their_width(wide):
     data = encode(raw)
     assert data == b"".join(v.to_bytes(CELL_BYTES, "big", signed=True) for v in values)
     plan = SimpleNamespace(
+        query=SimpleNamespace(groups=SimpleNamespace(found=False)),
         keys=((), (), ()),
         blocks=(SimpleNamespace(name="a", cells=("x", "y")), SimpleNamespace(name="b", cells=())),
         groups=lambda block: 3,

@@ -188,7 +188,7 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours
         bound = execute._sensitivity(plan, block)
         a, b = (
-            execute._cells(plan, block, answer.reveal_to_mechanism()) for answer in (one, other)
+            execute._cells(plan, answer.reveal_to_mechanism(), block) for answer in (one, other)
         )
         apart = np.abs(np.asarray(a, dtype=object) - np.asarray(b, dtype=object))
         apart = apart.reshape(len(plan.keys), -1)

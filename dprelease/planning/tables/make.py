@@ -229,7 +229,8 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
         for s in _statistics(frame, found, table.name, recorded, quotients)
     ]
     check_valid(tables, (*statistics, *tables.hidden), query.spec.origin)
-    by = tuple(column.name for column in query.groups.columns)
+    assert query.tables is not None
+    by = tuple(axis.column for axis in query.tables.axes)
     tables, said = in_detail(frame.detail, tables, found, statistics, by_name, query.loss)
     notes = [*_notes(query, found), *said]
     return written(query, spending, prices, by, statistics, tables, notes)

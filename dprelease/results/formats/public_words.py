@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dprelease.core import registry
+from dprelease.query.arguments import unquoted
+from dprelease.query.functions import PARTS
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -163,6 +165,9 @@ class PublicWords:
 
     def column(self, name: str) -> str:
         """Return what a column is called."""
+        part, _, rest = name.partition("(")
+        if name not in self.columns and rest.endswith(")") and part in PARTS:
+            return f"{part.capitalize()} of {inside(self.column(unquoted(rest[:-1])))}"
         return self.columns.get(name, name)
 
     def heading(self, statistic: PlannedStatistic) -> str:
