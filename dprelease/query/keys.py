@@ -19,7 +19,6 @@ from dprelease.core.errors import ConfigError
 from dprelease.core.periods import Every, day_start, following_period, parse_period, period_id
 from dprelease.core.strict_json import json_text
 from dprelease.query import nodes as n
-from dprelease.query.arguments import quoted
 from dprelease.query.calendar import Calendar, window_of
 from dprelease.query.expression import Expression
 from dprelease.query.functions import PARTS
@@ -58,7 +57,7 @@ def unfit_key(
     column = schema.columns.get(name)
     if column is not None:
         if found and (column.kind is not Kind.category or column.values):
-            fix = f"declare `{quoted(name)}: {{kind: category}}`, without values"
+            fix = f"declare `{json_text(name)}: {{kind: category}}`, without values"
             return f"no keys can be found in `{name}`", fix, "DPR136"
         if column.kind is Kind.category and not found and not column.values:
             what = f"the category `{name}` needs either `values` or `values_from`"

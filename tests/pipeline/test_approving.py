@@ -103,7 +103,11 @@ def test_a_debit_from_before_approvals_shows_a_dash(tmp_path):
     required(path)
     allowed(path, tmp_path)
     invoke("run", path, "--period", "2025-W50", "--quiet")
-    rows = [line for line in invoke("ledger", "show", path).splitlines() if "│" in line and "2025-W" in line]
+    rows = [
+        line
+        for line in invoke("ledger", "show", path).splitlines()
+        if "│" in line and "2025-W" in line
+    ]
     assert "event" not in rows[0]
     assert rows[0].rstrip(" │").endswith("–")
     assert "event" in rows[1]
