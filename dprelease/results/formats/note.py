@@ -55,7 +55,7 @@ def note(
 
 def _plain(text: object) -> str:
     """Return a text as Markdown that stands for itself: nothing in it begins markup, a link or a list."""
-    marked = _MARKS.sub(lambda found: f"\\{found[0]}", str(text).strip())
+    marked = _MARKS.sub(lambda found: f"\\{found[0]}", " ".join(str(text).split()))
     return _NUMBERED.sub(r"\1\\", marked)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from dprelease.results.formats.json_ import build_manifest
-from dprelease.results.formats.note import note
+from dprelease.results.formats.note import _plain, note
 from dprelease.results.series.correct import withdraw
 from dprelease.results.validate.rules import check
 from tests.folders import FULL, folder_of, planned, schema, write
@@ -169,3 +169,8 @@ def test_words_that_look_like_a_list_begin_none(words, tmp_path):
     place = write(tmp_path / "2026-W46", folder_of(planned(asked), tmp_path / "l.db"))
     number = re.match(r"\d*", words)[0]
     assert f"\n\n{number}\\{words[len(number) :]}\n\n" in written(place, "md", tmp_path)
+
+
+@pytest.mark.parametrize("words", ["x\n\n# What is promised", "x\n===\ny", "x\n\n    code\n\n---"])
+def test_words_of_several_lines_are_one(words):
+    assert "\n" not in _plain(words)
