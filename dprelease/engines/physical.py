@@ -305,15 +305,7 @@ def _spelling(stored: Physical, label: str) -> str | None:
 
 
 def _check_values(where: str, column: Column, stored: Physical, kind: str) -> None:
-    """Refuse a declared value that no stored one can be, each by itself, and keys to be found among doubles."""
-    if column.kind is Kind.category and not column.values and stored is Physical.float:
-        raise SourceError(
-            f"the keys of column {column.name!r} are to be found, and it is stored as {stored}",
-            where=where,
-            why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
-            fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",
-            code="DPR504",
-        )
+    """Refuse a declared value that no stored one can be, each by itself."""
     never = next((label for label in column.values if not writes(stored, label)), None)
     shown, fix = str(stored), never and _spelling(stored, never)
     if never is None and stored in _VALUES:
@@ -367,6 +359,15 @@ def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]
     Raises:
         SourceError: a period, or a unit's interval, of another zone is asked of it (DPR504).
     """
+    key = query.groups.columns[0].name if query.groups.found else None
+    if key and stored[key] is Physical.float:
+        raise SourceError(
+            f"the keys of column {key!r} are to be found, and it is stored as {stored[key]}",
+            where=source,
+            why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
+            fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",
+            code="DPR504",
+        )
     midnights = query.window is None or all(
         at.astimezone(UTC).time() == time.min for at in (query.window.start, query.window.end)
     )

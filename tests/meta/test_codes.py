@@ -13,6 +13,7 @@ MOST = 4
 """Constructions of an error with one code; more need one meaning, which is written below."""
 
 ONE_MEANING = {
+    "DPR111": (5, "a declaration lacks a key that it needs, or has two for one thing"),
     "DPR112": (26, "a value in a declaration is not of the form that its key takes"),
     "DPR113": (7, "a value in a declaration is no number"),
     "DPR114": (11, "range, step, forbidden intervals, default and guess of a column contradict each other"),
@@ -33,7 +34,7 @@ ONE_MEANING = {
     "DPR255": (7, "keys in a SELECT are not columns of GROUP BY, each once"),
     "DPR402": (5, "the ledger cannot be opened, read or written with what rights and storage there are"),
     "DPR502": (10, "a source does not open"),
-    "DPR504": (7, "a column is stored as a type that its declaration does not fit"),
+    "DPR504": (8, "a column is stored as a type that its declaration does not fit"),
     "DPR505": (6, "two columns have one name"),
     "DPR516": (7, "an engine does not read this kind of source or view"),
     "DPR601": (7, "a domain of answers is none"),
