@@ -32,12 +32,13 @@ _CONFIDENCE = "a group that does not belong to the true top is so far ahead with
 Row = tuple[float | None, float, float, str, Method]
 
 
-_NO_GROUP = ArgumentError(
-    "there is nothing to compute with: the release has no group",
-    why="a list of keys is empty where no key has enough persons",
-    fix="read another period",
-    code="DPR618",
-)
+def _no_group() -> ArgumentError:
+    return ArgumentError(
+        "there is nothing to compute with: the release has no group",
+        why="a list of keys is empty where no key has enough persons",
+        fix="read another period",
+        code="DPR618",
+    )
 
 
 def derive(
@@ -72,7 +73,7 @@ def derive(
     inner: Node = tree.operand if isinstance(tree, Across) and alone else tree
     found = [evaluation.at(inner, row) for row in evaluation.rows]
     if not found:
-        raise _NO_GROUP
+        raise _no_group()
     rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
     domain = (
         (1.0, float(len(found)))

@@ -88,7 +88,9 @@ def test_a_notebook_says_which_values_say_nothing():
     assert "says nothing" in weak._repr_html_()
     strong = dp.release(table(1), schema(("count", "mean(x)")), epsilon=100)
     assert "says nothing" not in strong._repr_html_()
-    assert list(weak.to_pandas(status=False)["mean_x"].isna()) == [True] * 6
+    nothing = weak.to_pandas()["mean_x_status"].isin(["uninformative", "empty_signal"])
+    assert nothing.any()  # each alone is drawn: one mean in thirty is `ok`
+    assert weak.to_pandas(status=False)["mean_x"].isna().tolist() == nothing.tolist()
 
 
 def test_a_release_and_its_publication_say_the_same(folder):
