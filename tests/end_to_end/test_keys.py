@@ -264,3 +264,27 @@ def test_a_pipeline_finds_keys_once_by_command_or_run(
     )
     status, output = said("keys", "pages.yaml", "--period", "second")
     assert (status, "finds no keys" in output) == (2, True)
+
+
+def test_keys_are_not_found_among_doubles_whose_text_one_empty_cell_can_change() -> None:
+    whole = pd.DataFrame({"page": [10**17, 2**60] * 200})
+    shown = whole.dp.keys(schema_of(), column="page", epsilon=1, delta="1e-6").table
+    assert shown.column("key").to_pylist() == ["100000000000000000", "1152921504606846976"]
+    one_more = pd.DataFrame({"page": [10**17, 2**60] * 200 + [None]})
+    assert str(one_more["page"].dtype) == "float64"
+    with pytest.raises(dp.SourceError, match="floating-point") as refused:
+        one_more.dp.keys(schema_of(), column="page", epsilon=1, delta="1e-6")
+    assert refused.value.code == "DPR504"
+    asked = one_more.astype("Int64").dp.keys(schema_of(), column="page", epsilon=1, delta="1e-6")
+    assert asked.table.column("key").to_pylist() == shown.column("key").to_pylist()
+
+
+def test_nothing_is_computed_with_a_list_that_is_empty(tmp_path: Path) -> None:
+    _, folder, _ = found(rows(["/a"], 1), schema_of(PERSON), tmp_path)
+    held = dp.read(folder)
+    assert held.to_pandas().empty
+    for expression in ("top(persons, 3)", "persons", "share(persons)", "rank(persons)"):
+        with pytest.raises(dp.ArgumentError, match="no group"):
+            held.derive(expression)
+    with pytest.raises(dp.ArgumentError, match="nothing to plot"):
+        held.plot("persons")

@@ -22,6 +22,27 @@ _promise = partial(
 )
 
 GUARDS = (
+    Guard(
+        "a period that is never released is run",
+        file="pipeline/closing.py",
+        old="if rule is not None and period in rule.skip:",
+        new="if False:",
+        tests=("tests/pipeline/test_closing.py",),
+    ),
+    Guard(
+        "the schedule runs a period that is never released",
+        file="pipeline/due.py",
+        old="at <= now and period not in rule.skip:",
+        new="at <= now:",
+        tests=("tests/pipeline/test_closing.py",),
+    ),
+    Guard(
+        "a budget lasts longer than its population's",
+        file="budget/lasting.py",
+        old="found = min(found, shared)",
+        new="pass",
+        tests=("tests/budget/test_lasting.py",),
+    ),
     _partition(
         "a partition is asked of a source that has none",
         old="    if ready is not None and ready.partition is not None:\n",
