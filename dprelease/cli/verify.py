@@ -53,7 +53,9 @@ def verify(
     short = listed != folders
     for folder in listed:
         try:
-            result = verify_folder(folder, ledger=ledger, public_key=public_key, patience=patience)
+            result = verify_folder(
+                folder, ledger=ledger, public_key=public_key or None, patience=patience
+            )
         except (
             VerificationError
         ) as problem:  # no release at all: the others are looked at all the same

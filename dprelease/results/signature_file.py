@@ -87,10 +87,23 @@ def fingerprint(key: str) -> str:
 
 
 def keys_given(keys: object) -> frozenset[str]:
-    """Return public keys as 64 hex digits, of one or several as `key_given` reads them; none of None."""
-    if keys is None or isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        keys = [] if keys is None else [keys]
-    return frozenset(map(key_given, keys))
+    """Return public keys as 64 hex digits, of one or several as `key_given` reads them; none of None.
+
+    Raises:
+        LedgerError, ArgumentError: as `key_given`, and where a list holds none (DPR421).
+    """
+    if keys is None:
+        return frozenset()
+    several = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
+    found = frozenset(map(key_given, keys if several else [keys]))
+    if not found:
+        raise LedgerError(
+            "the list of public keys is empty",
+            why="a folder would verify whoever made it",
+            fix="give the publisher's key, or leave `public_key` out",
+            code="DPR421",
+        )
+    return found
 
 
 def key_given(key: object) -> str:

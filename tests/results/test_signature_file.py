@@ -113,7 +113,10 @@ def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
         assert "MC4CAQAw" not in str(caught.value)  # a private key's own text
     with pytest.raises(ArgumentError):
         key_given(7)
-    assert keys_given(None) == keys_given([]) == frozenset()
+    assert keys_given(None) == frozenset()
+    for empty in ([], (), {}):  # a list that came out empty asks for a key all the same
+        with pytest.raises(LedgerError, match="is empty"):
+            keys_given(empty)
     assert keys_given(PUBLIC) == keys_given({PUBLIC, PUBLIC.upper()}) == {PUBLIC}
     for wrong in (7, True, bytes.fromhex(PUBLIC), "", [None], [PUBLIC, 7], [[PUBLIC]]):
         with pytest.raises(ArgumentError) as refused:

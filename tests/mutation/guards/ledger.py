@@ -50,6 +50,13 @@ _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_hea
 
 GUARDS = (
     Guard(
+        "an empty list of public keys is no key at all",
+        file="results/signature_file.py",
+        old="    if not found:\n",
+        new="    if False:\n",
+        tests=("tests/results/test_signature_file.py",),
+    ),
+    Guard(
         "a public key beside a ledger alone is taken and checks nothing",
         file="cli/ledger.py",
         old="if public_key is not None and head is None:",
