@@ -86,10 +86,17 @@ GUARDS = (
         _label,
     ),
     Guard(
+        "a remark of several lines breaks out of its place in a note",
+        "results/formats/note.py",
+        '" ".join(str(text).split())',
+        "str(text).strip()",
+        ("tests/results/formats/test_note.py",),
+    ),
+    Guard(
         "a publisher's words are markup in a note",
         "results/formats/note.py",
-        'marked = _MARKS.sub(lambda found: f"\\\\{found[0]}", str(text).strip())',
-        "marked = str(text).strip()",
+        'marked = _MARKS.sub(lambda found: f"\\\\{found[0]}", " ".join(str(text).split()))',
+        'marked = " ".join(str(text).split())',
         ("tests/results/formats/test_note.py",),
     ),
     Guard(
