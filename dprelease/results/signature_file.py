@@ -94,8 +94,9 @@ def keys_given(keys: object) -> frozenset[str]:
     """
     if keys is None:
         return frozenset()
-    several = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
-    found = frozenset(map(key_given, keys if several else [keys]))
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        keys = [keys]
+    found = frozenset(map(key_given, keys))
     if not found:
         raise LedgerError(
             "the list of public keys is empty",
