@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dprelease.budget import rho_filter
 from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, remainder
 from dprelease.budget.person import window_of_texts
-from dprelease.budget.population import member_charge
+from dprelease.budget.population import member_charges
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.core.errors import ArgumentError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MOST = 100
 """As many periods are looked at, and no more."""
 
+_Periods = Sequence[tuple[Charge, ...]]
+
 
 def lasting(book: Ledger, entry: Entry) -> int:
     """Return how many periods after the entry's, one after the other at its price, every budget covers."""
@@ -34,15 +37,15 @@ def lasting(book: Ledger, entry: Entry) -> int:
     paid = [row.entry for row in book.entries(dataset)]
     before = [Charge(e.instants, e.cost, rho_filter.nano_rho(e) or 0) for e in paid]
     rho = rho_filter.nano_rho(entry) or 0
-    ahead = [Charge(line.instants(window), entry.cost, rho) for window in windows]
+    ahead = [(Charge(line.instants(window), entry.cost, rho),) for window in windows]
     nano = None if budget.rho is None else int(budget.rho * NANO)
     total = Cost.budget(budget.epsilon, budget.delta)
     found = _covered(total, nano, before, ahead, pairs=line.pairs)
     if name := held.member.get(dataset):
         terms, said = held.known[name][-1], held.datasets[dataset]
         price = entry.epsilon, entry.delta, entry.rho
-        ahead = [member_charge(terms, said, (*price, window)) for window in windows]
-        shared = _covered(terms.budget, terms.nano_rho, held.charges(name), ahead, pairs=False)
+        each = [member_charges(terms, said, (*price, window)) for window in windows]
+        shared = _covered(terms.budget, terms.nano_rho, held.charges(name), each, pairs=False)
         found = min(found, shared)
     return found
 
@@ -60,7 +63,7 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
 def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:
     """Return how many periods from `period` on a whole budget pays for at epsilon each, where they tell units apart."""
     cost = Cost.of(epsilon)
-    ahead = [Charge(line.instants(w), cost) for w in _windows(period, ALWAYS, line)]
+    ahead = [(Charge(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
     return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
 
 
@@ -78,10 +81,10 @@ def _windows(name: str, own: Instants, line: Timeline) -> list[Instants]:
 
 
 def _covered(
-    total: Cost, nano: int | None, before: Sequence[Charge], ahead: Sequence[Charge], *, pairs: bool
+    total: Cost, nano: int | None, before: Sequence[Charge], ahead: _Periods, *, pairs: bool
 ) -> int:
     def over(count: int) -> bool:
-        left = remainder(total, nano, [*before, *ahead[:count]], pairs=pairs)
+        left = remainder(total, nano, [*before, *chain(*ahead[:count])], pairs=pairs)
         if left.rho is not None and left.spent_rho is not None:
             return left.spent_rho > left.rho
         return left.left < 0 or left.left_delta < 0

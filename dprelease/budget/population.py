@@ -7,7 +7,7 @@ Relation that of the dataset that came first. Where it replaces, a dataset that 
          as many units: one member goes and another comes. Where it adds or removes, a dataset that replaces
          counts as it is: its losses cover a unit that is replaced by none, unless a size is public.
 Interval a population protects whole members, or each member's rows of one interval; then k counts the units in
-         it, and disjoint intervals are told apart as those of a dataset are (`timeline`, `parallel`).
+         it that the window meets, and intervals are told apart as those of a dataset are (`timeline`, `parallel`).
 Record   an event "population" declares its terms; a later one raises the figures, and the latest counts. An
          event "member" says that a dataset joins for good, with all debits that it has. No table holds
          them. A ledger with such an event has schema version 7: software that would overlook it refuses it.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -181,10 +182,11 @@ class Populations:
     def charges(self, name: str) -> list[Charge]:
         """Return what every debit of the population's datasets costs a member."""
         return [
-            member_charge(self.known[name][-1], self.datasets[dataset], debit)
+            charge
             for dataset, population in self.member.items()
             if population == name
             for debit in self.debits.get(dataset, ())
+            for charge in member_charges(self.known[name][-1], self.datasets[dataset], debit)
         ]
 
     def budget(self, name: str) -> Budget:
@@ -211,7 +213,7 @@ class Populations:
         """Return why one of the dataset's debits cannot be counted for the population, None if all can."""
         try:
             for debit in debits if name is not None else ():
-                member_charge(self.known[str(name)][-1], self.datasets[dataset], debit)
+                member_charges(self.known[str(name)][-1], self.datasets[dataset], debit)
         except UncountableError as why:
             return str(why)
         return None
@@ -232,25 +234,14 @@ class Populations:
 
 
 @lru_cache(maxsize=65_536)
-def member_charge(terms: Population, dataset: Declaration, debit: Debit) -> Charge:
-    """Return what one debit costs a member.
+def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tuple[Charge, ...]:
+    """Return what one debit costs a member, for each stretch of time that it reads alike.
 
     Raises:
         UncountableError: no number bounds it, or it has no rho and the population counts rho.
     """
-    line, instants = _line(dataset), ALWAYS
+    line, out = _line(dataset), []
     epsilon, delta, rho, window = debit
-    count = 1 if line.per is None else line.met(window)
-    if terms.interval is not None:
-        most = _most(line, terms.interval)
-        count = most if count is None else min(count, most)
-        instants = Timeline(terms.interval, line.zone, line.apart).instants(window)
-    if count is None:
-        raise UncountableError(
-            f"a release without a period reads every {line.per} of a member, and no number bounds them"
-        )
-    if (terms.adjacency, dataset[0]) == ("substitution", "add_remove"):
-        count *= 2
     if terms.nano_rho is None:
         rho = Fraction(0)
     elif rho is None and not delta:
@@ -259,9 +250,45 @@ def member_charge(terms: Population, dataset: Declaration, debit: Debit) -> Char
         raise UncountableError(
             "an (epsilon, delta) alone has no rho, and the population counts rho"
         )
-    epsilon, delta = group_rule(epsilon, delta, count)
-    cost = Cost(nano_up(epsilon), min(ATTO, math.ceil(delta * ATTO)))
-    return Charge(instants, cost, nano_up(count**2 * rho))
+    steps = 2 if (terms.adjacency, dataset[0]) == ("substitution", "add_remove") else 1
+    for instants, held in _held(line, terms.interval, window):
+        if held is None:
+            raise UncountableError(
+                f"a release without a period reads every {line.per} of a member, and no number bounds them"
+            )
+        count = held * steps
+        total, probability = group_rule(epsilon, delta, count)
+        cost = Cost(nano_up(total), min(ATTO, math.ceil(probability * ATTO)))
+        out.append(Charge(instants, cost, nano_up(count**2 * rho)))
+    return tuple(out)
+
+
+@lru_cache(maxsize=65_536)
+def _held(
+    line: Timeline, interval: Every | None, window: Instants
+) -> tuple[tuple[Instants, int | None], ...]:
+    """Return how many units of a member a release holds in each interval of a population, by stretches of time."""
+    count = 1 if line.per is None else line.met(window)
+    if interval is None:
+        return ((ALWAYS, count),)
+    whole, most = Timeline(interval, line.zone, line.apart), _most(line, interval)
+    if count is None or not line.apart or most == 1:
+        return ((whole.instants(window), most if count is None else min(count, most)),)
+    out: list[tuple[Instants, int | None]] = []
+    low, high = line.instants(window)
+    while low is not None and high is not None and low < high:
+        instants = whole.instants((low, low + timedelta(microseconds=1)))
+        cut = min(instants[1] or high, high)
+        count = line.met((low, cut))
+        if out and interval == "week":  # all but the first and the last have seven days
+            last, _ = whole.instants((high - timedelta(microseconds=1), high))
+            if last is not None and low < last:
+                instants, cut, count = (low, last), last, most
+        if out and out[-1][1] == count:
+            instants = out.pop()[0][0], instants[1]
+        out.append((instants, count))
+        low = cut
+    return tuple(out)
 
 
 def _most(line: Timeline, interval: Every) -> int:

@@ -20,7 +20,10 @@ def unit(per: str | None) -> str:
 
 
 def time(per: str | None, *, immutable: bool = True, timezone: str = "UTC") -> str | None:
-    said = {"column": "at", "timezone": timezone, "dates": False, "immutable": immutable}
+    """Return the time that a dataset with intervals is declared with; the zone "dates": a column of dates."""
+    dates = timezone == "dates"
+    zone = "UTC" if dates else timezone
+    said = {"column": "at", "timezone": zone, "dates": dates, "immutable": immutable}
     return None if per is None else json.dumps(said)
 
 
@@ -70,7 +73,9 @@ def entry(
     """Return a debit called `name`, of the window of `period` where its dataset has intervals."""
     window: tuple[str | None, str | None] = (None, None)
     if period is not None and per is not None:
-        low, high = parse_period(period, every_of(period), timezone)
+        low, high = parse_period(
+            period, every_of(period), "UTC" if timezone == "dates" else timezone
+        )
         window = window_text(low), window_text(high)
     given: dict[str, Any] = {
         "time": time(per, immutable=immutable, timezone=timezone),

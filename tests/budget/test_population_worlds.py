@@ -15,9 +15,9 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.budget.population import Population, member_charge
+from dprelease.budget.population import Population, member_charges
 
-MONDAY, WEEK = datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=7)
+MONDAY, WEEK, DAY = datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=7), timedelta(days=1)
 WEEKS = range(3)
 WINDOWS = {"w0": range(1), "w12": range(1, 3), "all": range(3)}
 TABLES = list(itertools.product([None, "week"], ["add_remove", "substitution"]))
@@ -31,7 +31,7 @@ def declared(table):
     if per is None:
         return adjacency, '{"user":"who"}', None
     time = '{"column":"at","dates":false,"immutable":true,"timezone":"UTC"}'
-    return adjacency, '{"per":"week","user":"who"}', time
+    return adjacency, f'{{"per":"{per}","user":"who"}}', time
 
 
 def stated(relation, table, weeks, epsilon, delta=Fraction(0), rho=None, **terms):
@@ -39,7 +39,8 @@ def stated(relation, table, weeks, epsilon, delta=Fraction(0), rho=None, **terms
     if table[0] is not None:
         window = MONDAY + weeks[0] * WEEK, MONDAY + (weeks[-1] + 1) * WEEK
     asked = Population("members", 1, adjacency=relation, **terms)
-    return member_charge(asked, declared(table), (epsilon, delta, rho, window))
+    (one,) = member_charges(asked, declared(table), (epsilon, delta, rho, window))
+    return one
 
 
 def neighbours(relation, interval):
@@ -100,6 +101,40 @@ def test_pure_losses_add_up_to_what_is_stated(relation, interval):
                 for week in WEEKS
             ]
             assert found == max(sums), (chosen, windows)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_days_count_in_the_week_that_they_are_in(relation):
+    """Friday to the Wednesday of the next week but one: each window's days, of one member and each week."""
+    days = [MONDAY + timedelta(days=4 + n) for n in range(13)]
+    weeks = [range(3), range(3, 10), range(10, 13)]
+    ends = [0, 2, 3, 4, 9, 10, 11, 13]
+    windows = list(itertools.combinations(ends, 2))
+    asked = Population("members", 1, adjacency=relation, interval="week", calendar="UTC")
+    for adjacency in RELATIONS:
+        twice = 2 if (relation, adjacency) == ("substitution", "add_remove") else 1
+        for chosen in [*itertools.product(windows, repeat=2)]:
+            losses = LOSSES[:2]
+            charges = [
+                charge
+                for (low, high), epsilon in zip(chosen, losses, strict=True)
+                for charge in member_charges(
+                    asked,
+                    declared(("day", adjacency)),
+                    (epsilon, Fraction(0), None, (days[0] + low * DAY, days[0] + high * DAY)),
+                )
+            ]
+            for week in weeks:
+                own = sum(
+                    epsilon * twice * len([n for n in week if low <= n < high])
+                    for (low, high), epsilon in zip(chosen, losses, strict=True)
+                )
+                said = sum(
+                    charge.cost.epsilon
+                    for charge in charges
+                    if charge.instants[0] <= days[week[0]] < charge.instants[1]
+                )
+                assert said == own, (chosen, week)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

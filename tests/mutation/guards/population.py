@@ -29,8 +29,8 @@ GUARDS = (
     ),
     _population(
         "a member who is replaced is counted once where rows come and go",
-        old="        count *= 2\n",
-        new="        count *= 1\n",
+        old="    steps = 2 if",
+        new="    steps = 1 if",
     ),
     _population(
         "a member is in one interval of a release, however long",
@@ -39,13 +39,13 @@ GUARDS = (
     ),
     _population(
         "a release without a period is counted as one interval",
-        old="    if count is None:\n        raise",
-        new="    count = count or 1\n    if count is None:\n        raise",
+        old="        if held is None:\n",
+        new="        held = held or 1\n        if held is None:\n",
     ),
     _population(
         "a delta of several units is added up without the factor",
-        old="    epsilon, delta = group_rule(epsilon, delta, count)\n",
-        new="    epsilon, delta = count * epsilon, count * delta\n",
+        old="        total, probability = group_rule(epsilon, delta, count)\n",
+        new="        total, probability = count * epsilon, count * delta\n",
     ),
     _population(
         "rho grows with the units and not with their square",
@@ -59,18 +59,48 @@ GUARDS = (
     ),
     _population(
         "a cost of a member is rounded down",
-        old="cost = Cost(nano_up(epsilon), min(ATTO, math.ceil(delta * ATTO)))",
-        new="cost = Cost(math.floor(epsilon * 10**9), min(ATTO, math.floor(delta * ATTO)))",
+        old="cost = Cost(nano_up(total), min(ATTO, math.ceil(probability * ATTO)))",
+        new="cost = Cost(math.floor(total * 10**9), min(ATTO, math.floor(probability * ATTO)))",
     ),
     _population(
         "days in a week count as one unit of a member and week",
-        old="        count = most if count is None else min(count, most)\n",
-        new="        count = 1 if most else 0\n",
+        old="        count = line.met((low, cut))\n",
+        new="        count = 1\n",
+    ),
+    _population(
+        "days of all weeks count as one unit of a member and week",
+        old="most if count is None else min(count, most)),)",
+        new="1),)",
+    ),
+    _population(
+        "an interval that a window holds whole counts as the one that it holds in part",
+        old="        if out and out[-1][1] == count:\n",
+        new="        if out:\n            count = out[-1][1]\n",
+    ),
+    _population(
+        "the last interval of a window is no longer counted",
+        old="low is not None and high is not None and low < high:\n",
+        new="low is not None and high is not None and low < high and not (out and low > window[0]):\n",
+    ),
+    _population(
+        "whole weeks within a window have one day less",
+        old="instants, cut, count = (low, last), last, most\n",
+        new="instants, cut, count = (low, last), last, most - 1\n",
+    ),
+    _population(
+        "a week that a window meets in part is counted as a whole one",
+        old="        count = line.met((low, cut))\n",
+        new="        count = most\n",
+    ),
+    _population(
+        "units that may have moved are counted where they are",
+        old="    if count is None or not line.apart or most == 1:\n",
+        new="    if count is None or most == 1:\n",
     ),
     _population(
         "weeks are told apart where times may change",
-        old="Timeline(terms.interval, line.zone, line.apart)",
-        new="Timeline(terms.interval, line.zone, True)",
+        old="Timeline(interval, line.zone, line.apart)",
+        new="Timeline(interval, line.zone, True)",
     ),
     _population(
         "a delta that is passed is no refusal",
