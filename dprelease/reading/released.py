@@ -13,7 +13,7 @@ import pyarrow as pa
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import WITHOUT_VALUE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +123,8 @@ class DrawnTables:
     ) -> pd.DataFrame:
         """Return the wide table: one row per group, keys first, then each published column.
 
+        Of several tables a finer one ends with the keys of coarser ones, unless it is pivoted.
+
         Args:
             table: which one, where there are several.
             pivot: keys whose labels go into the columns, below each published column; the other keys are the
@@ -134,16 +136,10 @@ class DrawnTables:
         Raises:
             ArgumentError: there is no such table (DPR669), or no such key (DPR668).
         """
-        from dprelease.results.formats.wide import pivoted, wide_table
+        from dprelease.results.formats.frames import frame_of
 
-        drawn = self._of(table)
-        wide = wide_table(drawn, intervals=intervals, status=status)
-        frame: pd.DataFrame = wide.to_pandas()
-        gaps = [c for c in wide.column_names if str(wide[c].type) == "int64" and wide[c].null_count]
-        frame = frame.astype(dict.fromkeys(gaps, "Int64"))
-        if pivot is None:
-            return frame
-        return pivoted(frame, drawn.plan.by, [pivot] if isinstance(pivot, str) else list(pivot))
+        drawn, tables = self._of(table), self.plan.tables
+        return frame_of(drawn, tables, pivot, intervals=intervals, status=status)
 
     def long(self, table: str | None = None) -> pd.DataFrame:
         """Return the tidy table: one row per group and published column, with interval and status."""
@@ -154,7 +150,9 @@ class DrawnTables:
         """Return the wide table for a notebook, with words in place of values that say nothing."""
         frame: Any = self.to_pandas(table, intervals=False).astype(object)
         for name in [c for c in frame if f"{c}_status" in frame]:
-            said = frame.pop(f"{name}_status").map({**SAYS_NOTHING, SUPPRESSED: SUPPRESSED})
+            said = frame.pop(f"{name}_status").map(
+                {**SAYS_NOTHING, **{name: name for name in WITHOUT_VALUE}}
+            )
             frame[name] = frame[name].where(said.isna(), said)
         return str(frame.to_html(index=False, max_rows=most, escape=True, border=0))
 

@@ -175,7 +175,8 @@ class ReleasedValues:
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
             each = None if whole.constant else self._per_row(column, groups)
-            domain, certain = (low * len(found), high * len(found)), certain_sum(found)
+            domain = sum(q.domain[0] for q in found), sum(q.domain[1] for q in found)
+            certain = certain_sum(found)
             return Quantity(whole, value, domain, weak, each, suppressed=gone, certain=certain)
         if all(isinstance(form, RatioForm) for form in forms):
             ratios = [form for form in forms if isinstance(form, RatioForm)]

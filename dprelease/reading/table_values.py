@@ -16,12 +16,12 @@ from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.per_row import PerRow
-from dprelease.reading.quantity import Measured, Quantity
+from dprelease.reading.quantity import Measured, Quantity, number
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 from dprelease.results.draw import WEAK, Draw
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,6 +149,8 @@ class TableValues(ReleasedValues):
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
         value, status, shown = self.published[column, group]
+        if status == IMPOSSIBLE and column in self._fit_of:  # of no row it is nothing, for certain
+            return number(Fraction(0))
         form: Linear | RatioForm | CutEstimate = self._form(column, group)
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)

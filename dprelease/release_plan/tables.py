@@ -131,6 +131,7 @@ class PlannedTables(Stored):
         axes: per axis and level, coarse to fine, the cell of each of the axis's keys.
         ratios: what is computed from two fits; hidden: numbers that are fitted for it alone, and not published.
         detail: how fine one of them is published; None where every cell of all is.
+        impossible: groups that can hold no row are published as that, not as 0: in plans of today that have some.
     """
 
     axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
@@ -139,9 +140,16 @@ class PlannedTables(Stored):
     ratios: tuple[PlannedRatio, ...] = ()
     hidden: tuple[PlannedStatistic, ...] = ()
     detail: PlannedDetail | None = None
+    impossible: bool = False
 
     def named(self, name: str) -> PlannedTable:
         return next(t for t in self.tables if t.name == name)
+
+    def empty(self, table: str, rows: Sequence[tuple[str, int]] = ()) -> list[bool]:
+        """Return which rows of a table are published as impossible; `rows`: table and cell of each, of several levels."""
+        rows = rows or [(table, cell) for cell in range(len(self.named(table).keys))]
+        some = {name: set(self.named(name).of) for name, _ in rows}
+        return [self.impossible and cell not in some[name] for name, cell in rows]
 
     def sums(self, table: str | None) -> tuple[tuple[int, ...], int] | None:
         """Return the cell of each of the engine's groups, and how many cells; None without a table."""

@@ -42,7 +42,12 @@ from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import Decision, without_companions, without_values
+from dprelease.results.rules import (
+    Decision,
+    without_companions,
+    without_impossible,
+    without_values,
+)
 from dprelease.statistics.base import Floats
 
 Fits = Mapping[str, Mapping[str, Any]]
@@ -87,7 +92,7 @@ def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | No
             by, keys = plan.tables.detail.by(plan.tables), tuple(row.key for row in found)
             own, mine = replace(own, by=by, keys=keys), _mixed(plan, columns, found)
             rows = tuple((row.table, row.cell) for row in found)
-        table = _table(own, name, mine)
+        table = _table(own, name, mine, plan.tables.empty(name, rows))
         parts[name] = Draw(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
     return Draw(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
 
@@ -130,9 +135,12 @@ def _gathered(
 
 
 def _table(
-    plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], PublishedColumn]
+    plan: ReleasePlan,
+    name: str,
+    columns: Mapping[tuple[str, str], PublishedColumn],
+    empty: Sequence[bool],
 ) -> pa.Table:
-    """Return the tidy table of one table of several: the fitted value is the consistent one."""
+    """Return the tidy table of one table of several: the fitted value is the consistent one; `empty`: impossible rows."""
     parts: dict[str, list[Any]] = {}
     for statistic in plan.statistics:
         mine = [columns[name, column] for column in statistic.columns]
@@ -146,7 +154,8 @@ def _table(
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
         without_values(plan.statistics, parts, Decision.of(by, own.unbiased, own.reach, rule.below))
-    return tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
+    made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
+    return without_impossible(made, len(plan.by), empty) if any(empty) else made
 
 
 def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, numbers
 from dprelease.results.consistency import outward
@@ -30,6 +32,10 @@ from dprelease.statistics.base import Floats
 
 SUPPRESSED = "suppressed"
 """The status of what is published without a value."""
+
+IMPOSSIBLE = "impossible"
+"""The status of a group that can hold no row: it was not measured, and its 0 is no estimate."""
+WITHOUT_VALUE = (SUPPRESSED, IMPOSSIBLE)
 
 _MISS = 0.05
 
@@ -98,3 +104,14 @@ def without_values(
                 values = np.array(parts[name][i], dtype=float)
                 values[gone] = np.nan
                 parts[name][i] = values
+
+
+def without_impossible(table: pa.Table, keys: int, empty: Sequence[bool]) -> pa.Table:
+    """Return a tidy table without numbers and mechanism where a group can hold no row."""
+    gone = pa.array(np.repeat(empty, table.num_rows // len(empty)))
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        said = IMPOSSIBLE if name == "status" else None
+        if place >= keys and name not in ("statistic", "block", "epsilon"):
+            cells = pc.if_else(gone, pa.scalar(said, column.type), column)
+            table = table.set_column(place, name, cells)
+    return table

@@ -161,7 +161,7 @@ def frame_of(query: Query) -> Frame:
 
 def _tables(query: Query) -> PlannedTables:
     assert query.tables is not None
-    return PlannedTables(
+    made = PlannedTables(
         axes=tuple(
             tuple(tuple(cells.tolist()) for cells in axis.cells) for axis in query.tables.axes
         ),
@@ -170,6 +170,7 @@ def _tables(query: Query) -> PlannedTables:
             for t in query.tables.tables
         ),
     )
+    return replace(made, impossible=any(len(set(t.of)) < len(t.keys) for t in made.tables))
 
 
 def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:

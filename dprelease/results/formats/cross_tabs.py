@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from dprelease.core.codec import decode
 from dprelease.release_plan.detail import branches, detail_by, keys_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedTables
-from dprelease.results.draw import tidy_columns
+from dprelease.results.draw import Draw, tidy_columns
 
 MOST_ACROSS = 12
 """Columns of numbers, at most."""
@@ -22,13 +25,6 @@ MOST_OPEN = 40
 """So many rows stand open; of more, each level is opened by its reader."""
 
 Key = tuple[str, ...]
-
-
-def impossible_in(plan: PlannedTables, name: str) -> set[Key]:
-    """Return the groups that can hold no row: the structural zeros, and what holds nothing else."""
-    table = plan.named(name)
-    possible = set(table.of)
-    return {key for cell, key in enumerate(table.keys) if cell not in possible}
 
 
 def parents_of(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
@@ -60,6 +56,14 @@ def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
     names, labels = parents_of(tables, name)
     taken = {*tidy_columns(plan).names, *(c for s in plan.statistics for c in s.columns)}
     return {n: [key[i] for key in labels] for i, n in enumerate(names) if n not in taken}
+
+
+def above_in(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
+    """Return these columns of one table of a folder, a label per group; older folders stay without them."""
+    today = "report" in (manifest.get("request") or {})
+    tables = manifest["plan"].get("tables") if today else None
+    found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
+    return {name: pa.array(labels, pa.utf8()) for name, labels in found.items()}
 
 
 def cross_tab(

@@ -22,11 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.core.codec import decode
 from dprelease.release_plan.statistic import CERTAIN_NAMES, WIDE_PARTS
-from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.draw import Draw
-from dprelease.results.formats.cross_tabs import above_of
+from dprelease.results.formats.cross_tabs import above_in
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
@@ -67,20 +65,12 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     names, texts, above = (
         noised.table.column_names,
         finished_cells(noised),
-        _above(noised, manifest),
+        {n: _labels(pa.chunked_array([of])) for n, of in above_in(noised, manifest).items()},
     )
     places = pa.array(group_places(noised.table, noised.plan)) if above else None
     beside = [column.take(places) for column in above.values()]
     tidy = encoded([*names, *above], [*texts, *beside])
     return {TIDY_FILE: tidy, WIDE_FILE: _wide(noised, texts, above)}
-
-
-def _above(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
-    """Return, per group, the cells of the columns that stand last: of several tables, those of coarser ones."""
-    today = "report" in (manifest.get("request") or {})  # older folders stay as they are
-    tables = manifest["plan"].get("tables") if today else None
-    found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
-    return {name: _labels(pa.chunked_array([labels], TEXT)) for name, labels in found.items()}
 
 
 def finished_cells(noised: Draw) -> list[pa.Array]:

@@ -33,7 +33,7 @@ from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.formats.licences import licence_entry
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.wide import is_whole
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.schema.about import About
 
 FILE = "datapackage.json"
@@ -76,6 +76,7 @@ FITTED_WORDS = (
     "measurement; gap: the value lies outside its interval, as a forbidden gap is near"
 )
 SUPPRESSED_WORDS = "; suppressed: the noisy number that decides is below the threshold, so the cell is published without values"
+IMPOSSIBLE_WORDS = "; impossible: the group can hold no row, so it has no value and no interval"
 SPARSE_WORDS = (
     ". Only cells with large enough noisy numbers are here, so intervals are wider than 95 %: as wide as it takes for at most"
     " 5 % of these cells to be expected to miss"
@@ -113,9 +114,10 @@ def descriptor(
         assert plan.tables is not None
         today = "report" in (manifest.get("request") or {})
         above = {n: above_of(plan.tables, part) if today else {} for n, part in parts.items()}
-        resources = [
-            r for name, part in parts.items() for r in _resources(part, words, name, above[name])
-        ]
+        resources = []
+        for name, part in parts.items():
+            made = _resources(part, words, name, above[name])
+            resources += map(_with_impossible, made) if any(plan.tables.empty(name)) else made
         _relate(plan, resources, above)
     files = [r["path"] for r in resources]
     groups = plan.by, len(plan.keys)
@@ -151,9 +153,9 @@ def _resources(
     table: str | None,
     above: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Return the three files of one table; `above`: what the CSV files end with (`above_of`)."""
+    """Return the three files of one table; `above`: what its files end with (`above_of`)."""
     coarser = replace(plan, by=tuple(above), keys=tuple(zip(*above.values(), strict=True)))
-    last = _key_fields(coarser, words, guard=True)
+    last, bare = (_key_fields(coarser, words, guard=guard) for guard in (True, False))
     tidy = {
         "fields": [*_tidy_fields(plan, words, guard=True), *last],
         "primaryKey": [*map(guarded, plan.by), "statistic"],
@@ -176,11 +178,23 @@ def _resources(
             "format": "parquet",
             "mediatype": "application/vnd.apache.parquet",
             "schema": {
-                "fields": _tidy_fields(plan, words, guard=False),
+                "fields": [*_tidy_fields(plan, words, guard=False), *bare],
                 "primaryKey": [*plan.by, "statistic"],
             },
         },
     ]
+
+
+def _with_impossible(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return a table some of whose groups can hold no row: then a value is missing, and the status says why."""
+    for field in resource["schema"]["fields"]:
+        constraints = field.get("constraints", {})
+        if STATUSES[0] in constraints.get("enum", ()) and "title" not in field:
+            field["constraints"] = {**constraints, "enum": [*constraints["enum"], IMPOSSIBLE]}
+            field["description"] = field.get("description", "status") + IMPOSSIBLE_WORDS
+        elif field["name"] != "statistic":
+            constraints.pop("required", None)
+    return resource
 
 
 def _relate(

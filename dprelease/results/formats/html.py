@@ -14,7 +14,6 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import Any
 
@@ -30,7 +29,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
-from dprelease.results.formats.cross_tabs import cross_tab, impossible_in, parents_of
+from dprelease.results.formats.cross_tabs import cross_tab, parents_of
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.hierarchy import beside, layers
 from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
@@ -39,7 +38,6 @@ from dprelease.results.formats.privacy_label import privacy_label
 from dprelease.results.formats.promise_words import guesses, promise
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.results.formats.report_sections import (
-    IMPOSSIBLE,
     TABLE_LIMIT,
     WEAK,
     block_loss,
@@ -56,7 +54,7 @@ from dprelease.results.formats.words import (
     period_words,
     short,
 )
-from dprelease.results.rules import SUPPRESSED, level_text
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, level_text
 from dprelease.schema.table import Rules
 
 FILE = "report.html"
@@ -224,7 +222,6 @@ def _tables(
             words,
             mixed=detailed,
             labelled=labelled,
-            impossible=impossible_in(known, name) if labelled and not detailed else set(),
         )
         if labelled and not detailed:
             above = parents_of(known, name)[1][: made["listed"]]
@@ -258,15 +255,11 @@ def _one_table(
     *,
     labelled: bool,
     mixed: bool = False,
-    impossible: AbstractSet[tuple[str, ...]] = frozenset(),
 ) -> dict[str, Any]:
     """Return one table's part of the page; `first` numbers its first section, `mixed`: rows of several levels."""
     listed = [tuple(key) for key in keys[:TABLE_LIMIT]]
     names = [group_name(key, mixed=mixed) for key in listed]
-    released = {
-        (key, column): IMPOSSIBLE if key in impossible else row
-        for (key, column), row in released_rows(table, listed).items()
-    }
+    released = released_rows(table, listed)
     sections = [
         section(
             i, s, blocks[s.block], statistics, listed, names, released, loss, words, by_row=labelled
@@ -293,7 +286,7 @@ def _one_table(
         "sure": level_text(None, 1, 1),
         "round": None,
         "suppressed": SUPPRESSED in marks,
-        "impossible": IMPOSSIBLE.status in marks,
+        "impossible": IMPOSSIBLE in marks,
         "weak": bool(marks & {*WEAK.values()} - {SUPPRESSED}),
         "at_bound": any(s["at_bound"] for s in single),
         "adjusted": sum(s["adjusted"] for s in sections),

@@ -1,7 +1,7 @@
 """`data.parquet`: the tidy table, with the guarantee and the receipt in the schema's metadata.
 
 The metadata key `dprelease` holds canonical JSON, so the file states its own privacy guarantee
-when it is copied away from its folder. Writer version, compression and row-group size are fixed:
+when it is copied away from its folder. Of several tables a finer one ends with the keys of coarser ones, as in CSV. Writer version, compression and row-group size are fixed:
 the same release gives the same bytes under the same pyarrow.
 """
 
@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 
 from dprelease.core.strict_json import canonical_json
 from dprelease.results.draw import Draw
+from dprelease.results.formats.cross_tabs import above_in
 from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.tidy_rows import group_places
 
 FILE = "data.parquet"
 METADATA_KEY = b"dprelease"
@@ -36,7 +38,11 @@ STATED = (
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.parquet": bytes}`."""
     stated = canonical_json({name: manifest[name] for name in STATED if name in manifest})
-    table = noised.table.combine_chunks().replace_schema_metadata({METADATA_KEY: stated.encode()})
+    table, above = noised.table, above_in(noised, manifest)
+    places = pa.array(group_places(table, noised.plan)) if above else None
+    for name, labels in above.items():
+        table = table.append_column(name, labels.take(places))
+    table = table.combine_chunks().replace_schema_metadata({METADATA_KEY: stated.encode()})
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,

@@ -29,7 +29,7 @@ from dprelease.results.formats.numbers import (
 from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import mechanism_words, short
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.statistics.base import kind_named
 
 PLOT_LIMIT = 60
@@ -37,7 +37,7 @@ TABLE_LIMIT = 250
 """So many groups, and so many columns of one statistic, stand in a table."""
 COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent", *CERTAIN_NAMES)
 """Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
-SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap", "impossible": "impossible"}
+SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap", IMPOSSIBLE: IMPOSSIBLE}
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSED: SUPPRESSED}
 
 
@@ -79,9 +79,6 @@ class ReportRow:
     def point(self) -> Point:
         return point(self.value, self.lower, self.upper, weak=self.weak)
 
-
-IMPOSSIBLE = ReportRow(None, None, None, "impossible", None, None, None, None, None)
-"""What a page says of a group that can hold no row: it was not measured, and 0 is no estimate of it."""
 
 Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
 

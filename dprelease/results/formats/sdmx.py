@@ -7,6 +7,7 @@ period. OBS_VALUE is the measure, LOWER and UPPER are the ends of its interval, 
     suppressed      Q  missing value, suppressed         N  not for publication
     uninformative   U  low reliability                   F  free
     empty_signal    U  low reliability                   F  free
+    impossible      M  missing value, cannot exist       F  free
     without value   O  missing value                     F  free
     others          A  normal value                      F  free
 
@@ -29,7 +30,7 @@ from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.csv_ import encoded, finished_cells
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.public_words import public_words
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.schema.naming import plain_letters
 
 FILE = "sdmx.csv"
@@ -50,7 +51,9 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     away = pc.equal(status, SUPPRESSED)
     weak = pc.is_in(status, value_set=pa.array(WEAK, status.type))
     bare = pc.is_null(table.column("value").combine_chunks())
-    stated = pc.if_else(away, "Q", pc.if_else(bare, "O", pc.if_else(weak, "U", "A")))
+    none = pc.equal(status, IMPOSSIBLE)
+    other = pc.if_else(bare, "O", pc.if_else(weak, "U", "A"))
+    stated = pc.if_else(away, "Q", pc.if_else(none, "M", other))
     measured = {
         "OBS_VALUE": cells["value"],
         "OBS_STATUS": stated,

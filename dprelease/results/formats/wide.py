@@ -12,45 +12,14 @@ Limits  Whole numbers are read from float64, exact below 2**53; wider domains st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.core.errors import ArgumentError
 from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.formats.tidy_rows import group_places, places_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def pivoted(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Return a wide table with labels of some keys in its columns; labels stay in their declared order.
-
-    Raises:
-        ArgumentError: what is pivoted is none of its keys (DPR668).
-    """
-    unknown = next((name for name in columns if name not in by), None)
-    if unknown is not None:
-        raise ArgumentError(
-            f"`{unknown}` is no key of the table",
-            where="to_pandas(pivot=…)",
-            fix=f"name one of: {', '.join(by)}" if by else "leave `pivot` out: it has one group",
-            code="DPR668",
-        )
-    rest = [name for name in by if name not in columns]
-    for name in by:
-        labels = frame[name].astype("category").cat
-        frame[name] = labels.reorder_categories(list(frame[name].unique()), ordered=True)
-    indexed: pd.DataFrame = frame.set_index([*rest, *columns]) if by else frame
-    made: Any = indexed.unstack(columns) if columns else indexed  # noqa: PD010
-    turned: pd.DataFrame = made if rest or not columns else made.to_frame().T
-    return turned
 
 
 def is_whole(statistic: PlannedStatistic) -> bool:

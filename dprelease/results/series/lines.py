@@ -20,7 +20,7 @@ from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.text_columns import one_array
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import WITHOUT_VALUE
 
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]
@@ -78,7 +78,7 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
             for name, kind in COLUMNS.items()
         }
     )
-    kept = pc.fill_null(pc.not_equal(values["status"], SUPPRESSED), True)
+    kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
     table, values = (
         table.filter(kept),
         values.filter(kept),

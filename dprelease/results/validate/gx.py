@@ -95,7 +95,8 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     count: tuple[str, dict[str, Any]] = ("table_row_count_to_equal", {"value": rows})
     if rules is not None and rules.sparse:
         count = ("table_row_count_to_be_between", {"min_value": 0, "max_value": rows})
-    gone = ["status"] if suppresses(plan) else []
+    none = ["status"] if plan.fitted else []
+    gone = ["status"] if suppresses(plan) else none
     expected: list[tuple[str, str, dict[str, Any]]] = [
         ("shape", *count),
         ("groups", "compound_columns_to_be_unique", {"column_list": ["group", "statistic"]}),
@@ -109,7 +110,7 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
         (
             "interval",
             "released_rows_to_obey",
-            obey("interval", ["statistic", "lower", "upper"], without),
+            obey("interval", ["statistic", "lower", "upper", *none], without),
         ),
     ]
     return [

@@ -35,7 +35,7 @@ METRIC = "dprelease.released_rows.obey"
 def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.Series:
     """Columns (statistic, value[, status]); `domains`: published column -> allowed intervals.
 
-    With a status, a suppressed row has no value, and no other row has none.
+    With a status, a suppressed or impossible row has no value, and no other row has none.
     """
     value = rows.iloc[:, 1].to_numpy(dtype=float)
     at = pd.Index(list(domains)).get_indexer(pd.Index(rows.iloc[:, 0]))
@@ -46,16 +46,18 @@ def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.S
         good |= (at >= 0) & (value >= ends[at, 0]) & (value <= ends[at, 1])
     good &= np.isfinite(value)
     if rows.shape[1] > 2:
-        gone = (rows.iloc[:, 2] == "suppressed").to_numpy()
+        gone = rows.iloc[:, 2].isin(["suppressed", "impossible"]).to_numpy()
         good = np.where(gone, np.isnan(value), good)
     return pd.Series(good, index=rows.index)
 
 
 def in_order(rows: pd.DataFrame, without: list[str]) -> pd.Series:
-    """Columns (statistic, lower, upper); `without`: published columns that have no interval."""
+    """Columns (statistic, lower, upper[, status]); `without`: published columns that have no interval."""
     low, high = rows.iloc[:, 1].astype(float), rows.iloc[:, 2].astype(float)
     good = np.isfinite(low) & np.isfinite(high) & (low <= high)
     none = rows.iloc[:, 0].isin(without)
+    if rows.shape[1] > 3:
+        none |= rows.iloc[:, 3] == "impossible"
     return pd.Series(np.where(none, np.isnan(low) & np.isnan(high), good), index=rows.index)
 
 

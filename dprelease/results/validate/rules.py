@@ -8,7 +8,8 @@
     consistent the consistent value is in the domain and on the step, too; where tables add up there is none
     interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank;
                where noise ends, the certain ends alike, which a suppressed one has not
-    status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap
+    status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap; impossible where no row can be,
+               and nowhere else: then there is no value and no interval
     adds_up    several tables: every constraint between them holds
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
 
@@ -23,6 +24,7 @@ settle beyond doubt.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -36,13 +38,13 @@ from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import WITHOUT_VALUE
 from dprelease.results.validate.joint import holds, joint_rules, surely_holds
 from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.results.validate.verdict import RuleResult, Verdict
 
 ENGINE = "built-in"
-STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap", SUPPRESSED)
+STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap", *WITHOUT_VALUE)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -58,19 +60,24 @@ class _Table:
     upper: Floats
     consistent: Floats
     legal_status: npt.NDArray[np.bool_]
-    suppressed: npt.NDArray[np.bool_]
+    missing: npt.NDArray[np.bool_]
+    impossible: npt.NDArray[np.bool_]
     certain: tuple[Floats, Floats]
 
 
-def check(noised: Draw) -> Verdict:
-    """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
+def check(noised: Draw, empty: Sequence[bool] = ()) -> Verdict:
+    """Return the verdict of the built-in rules on a drawn release. Never raises on its values.
+
+    Args:
+        empty: of one table of several, which of its groups can hold no row.
+    """
     if noised.plan.tables is not None:
         return _several(noised)
     plan = noised.plan
     rows = noised.table.num_rows
     if not has_tidy_columns(noised.table, plan):
         return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
-    table = _read(noised.table, plan)
+    table = _read(noised.table, plan, empty or [False] * len(plan.keys))
     stray = int((table.slot < 0).sum())
     results = [RuleResult("shape", "*", rows, stray)]
     start = 0
@@ -90,7 +97,8 @@ def _several(noised: Draw) -> Verdict:
         if part is None:
             results.append(RuleResult("shape", table.name, 1, 1))
             continue
-        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in check(part).rules]
+        found = check(part, noised.plan.tables.empty(table.name, part.rows))
+        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in found.rules]
     values = sum(part.table.num_rows for part in noised.parts.values())
     for name, problems in broken(noised.plan, noised.fits).items():
         results.append(RuleResult("adds_up", name, values, len(problems)))
@@ -107,7 +115,7 @@ def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
     )
 
 
-def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
+def _read(table: pa.Table, plan: ReleasePlan, empty: Sequence[bool]) -> _Table:
     keys = len(plan.by)
     published = [c for s in plan.statistics for c in s.columns]
     column = places_of(table.column(keys), published)
@@ -124,9 +132,12 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     said = table.column(keys + len(parts) - 1)
     status = pc.is_in(said, value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
-    gone = pc.equal(said, SUPPRESSED).to_numpy(zero_copy_only=False).astype(bool)
+    gone, none = (
+        pc.equal(said, name).to_numpy(zero_copy_only=False).astype(bool) for name in WITHOUT_VALUE
+    )
     legal = legal & ~gone if plan.rules is None else legal
-    return _Table(slot, value, lower, upper, fitted, legal, gone, (low, high))
+    legal = legal & (none == np.isin(group, np.flatnonzero(empty)))
+    return _Table(slot, value, lower, upper, fitted, legal, gone | none, none, (low, high))
 
 
 def _statistic_rules(
@@ -141,21 +152,24 @@ def _statistic_rules(
     times = np.bincount(place, minlength=expected)
     value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
     fitted = table.consistent[mine]
+    nothing = np.isnan(lower) & np.isnan(upper)
     ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)
     block = plan.block(statistic.block)
     if not block.has_interval:
-        ordered = np.isnan(lower) & np.isnan(upper)
+        ordered = nothing
     if block.law.bound is not None and block.certain(statistic.function):
         least, most = (ends[mine] for ends in table.certain)
         sure = on_step(least, statistic.step) & on_step(most, statistic.step) & (least <= most)
-        ordered &= np.where(table.suppressed[mine], np.isnan(least) & np.isnan(most), sure)
+        ordered &= np.where(table.missing[mine], np.isnan(least) & np.isnan(most), sure)
+
+    ordered = np.where(table.impossible[mine], nothing, ordered)
 
     def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
 
-    missing = table.suppressed[mine] & np.isnan(value) & np.isnan(fitted)
+    missing = table.missing[mine] & np.isnan(value) & np.isnan(fitted)
     beside = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
-    legal = table.legal_status[mine] & (~table.suppressed[mine] | np.isnan(value))
+    legal = table.legal_status[mine] & (~table.missing[mine] | np.isnan(value))
     return [
         result("groups", times == 1),
         result("finite", np.isfinite(value) | missing),

@@ -115,8 +115,8 @@ GUARDS = (
     Guard(
         "a suppressed row with certain ends passes validation",
         "results/validate/rules.py",
-        "np.where(table.suppressed[mine], np.isnan(least) & np.isnan(most), sure)",
-        "table.suppressed[mine] | sure",
+        "np.where(table.missing[mine], np.isnan(least) & np.isnan(most), sure)",
+        "table.missing[mine] | sure",
         (_RULES,),
     ),
     Guard(

@@ -30,14 +30,43 @@ _label = (
 _LISTS = ("tests/reading/test_key_list.py",)
 
 _TABLES = ("tests/results/formats/test_cross_tabs.py",)
+_IMPOSSIBLE = ("tests/results/test_impossible.py",)
 
 GUARDS = (
     Guard(
         "what can hold no row is printed as a number",
-        "results/formats/html.py",
-        "IMPOSSIBLE if key in impossible else row",
-        "row",
-        _TABLES,
+        "results/fitted.py",
+        "without_impossible(made, len(plan.by), empty) if any(empty) else made",
+        "made",
+        _IMPOSSIBLE,
+    ),
+    Guard(
+        "a folder that holds 0 for what is impossible does not verify any more",
+        "planning/again.py",
+        "replace(frame.tables, impossible=False)",
+        "frame.tables",
+        _IMPOSSIBLE,
+    ),
+    Guard(
+        "any group may be called impossible",
+        "results/validate/rules.py",
+        "legal = legal & (none == np.isin(group, np.flatnonzero(empty)))",
+        "pass",
+        _IMPOSSIBLE,
+    ),
+    Guard(
+        "a group that can hold no row keeps an interval",
+        "results/validate/rules.py",
+        "    ordered = np.where(table.impossible[mine], nothing, ordered)",
+        "    ordered = np.where(table.impossible[mine], True, ordered)",
+        _IMPOSSIBLE,
+    ),
+    Guard(
+        "what is derived of an impossible group alone decides what a sum can be",
+        "reading/released_values.py",
+        "domain = sum(q.domain[0] for q in found), sum(q.domain[1] for q in found)",
+        "domain = low * len(found), high * len(found)",
+        _IMPOSSIBLE,
     ),
     Guard(
         "numbers of a table that is crossed stand below another label",

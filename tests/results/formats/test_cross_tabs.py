@@ -11,7 +11,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.results.formats import csv_, data_package, html
-from dprelease.results.formats.cross_tabs import cross_tab, impossible_in, parents_of
+from dprelease.results.formats.cross_tabs import cross_tab, parents_of
 
 KEYS = [[r, f"{r[0]}{i}"] for r in ("north", "south") for i in range(3)]
 SEXES = ["f", "m"]
@@ -124,8 +124,12 @@ def test_districts_stand_below_their_regions(made, page):
 
 
 def test_what_can_hold_no_row_is_a_dash_without_interval(made, page):
-    assert impossible_in(made.plan.tables, "districts") == {tuple(key) for key in ZEROS}
-    assert impossible_in(made.plan.tables, "regions") == set()
+    empty = made.plan.tables.empty
+    keys = made.plan.tables.named("districts").keys
+    assert {k for k, no in zip(keys, empty("districts"), strict=True) if no} == set(
+        map(tuple, ZEROS)
+    )
+    assert not any(empty("regions"))
     [section] = page["tables"][2]["sections"]
     cells = {row["key"]: row["cells"][0] for row in section["rows"]}
     for key, cell in cells.items():
@@ -133,9 +137,6 @@ def test_what_can_hold_no_row_is_a_dash_without_interval(made, page):
         assert (said == ("–", "–", "–", "–", "impossible")) == (list(key) in ZEROS)
     assert page["tables"][2]["impossible"]
     assert not page["tables"][1]["impossible"]
-    table = made._noised.parts["districts"].table
-    zero = {tuple(row[k] for k in ("district", "sex")): row["value"] for row in table.to_pylist()}
-    assert all(zero[tuple(key)] == 0 for key in ZEROS)  # in sums it is one
 
 
 def test_a_page_before_editions_is_as_it_was(made):
@@ -143,7 +144,6 @@ def test_a_page_before_editions_is_as_it_was(made):
     del old["request"]["report"]
     text = html.report_from_manifest(old, made._noised.shown).decode()
     assert 'class="level"' not in text
-    assert "impossible" not in text.lower()
 
 
 def test_csv_files_end_with_the_keys_of_coarser_tables(made):

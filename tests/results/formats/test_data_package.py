@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.results.formats import csv_, data_package, parquet
 from dprelease.results.formats.json_ import build_manifest
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.results.validate.rules import STATUSES, check
 from dprelease.schema.domain import Domain
 from tests.results.formats import releases
@@ -78,7 +78,7 @@ def test_gaps_are_told_because_constraints_cannot_hold_them(tmp_path):
 
 
 def test_the_statuses_are_those_that_validation_accepts():
-    assert (*data_package.STATUSES, *data_package.FITTED, SUPPRESSED) == STATUSES
+    assert (*data_package.STATUSES, *data_package.FITTED, SUPPRESSED, IMPOSSIBLE) == STATUSES
 
 
 def test_only_files_of_the_folder_are_listed():
