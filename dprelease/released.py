@@ -14,7 +14,7 @@ from dprelease.core.numeric import counted
 from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
-from dprelease.reading.released import DrawnTables
+from dprelease.reading.released import Released
 from dprelease.release_plan.weak import kept_lines
 from dprelease.results.draw import Draw
 from dprelease.results.validate.verdict import Verdict
@@ -22,7 +22,7 @@ from dprelease.results.validate.verdict import Verdict
 __all__ = ["Keys", "Release"]
 
 
-class Release(DrawnTables):
+class Release(Released):
     """A drawn release: values, intervals, plan and receipt. All of it may be published.
 
     Attributes:

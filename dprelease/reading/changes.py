@@ -25,7 +25,7 @@ from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.interval import chance_of_zero
 from dprelease.reading.publication import read
 from dprelease.reading.quantity import Quantity, combined
-from dprelease.reading.released import ONE_TABLE, DrawnTables, Released
+from dprelease.reading.released import ONE_TABLE, Released
 from dprelease.reading.released_values import Key, ReleasedValues
 from dprelease.reading.table_values import values_of
 from dprelease.results.formats.word_breaks import isolated_text
@@ -134,7 +134,7 @@ def holm(chances: list[float]) -> list[float]:
 
 def _values(which: Released | str | Path) -> dict[str, ReleasedValues]:
     held = read(which) if isinstance(which, str | Path) else which
-    if not isinstance(held, DrawnTables):
+    if not isinstance(held, Released):
         raise ArgumentError(
             f"cannot compare an object of type {type(held).__name__}",
             where="diff(...)",

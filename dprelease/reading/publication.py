@@ -15,7 +15,7 @@ from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.public_table import PublicLike
-from dprelease.reading.released import DrawnTables
+from dprelease.reading.released import Released
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
 from dprelease.release_plan.plan import ReleasePlan
@@ -31,8 +31,8 @@ from dprelease.verification.verify import Verification, examined
 from dprelease.verification.verify import verify as verify_folder
 
 
-class Publication(DrawnTables):
-    """One published period. Satisfies `Released`.
+class Publication(Released):
+    """One published period.
 
     Attributes:
         folder: where it was read; manifest: its `release.json`.

@@ -6,7 +6,7 @@ What computes with published values is imported when it is asked for: most relea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,64 +29,8 @@ ONE_TABLE = "data"
 """The name of the table of a release that has one."""
 
 
-@runtime_checkable
-class Released(Protocol):
-    """A drawn release, held by its publisher or read from a folder."""
-
-    @property
-    def plan(self) -> ReleasePlan:
-        """The plan that was followed."""
-
-    @property
-    def receipt(self) -> Receipt:
-        """What it cost."""
-
-    @property
-    def table(self) -> pa.Table:
-        """The tidy table; ArgumentError where there are several (DPR669)."""
-
-    @property
-    def tables(self) -> Mapping[str, pa.Table]:
-        """Every tidy table by name; the only one is called "data"."""
-
-    def to_pandas(
-        self,
-        table: str | None = None,
-        *,
-        intervals: bool = True,
-        status: bool = True,
-        pivot: str | Sequence[str] | None = None,
-    ) -> pd.DataFrame:
-        """Return the wide table."""
-
-    def long(self, table: str | None = None) -> pd.DataFrame:
-        """Return the tidy table: one row per group and published column."""
-
-    def plot(
-        self,
-        statistic: str | None = None,
-        *,
-        group: str | Sequence[str] | None = None,
-        table: str | None = None,
-    ) -> Picture:
-        """Return a picture of one statistic, or of all."""
-
-    def derive(
-        self,
-        expression: str,
-        *,
-        by: Sequence[str] | None = None,
-        table: str | None = None,
-        public: PublicLike | None = None,
-        level: float = 0.95,
-        name: str | None = None,
-        certain: bool = False,
-    ) -> Derived:
-        """Compute with published values."""
-
-
-class DrawnTables:
-    """The shared half of `Release` and `Publication`. Satisfies `Released`."""
+class Released:
+    """A drawn release, held by its publisher or read from a folder: what `Release` and `Publication` share."""
 
     def __init__(self, noised: Draw) -> None:
         self._noised = noised
@@ -98,19 +42,23 @@ class DrawnTables:
 
     @property
     def table(self) -> pa.Table:
+        """The tidy table; ArgumentError where there are several (DPR669)."""
         return self._of(None).table
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
+        """Every tidy table by name; the only one is called "data"."""
         parts = self._noised.parts
         return {n: p.table for n, p in parts.items()} or {ONE_TABLE: self.table}
 
     @property
     def plan(self) -> ReleasePlan:
+        """The plan that was followed."""
         return self._noised.plan
 
     @property
     def receipt(self) -> Receipt:
+        """What it cost."""
         return self._noised.receipt
 
     def to_pandas(
