@@ -171,45 +171,10 @@ class ReleasedMeasurement:
 
 @dataclass(frozen=True)
 class MeasuredValue:
-    """One published value without a pivot. Satisfies `quantity.Measured`."""
+    """A published value without a pivot, or the sum of some bins of one group whose noise adds up to zero.
 
-    of: ReleasedMeasurement
-    statistic: PlannedStatistic
-    column: int
-    group: int
-
-    @property
-    def key(self) -> Hashable:
-        return ("measured", *self._place, self.statistic.name, self.column)
-
-    @property
-    def measurement(self) -> Hashable:
-        return self._place
-
-    @property
-    def _place(self) -> tuple[str, str, int]:
-        return self.of.release, self.of.name, self.group
-
-    def ends(self, level: float) -> tuple[float, float]:
-        return self.of.ends(self.statistic, self.column, self.group, level)
-
-    def cell_box(self, level: float) -> tuple[Floats, Floats] | None:
-        if not self.of.ranged(self.statistic):
-            return None
-        return self.of.cell_box(self.group, level)
-
-    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        return self.of.over_box(self.statistic, self.column, low, high)
-
-    def plus(self, other: Measured) -> Measured | None:
-        return MeasuredSum(self.of, self.statistic, frozenset([self.column]), self.group).plus(
-            other
-        )
-
-
-@dataclass(frozen=True)
-class MeasuredSum:
-    """The sum of some bins of one group whose noise adds up to zero. Satisfies `quantity.Measured`."""
+    Satisfies `quantity.Measured`.
+    """
 
     of: ReleasedMeasurement
     statistic: PlannedStatistic
@@ -229,21 +194,25 @@ class MeasuredSum:
         return self.of.release, self.of.name, self.group
 
     def ends(self, level: float) -> tuple[float, float]:
-        return self.of.ends_of_sum(self.statistic, self.columns, self.group, level)
+        if len(self.columns) > 1:
+            return self.of.ends_of_sum(self.statistic, self.columns, self.group, level)
+        (column,) = self.columns
+        return self.of.ends(self.statistic, column, self.group, level)
 
-    def cell_box(self, level: float) -> None:
-        del level
+    def cell_box(self, level: float) -> tuple[Floats, Floats] | None:
+        if len(self.columns) > 1 or not self.of.ranged(self.statistic):
+            return None
+        return self.of.cell_box(self.group, level)
 
     def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        del low, high
-        raise AssertionError("its range over a box is not known")
+        (column,) = self.columns
+        return self.of.over_box(self.statistic, column, low, high)
 
-    def plus(self, other: Measured) -> MeasuredSum | None:
-        """Return the sum of these and other bins of the same histogram; None where `other` has none."""
-        if not isinstance(other, MeasuredValue | MeasuredSum):
+    def plus(self, other: Measured) -> MeasuredValue | None:
+        """Return the sum of these and other bins of the same histogram; None where its law is not known."""
+        if not isinstance(other, MeasuredValue):
             return None
-        more = other.columns if isinstance(other, MeasuredSum) else frozenset([other.column])
         same = (other.measurement, other.statistic.name) == (self._place, self.statistic.name)
-        if not same or self.columns & more or not self.of.adds(self.statistic):
+        if not same or self.columns & other.columns or not self.of.adds(self.statistic):
             return None
-        return replace(self, columns=self.columns | more)
+        return replace(self, columns=self.columns | other.columns)

@@ -87,8 +87,8 @@ def _rivals(found: Sequence[Quantity], count: int) -> list[int]:
             case Linear(terms=terms, slack=slack) as form if len(terms) == 1:
                 ((cell, weight),), drawn = terms.items(), float(form.observed)
                 law = (getattr(cell, "noise", i), getattr(cell, "moved", 0), weight, slack)
-            case MeasuredValue(of=block, statistic=statistic, column=column) if block.one_cell:
-                law = (block, statistic.name, column)
+            case MeasuredValue(of=block, statistic=statistic, columns=columns) if block.one_cell:
+                law = (block, statistic.name, columns)
         laws.setdefault(law, []).append((-drawn, -high, i))
     return [i for same in laws.values() for *_, i in sorted(same)[: count + 1]]
 

@@ -132,7 +132,7 @@ class ReleasedValues:
         value, status, shown = self.published[column, group]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
-        kept = form or MeasuredValue(measurement, statistic, index, group)
+        kept = form or MeasuredValue(measurement, statistic, frozenset([index]), group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
         gone, certain = status == SUPPRESSED, self.certain.get((column, group))
