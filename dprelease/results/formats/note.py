@@ -6,14 +6,11 @@ sentences are those of the report. One template says what stands where; two othe
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
 
 from dprelease.results.formats.html import page_of
 from dprelease.results.formats.public_words import public_words
@@ -36,10 +33,7 @@ def note(
     Args:
         release: SHA-256 of the manifest; gone: as for `report_from_manifest`.
     """
-    environment, style = with_parts(), text_of("report.css") + text_of("note.css")
-    pin = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    # The style sheet is ours and holds no data: the only text that skips escaping.
-    environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
+    environment = with_parts(text_of("report.css") + text_of("note.css"))
     environment.filters["text"] = environment.filters["isolated"]
     if kind == "md":
         environment.autoescape = False

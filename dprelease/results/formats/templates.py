@@ -5,9 +5,12 @@ A template may import another of this folder, as two pages do with the dots and 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from dprelease.results.formats.word_breaks import breaks, isolated
 
@@ -17,8 +20,8 @@ def text_of(name: str) -> str:
     return resources.files("dprelease.results.formats").joinpath(name).read_text(encoding="utf-8")
 
 
-def with_parts() -> Environment:
-    """Return what compiles a page's template, with the words' filters and the parts of this folder."""
+def with_parts(style: str, script: str = "") -> Environment:
+    """Return what compiles a page's template: the words' filters, the parts of this folder, the style and script, with their hashes."""
     environment = Environment(
         loader=FunctionLoader(text_of),
         autoescape=True,
@@ -27,4 +30,11 @@ def with_parts() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(breaks=breaks, isolated=isolated)
+    # Style and script are ours and hold no data: the only texts that skip escaping.
+    environment.globals.update(style=Markup(style), pin=_pin(style))  # noqa: S704
+    environment.globals.update(script=Markup(script), script_pin=_pin(script))  # noqa: S704
     return environment
+
+
+def _pin(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
