@@ -18,7 +18,7 @@ chosen points among the allowed ones, never falling.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -35,9 +35,11 @@ from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import (
     ExponentialLaw,
     Ranks,
+    code_of,
     exponential_notes,
     moved_text,
     rank_error_text,
+    unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.measurements.several_ranks import bridge
@@ -49,12 +51,10 @@ from dprelease.mechanisms.forms.joint_scores import (
     work,
 )
 from dprelease.mechanisms.forms.scores import LONGEST, OUTCOME_LIMIT, ScoreLaw
-from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.statistics.base import Floats, Reading
-from dprelease.statistics.graph import one_cell
 from dprelease.statistics.joint_ranks import Positions, joint_ranks
 from dprelease.statistics.measurement import BY_RANK, Measurement
 from dprelease.statistics.ranks import spreads, target
@@ -83,20 +83,9 @@ class OrderedLaw(ExponentialLaw):
 
     many: Annotated[int, AtLeast(1), Always()] = 1
 
-    def cells(self, raw: Objects) -> Floats:
-        num, den = self.step.as_integer_ratio()
-        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
-        return np.asarray(points.astype(np.float64) * num / den)
-
-    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
-        del level
-        unknown = np.full(raw.shape, np.nan)
-        return unknown, unknown
-
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        inside = ((raw >= 0) & (raw < len(self.allowed))).astype(bool).all(axis=1)
         rising = (raw[:, 1:] >= raw[:, :-1]).astype(bool).all(axis=1)
-        return np.asarray(inside & rising, dtype=bool)
+        return np.asarray(ExponentialLaw.drawable(self, raw) & rising, dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +167,11 @@ class JointRanks(Ranks):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return the choice of all values together; a miss of one rank costs two gaps."""
         measurement, size, loss = asked.measurement, asked.size, asked.loss
-        code = measurement.measures[0].code
-        assert isinstance(code, Fixed)
+        code = code_of(measurement)
         many, spread = len(measurement.weights), asked.sensitivity.l1_over_groups
         draw = JointLaw.calibrate(code.grid, code.step, many, spread=spread, epsilon=asked.epsilon)
         rate = 2 * draw.law.rate
-        width = float(code.grid.hull_steps * code.step)
-        unit = width if loss == "absolute" else width * width
+        unit = unit_of(code, loss)
         aims = [target(measurement, m.view).weights[0] for m in asked.block.members]
         errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
@@ -206,8 +193,7 @@ class JointRanks(Ranks):
             l1_added_row=l1_added_row,
             l1_replaced_row=l1_replaced_row,
         )
-        code = joint.measures[0].code
-        assert isinstance(code, Fixed)
+        code = code_of(joint)
         spread = moved(one).l1_over_groups
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
         said = rank_error_text(ExponentialLaw(law, code.grid, code.step), one)
@@ -215,29 +201,14 @@ class JointRanks(Ranks):
 
     def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, those that are chosen together with one measurement and their place in it."""
-        found: dict[object, dict[Fraction, Member]] = {}
-        for member in members:
-            if may_join(member):
-                (measurement,) = member.options
-                key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
-                share = Fraction(measurement.weights[0][0], measurement.weights[0][1])
-                found.setdefault(key, {}).setdefault(share, member)  # of equal ones the first
-        views: dict[str, tuple[Measurement, int]] = {}
-        for same in found.values():
-            rising = [same[share] for share in sorted(same)]
+
+        def chosen(rising: Sequence[Member]) -> Measurement | None:
             alone = [m.options[0] for m in rising]
             joint = joint_ranks(alone)
-            if len(alone) < 2 or not (
-                _offered(joint, rising, query) and _better(alone, joint, query.schema.adjacency)
-            ):
-                continue
-            views |= {m.statistic.spec.name: (joint, i) for i, m in enumerate(rising)}
-        return [
-            replace(m, options=(views[name][0],), view=views[name][1])
-            if (name := m.statistic.spec.name) in views
-            else m
-            for m in members
-        ]
+            offered = _offered(joint, rising, query)
+            return joint if offered and _better(alone, joint, query.schema.adjacency) else None
+
+        return joined(members, chosen)
 
     def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, JointLaw)
@@ -254,11 +225,6 @@ class JointRanks(Ranks):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
-
-    def seen(
-        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Measurement, Floats, Reading]:
-        return one_cell(measurement, cells, reading, view)
 
 
 def joint_notes(draw: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
@@ -277,6 +243,38 @@ def may_join(member: Member) -> bool:
     spec = member.statistic.spec
     own = spec.share is not None or spec.max_error is not None or spec.mechanism is not None
     return not own and len(member.options) == 1 and member.options[0].form in BY_RANK
+
+
+def share_of(member: Member) -> Fraction:
+    """Return the share of the rows at which a quantile is, whether it is drawn alone or with others."""
+    a, b, _ = target(member.options[0], member.view).weights[0]
+    return Fraction(a, b)
+
+
+def joined(
+    members: Sequence[Member], chosen: Callable[[Sequence[Member]], Measurement | None]
+) -> list[Member]:
+    """Return `members`, several of one column with the measurement `chosen` for them and their place in it, if any."""
+    found: dict[object, dict[Fraction, Member]] = {}
+    for member in members:
+        if may_join(member):
+            (measurement,) = member.options
+            key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
+            found.setdefault(key, {}).setdefault(
+                share_of(member), member
+            )  # of equal ones the first
+    views: dict[str, tuple[Measurement, int]] = {}
+    for same in found.values():
+        rising = [same[share] for share in sorted(same)]
+        made = chosen(rising) if len(rising) > 1 else None
+        if made is not None:
+            views |= {m.statistic.spec.name: (made, i) for i, m in enumerate(rising)}
+    return [
+        replace(m, options=(views[name][0],), view=views[name][1])
+        if (name := m.statistic.spec.name) in views
+        else m
+        for m in members
+    ]
 
 
 def able(points: int, many: int, groups: int) -> bool:
@@ -300,7 +298,7 @@ def nats_per_step(made: Measurement, rising: Sequence[Member], query: Query) -> 
 
 def _offered(joint: Measurement, rising: Sequence[Member], query: Query) -> bool:
     """Return whether sequences can be drawn, and weights tell apart a bad one from all others (`MARGIN`)."""
-    many, points = len(rising), len(_code(joint).grid)
+    many, points = len(rising), len(code_of(joint).grid)
     rate = nats_per_step(joint, rising, query) / _SMALLER
     far = math.log(outcomes(points, many)) + MARGIN
     return able(points, many, rising[0].statistic.groups) and (not rate or rate * LONGEST >= far)
@@ -308,19 +306,13 @@ def _offered(joint: Measurement, rising: Sequence[Member], query: Query) -> bool
 
 def _better(alone: Sequence[Measurement], joint: Measurement, adjacency: Adjacency) -> bool:
     """Return whether one choice of sequences misses ranks by less than single choices at a share each."""
-    many, points = len(alone), len(_code(joint).grid)
+    many, points = len(alone), len(code_of(joint).grid)
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
     moved = (joint.l1_added_row, joint.l1_replaced_row)[which] / joint.weights[0][1]
     by_one = (math.log(outcomes(points, many)) + room) * moved / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many
-
-
-def _code(measurement: Measurement) -> Fixed:
-    code = measurement.measures[0].code
-    assert isinstance(code, Fixed)
-    return code
 
 
 family = JointRanks()

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast
@@ -28,15 +27,16 @@ from dprelease.measurements.ranks import (
     ExponentialLaw,
     Ranks,
     aim,
+    code_of,
     exponential_notes,
     rank_error_text,
+    unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query
-from dprelease.statistics.base import Floats, Reading
-from dprelease.statistics.graph import one_cell
+from dprelease.statistics.base import Floats
 from dprelease.statistics.joint_ranks import Positions
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.rank_interval import CHOICES, interval_scores
@@ -82,11 +82,6 @@ class IntervalLaw(ExponentialLaw):
                 out[group, i] = int(first[run]) + place
         return out
 
-    def cells(self, raw: Objects) -> Floats:
-        num, den = self.step.as_integer_ratio()
-        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
-        return np.asarray(points.astype(np.float64) * num / den)
-
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         """Return the interval of the value in its place; beyond the level it was aimed for, the whole range."""
         cells = self.cells(raw)
@@ -96,10 +91,6 @@ class IntervalLaw(ExponentialLaw):
             ends = self.cells(np.array([[0, self.law.candidates - 1]], dtype=object))[0]
             low[:, 0], high[:, 0] = ends
         return low, high
-
-    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        inside = ((raw >= 0) & (raw < self.law.candidates)).astype(bool).all(axis=1)
-        return np.asarray(inside, dtype=bool)
 
     @classmethod
     def calibrate(cls, code: Fixed, b: int, *, spread: int, epsilon: Fraction) -> IntervalLaw:
@@ -132,14 +123,12 @@ class RankInterval(Ranks):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return one way; the price is that of the value, as if it were drawn by itself."""
         measurement, size, loss = asked.measurement, asked.size, asked.loss
-        code = measurement.measures[0].code
-        assert isinstance(code, Fixed)
+        code = code_of(measurement)
         (target,) = measurement.weights
         spread = asked.sensitivity.l1_over_groups
         draw = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
         error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
-        width = float(code.grid.hull_steps * code.step)
-        error *= width if loss == "absolute" else width * width
+        error *= unit_of(code, loss)
         note = f"{aim(measurement)}, and {draw.inside:,} rows before and after it"
         return [Candidate(measurement, draw, (error,), (None,), note=note)]
 
@@ -148,11 +137,6 @@ class RankInterval(Ranks):
         del query
         own = [m.options[0].form in self.forms for m in members]
         return [replace(m, view=0) if mine else m for m, mine in zip(members, own, strict=True)]
-
-    def seen(
-        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Measurement, Floats, Reading]:
-        return one_cell(measurement, cells, reading, view)
 
     def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
         del view

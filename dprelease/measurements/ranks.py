@@ -39,14 +39,15 @@ from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.law import Law, Objects, underclaimed
-from dprelease.measurements.members import Member
+from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import LongRuns
-from dprelease.statistics.base import Floats
+from dprelease.statistics.base import Floats, Reading
+from dprelease.statistics.graph import one_cell
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.ranks import Stretches, aimed, near, target
 from dprelease.statistics.sensitivity import Sensitivity
@@ -119,16 +120,16 @@ class ExponentialLaw(Law):
 
     def cells(self, raw: Objects) -> Floats:
         num, den = self.step.as_integer_ratio()
-        points = self.allowed.at(raw[:, 0].astype(np.int64))
-        return np.asarray(points.astype(np.float64) * num / den)[:, None]
+        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
+        return np.asarray(points.astype(np.float64) * num / den)
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         del level
-        unknown = np.full((raw.shape[0], 1), np.nan)
+        unknown = np.full(raw.shape, np.nan)
         return unknown, unknown
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.asarray((raw[:, 0] >= 0) & (raw[:, 0] < self.law.candidates), dtype=bool)
+        return np.asarray(((raw >= 0) & (raw < len(self.allowed))).astype(bool).all(axis=1))
 
     def rank_error(self, denominator: int, level: float) -> int | None:
         """Return r: the chosen value is at most r rows from the target rank, at `level`.
@@ -183,8 +184,7 @@ class Ranks(MeasurementFamily):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         measurement, size, loss = asked.measurement, asked.size, asked.loss
-        code = measurement.measures[0].code
-        assert isinstance(code, Fixed)
+        code = code_of(measurement)
         ((a, b, offset),) = measurement.weights
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
         each = TABLE_LIMIT // asked.block.members[0].statistic.groups
@@ -196,14 +196,18 @@ class Ranks(MeasurementFamily):
             measurement = replace(measurement, weights=(aimed(a // b, 1, k),))
         error = exponential_error(law.rate, law.candidates, size, measurement.weights[0], loss)
         measurement = near(measurement, law.last)
-        width = float(code.grid.hull_steps * code.step)
-        error *= width if loss == "absolute" else width * width
+        error *= unit_of(code, loss)
         plain = ExponentialLaw(law, code.grid, code.step)
         return [
             Candidate(measurement, draw, (error,), (None,), note=aim(measurement))
             for draw in (PermuteAndFlipLaw.of(plain), plain)
             if asked.pin in (None, draw.mechanism)
         ]
+
+    def seen(
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_cell(measurement, cells, reading, view)
 
     def refusal(
         self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
@@ -242,6 +246,19 @@ class Ranks(MeasurementFamily):
     def mute(self, draw: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
         assert isinstance(draw, ExponentialLaw)
         return any_rank(draw, target(measurement, view), size, view or 0)
+
+
+def code_of(measurement: Measurement) -> Fixed:
+    """Return the values that are chosen among."""
+    code = measurement.measures[0].code
+    assert isinstance(code, Fixed)
+    return code
+
+
+def unit_of(code: Fixed, loss: Loss) -> float:
+    """Return the error of a value that misses by the whole width of the column."""
+    width = float(code.grid.hull_steps * code.step)
+    return width if loss == "absolute" else width * width
 
 
 def any_rank(draw: ExponentialLaw, measurement: Measurement, size: int, view: int) -> bool:

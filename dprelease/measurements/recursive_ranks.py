@@ -37,27 +37,34 @@ from dprelease.core.errors import PlanError
 from dprelease.core.numeric import counted
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.joint_ranks import OrderedLaw, able, may_join, nats_per_step, tied
+from dprelease.measurements.joint_ranks import (
+    OrderedLaw,
+    able,
+    joined,
+    nats_per_step,
+    share_of,
+    tied,
+)
 from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks import (
     ExponentialLaw,
     Ranks,
+    code_of,
     evenly,
     exponential_notes,
     moved_text,
+    unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.measurements.several_ranks import RankShape, bridge, part_of_rho, shape_of
 from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.answer import TABLE_LIMIT
-from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
-from dprelease.statistics.base import Floats, Reading
-from dprelease.statistics.graph import one_cell
 from dprelease.statistics.joint_ranks import Positions, joint_spreads
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.ranks import candidates, spreads, target
@@ -196,8 +203,7 @@ class RecursiveRanks(Ranks):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return the choices of all values; each errs by as much as a single one of the same mean square."""
         measurement, size, loss = asked.measurement, asked.size, asked.loss
-        code = measurement.measures[0].code
-        assert isinstance(code, Fixed)
+        code = code_of(measurement)
         weights = measurement.weights
         draw = RecursiveRanksLaw.calibrate(
             code.grid,
@@ -206,8 +212,7 @@ class RecursiveRanks(Ranks):
             spread=asked.sensitivity.l1_over_groups,
             epsilon=asked.epsilon,
         )
-        width = float(code.grid.hull_steps * code.step)
-        unit = width if loss == "absolute" else width * width
+        unit = unit_of(code, loss)
         rate, squares = draw.law.rate * UNITS / draw.b, draw.shape.squares
         views = [m.view or 0 for m in asked.block.members]
         points = len(code.grid)
@@ -224,7 +229,7 @@ class RecursiveRanks(Ranks):
     def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return the other ways to choose the same values, by their errors of rows that all differ."""
         mine, i = best.measurement, member.view or 0
-        many, points = len(mine.weights), len(_code(mine).grid)
+        many, points = len(mine.weights), len(code_of(mine).grid)
         a, b, _ = mine.weights[i]
         p = Fraction(a, b)
         row, swap = spreads(p.numerator, p.denominator, 0)
@@ -241,25 +246,12 @@ class RecursiveRanks(Ranks):
 
     def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, those that are chosen one inside the other with one measurement and their place in it."""
-        found: dict[object, dict[Fraction, Member]] = {}
-        for member in members:
-            if may_join(member):
-                (measurement,) = member.options
-                key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
-                found.setdefault(key, {}).setdefault(_share(member), member)
-        views: dict[str, tuple[Measurement, int]] = {}
-        for same in found.values():
-            rising = [same[share] for share in sorted(same)]
-            made = _measured(rising) if len(rising) > 1 else None
-            if made is None or not _better(rising, made, query):
-                continue
-            views |= {m.statistic.spec.name: (made, i) for i, m in enumerate(rising)}
-        return [
-            replace(m, options=(views[name][0],), view=views[name][1])
-            if (name := m.statistic.spec.name) in views
-            else m
-            for m in members
-        ]
+
+        def chosen(rising: Sequence[Member]) -> Measurement | None:
+            made = _measured(rising)
+            return None if made is None or not _better(rising, made, query) else made
+
+        return joined(members, chosen)
 
     def refusal(
         self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
@@ -282,11 +274,6 @@ class RecursiveRanks(Ranks):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return moved_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
-
-    def seen(
-        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Measurement, Floats, Reading]:
-        return one_cell(measurement, cells, reading, view)
 
 
 def _notes(draw: RecursiveRanksLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
@@ -311,23 +298,12 @@ def _missed(scale: float) -> str:
     return f"about {math.sqrt(2) * scale:.3g} rows in rank, root mean square where all rows differ"
 
 
-def _share(member: Member) -> Fraction:
-    a, b, _ = target(member.options[0], member.view).weights[0]
-    return Fraction(a, b)
-
-
-def _code(measurement: Measurement) -> Fixed:
-    code = measurement.measures[0].code
-    assert isinstance(code, Fixed)
-    return code
-
-
 def _measured(rising: Sequence[Member]) -> Measurement | None:
     """Return one measurement of all, on a grid whose every point may be counted; None where it is too much work."""
     first, context = rising[0].options[0], rising[0].statistic
     if context.groups * len(rising) > _MOST_CHOICES:
         return None
-    code, most = _code(first), TABLE_LIMIT // context.groups - 1
+    code, most = code_of(first), TABLE_LIMIT // context.groups - 1
     if code.grid.hull_steps > most:
         spec = context.spec
         if spec.step is not None or spec.domain is not None:
@@ -346,7 +322,7 @@ def _measured(rising: Sequence[Member]) -> Measurement | None:
             step_size=coarser.step,
         )
     cells = [m.options[0].cells[m.view or 0] for m in rising]
-    return recursive_ranks(first, cells, [_share(m) for m in rising])
+    return recursive_ranks(first, cells, [share_of(m) for m in rising])
 
 
 def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
@@ -361,7 +337,7 @@ def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
     which = 0 if query.schema.adjacency is Adjacency.add_remove else 1
     if len(now.weights) == many:
         per_row = nats_per_step(now, rising, query) * now.weights[0][1]
-        sure = tied(len(_code(now).grid), query.expected or 0) * per_row >= 1
+        sure = tied(len(code_of(now).grid), query.expected or 0) * per_row >= 1
         return many > _SEQUENCE and which == 0 and not sure
     squares = shape_of(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
     mine = (made.l1_added_row, made.l1_replaced_row)[which] / UNITS * sum(map(math.sqrt, squares))
