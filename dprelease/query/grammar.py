@@ -25,11 +25,10 @@ from typing import cast
 from dprelease.core.numeric import plain
 from dprelease.core.patience import tick
 from dprelease.query import nodes as n
-from dprelease.query.constants import constant
 from dprelease.query.functions import FUNCTIONS, Functions
 from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
-from dprelease.query.typecheck import Part, TypeChecker
+from dprelease.query.typecheck import Part, TypeChecker, constant
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dprelease.core.errors import ConfigError, DpreleaseError, PlanError
-from dprelease.query.pointing import pointed
+from dprelease.query.tokens import pointed
 
 MAX_BYTES = 1 << 16
 _PAIRS = {"(": ")", "[": "]"}

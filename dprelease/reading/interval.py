@@ -8,10 +8,9 @@ from typing import Literal
 from dprelease.core.errors import ArgumentError
 from dprelease.intervals.law import least_risk
 from dprelease.reading.forms import Linear, RatioForm
-from dprelease.reading.linear_interval import linear_chance
+from dprelease.reading.linear_interval import linear_chance, ratio_chance, ratios_ends
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity, within
-from dprelease.reading.ratio_interval import ratio_chance, ratios_ends
 
 Method = Literal["exact", "conservative", "certain"]
 

@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.reading.forms import Linear, RatioForm
-from dprelease.reading.linear_interval import linear_ends
+from dprelease.reading.linear_interval import linear_ends, ratio_ends
 from dprelease.reading.quantity import Function, Measured, Quantity, span
-from dprelease.reading.ratio_interval import ratio_ends
 
 Floats = npt.NDArray[np.float64]
 Range = tuple[Floats, Floats]

@@ -17,7 +17,7 @@ from dprelease.reading import forms
 from dprelease.reading.estimated import expanded
 from dprelease.reading.forms import Linear, RatioForm
 from dprelease.reading.joint import joint
-from dprelease.reading.ratio_interval import ratio_ends
+from dprelease.reading.linear_interval import ratio_ends
 from dprelease.reading.table_values import values_of
 from tests.benchmarks.test_scripts import load
 from tests.several_tables import REGION, TREE, people, schema

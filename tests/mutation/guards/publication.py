@@ -330,10 +330,10 @@ GUARDS = (
             ),
             (
                 "of a quotient that is cut the part in the domain alone is looked at",
-                "ratio_interval",
+                "linear_interval",
                 "(-math.inf, math.inf) if ratio.cut else domain",
                 "domain",
-                "test_ratio_interval",
+                "test_linear_interval",
             ),
         )
     ),

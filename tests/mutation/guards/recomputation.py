@@ -241,7 +241,7 @@ GUARDS = (
     _balanced(
         "one bin taken twice is two bins",
         file="reading/measurement.py",
-        old="if not same or self.columns & more or",
+        old="if not same or self.columns & other.columns or",
         new="if not same or",
     ),
     Guard(

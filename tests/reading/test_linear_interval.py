@@ -11,9 +11,8 @@ import pytest
 
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm
-from dprelease.reading.linear_interval import linear_ends
+from dprelease.reading.linear_interval import linear_ends, ratio_chance, ratio_ends
 from dprelease.reading.quantity import Quantity, combined
-from dprelease.reading.ratio_interval import ratio_chance, ratio_ends
 
 KERNEL = DiscreteLaplaceNoise(Fraction(1, 2))
 NOISE = KERNEL.fitted
