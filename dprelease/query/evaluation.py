@@ -39,16 +39,9 @@ def evaluate_node(node: Node, row: Mapping[str, object]) -> Value:
         case n.Negate():
             value = evaluate_node(node.operand, row)
             return None if value is None else -cast("float", value)
-        case n.Absolute():
+        case n.Call():
             value = evaluate_node(node.operand, row)
-            return None if value is None else abs(cast("float", value))
-        case n.AsTimestamp():
-            day = evaluate_node(node.operand, row)
-            return None if day is None else _midnight(cast("date", day))
-        case n.DatePart():
-            return _date_part(node.part, evaluate_node(node.operand, row))
-        case n.Rounded():
-            return _rounded(node.op, cast("float | None", evaluate_node(node.operand, row)))
+            return None if value is None else _called(node.name, value)
         case n.Elapsed():
             return _elapsed(node.unit, evaluate_node(node.start, row), evaluate_node(node.end, row))
         case n.Case():
@@ -122,10 +115,18 @@ def _arithmetic(op: str, left: Value, right: Value) -> float | None:
     return out if math.isfinite(out) else None
 
 
-def _date_part(part: str, value: Value) -> float | None:
-    if value is None:
-        return None
+def _called(name: n.FunctionName, value: Value) -> Value:
+    if name == "abs":
+        return abs(cast("float", value))
+    if name in ("floor", "ceil"):
+        number = cast("float", value)
+        whole = math.floor if name == "floor" else math.ceil
+        return number if math.isinf(number) else float(whole(number))
     assert isinstance(value, date)
+    return _midnight(value) if name == "timestamp" else _date_part(name, value)
+
+
+def _date_part(part: str, value: date) -> float:
     if part == "weekday":
         return float(value.isoweekday())
     if part == "week":
@@ -133,12 +134,6 @@ def _date_part(part: str, value: Value) -> float | None:
     if part == "quarter":
         return float((value.month + 2) // 3)
     return float(getattr(value, part))
-
-
-def _rounded(op: str, value: float | None) -> float | None:
-    if value is None or math.isinf(value):
-        return value
-    return float(math.floor(value) if op == "floor" else math.ceil(value))
 
 
 def _elapsed(unit: str, start: Value, end: Value) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node, Type
@@ -39,13 +39,10 @@ class Functions:
             node: Node = n.Coalesce(tuple(p.node for p in parts))
             return Part(node, common(parts), token.start, end)
         part = arguments[0]
-        if name == "abs":
-            self.types.want(part, Type.number, "`abs` takes a number")
-            return Part(n.Absolute(part.node), Type.number, token.start, end)
-        if name in ("floor", "ceil"):
+        if name in ("abs", "floor", "ceil"):
             self.types.want(part, Type.number, f"`{name}` takes a number")
-            op = cast("Literal['floor', 'ceil']", name)
-            return Part(n.Rounded(op, part.node), Type.number, token.start, end)
+            call = n.Call(cast("n.FunctionName", name), part.node)
+            return Part(call, Type.number, token.start, end)
         if name in ELAPSED:
             return self._elapsed(name, arguments, token, end)
         return self._time_call(name, part, token, end)
@@ -89,4 +86,4 @@ class Functions:
             widened = self.types.widen(part)
             return Part(widened.node, Type.timestamp, token.start, end)
         kind = cast("n.PartName", name)
-        return Part(n.DatePart(kind, part.node), Type.number, token.start, end)
+        return Part(n.Call(kind, part.node), Type.number, token.start, end)

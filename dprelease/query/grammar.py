@@ -18,7 +18,7 @@ Limits: 4096 bytes of text, nesting 64, and a bound on the generated SQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import cast
 
@@ -101,10 +101,14 @@ class Parser:
     # --- grammar
 
     def _or(self) -> Part:
+        return self._deeper(lambda: self._joined("or"))
+
+    def _deeper(self, read: Callable[[], Part]) -> Part:
+        """Return what is read one level further down."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.read.too_deep(self.read.peek())
-        part = self._joined("or")
+        part = read()
         self.depth -= 1
         return part
 
@@ -128,11 +132,7 @@ class Parser:
         if not self.read.word("not"):
             return self._test()
         start = self.read.next().start
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.read.too_deep(self.read.peek())
-        part = self._not()
-        self.depth -= 1
+        part = self._deeper(self._not)
         self.types.want(part, Type.boolean, "`not` negates a condition")
         return Part(n.Not(part.node), Type.boolean, start, part.end)
 
@@ -265,12 +265,11 @@ class Parser:
     def _product(self) -> Part:
         return self._chain(self._unary, "*", "/", "%")
 
-    def _chain(self, operand: object, *ops: str) -> Part:
-        assert callable(operand)
-        left: Part = operand()
+    def _chain(self, operand: Callable[[], Part], *ops: str) -> Part:
+        left = operand()
         while self.read.op(*ops):
             token = self.read.next()
-            right: Part = operand()
+            right = operand()
             for part in (left, right):
                 if token.text == "-" and part.type in (Type.date, Type.timestamp):
                     self.read.fail(
@@ -289,11 +288,7 @@ class Parser:
         if not self.read.op("-"):
             return self._atom()
         start = self.read.next().start
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.read.too_deep(self.read.peek())
-        part = self._unary()
-        self.depth -= 1
+        part = self._deeper(self._unary)
         self.types.want(part, Type.number, "`-` needs a number")
         if isinstance(part.node, n.Literal) and isinstance(part.node.value, float):
             node: Node = n.Literal(0.0 - part.node.value, Type.number)

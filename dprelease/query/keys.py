@@ -135,7 +135,7 @@ def key_column(schema: TableSchema, calendar: Calendar | None, origin: str, name
     if spans:
         branches += [(n.Compare("<", at, _moment(column, end)), label) for label, end in spans]
     else:
-        value = n.DatePart(cast("n.PartName", part), at)
+        value = n.Call(cast("n.PartName", part), at)
         branches += [(_equal(value, i), label) for label, i in _parts(part).items()]
     return _derived(name, column, branches, tuple(labels))
 
@@ -196,7 +196,7 @@ def _whole(column: Column) -> Column:
     steps = [i for low, high in column.grid.runs for i in range(low, high + 1)]
     null = None if column.null_default is None else str(column.null_default)
     branches: list[tuple[n.Node, str | None]] = [(n.IsNull(tree), null)]
-    branches += [(_equal(n.Rounded("floor", half), i), str(i * step)) for i in steps]
+    branches += [(_equal(n.Call("floor", half), i), str(i * step)) for i in steps]
     return _derived(
         f"{column.name} as a key", column, branches, tuple(str(i * step) for i in steps)
     )

@@ -51,7 +51,15 @@ def _known(node: Node, columns: dict[str, Column]) -> bool:
             return all(_known(value, columns) for value in values)
         case n.Arithmetic():
             return _known_arithmetic(node, columns)
-        case n.Compare() | n.Between() | n.In() | n.Not() | n.Logic() | n.Negate() | n.Absolute():
+        case (
+            n.Compare()
+            | n.Between()
+            | n.In()
+            | n.Not()
+            | n.Logic()
+            | n.Negate()
+            | n.Call(name="abs")
+        ):
             return all(_known(child, columns) for child in n.children(node))
         case _:
             return False
@@ -82,7 +90,7 @@ def _most(node: Node, columns: dict[str, Column]) -> float:
             domain = columns[node.name].domain
             finite = domain is not None and domain.is_finite
             return max(abs(float(end)) for end in domain.hull) if finite and domain else math.inf
-        case n.Negate() | n.Absolute():
+        case n.Negate() | n.Call(name="abs"):
             return _most(node.operand, columns)
         case n.Arithmetic():
             left, right = _most(node.left, columns), _most(node.right, columns)

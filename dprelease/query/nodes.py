@@ -21,6 +21,7 @@ Value = None | bool | float | str | date | datetime
 ArithmeticOp = Choice["+", "-", "*", "/", "%"]
 CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]
 PartName = Choice["year", "quarter", "month", "week", "day", "hour", "minute", "weekday"]
+FunctionName = Choice["abs", "floor", "ceil", "timestamp"] | PartName
 ElapsedUnit = Choice["days", "hours", "minutes", "seconds"]
 MICROSECONDS = {
     "days": 86_400_000_000,
@@ -77,25 +78,13 @@ class Negate:
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute:
-    """`abs(operand)`."""
+class Call:
+    """`name(operand)`: a number's size, or the nearest whole one below or above; a date's midnight, UTC; a part of a time.
 
-    operand: Node
+    Parts are numbers: weekday is 1 (Monday) to 7 (Sunday), week that of ISO 8601.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class DatePart:
-    """`part(operand)` as a number; weekday is 1 (Monday) to 7 (Sunday), week that of ISO 8601."""
-
-    part: PartName
-    operand: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Rounded:
-    """`floor(operand)` or `ceil(operand)`: the nearest whole number below or above."""
-
-    op: Choice["floor", "ceil"]
+    name: FunctionName
     operand: Node
 
 
@@ -106,13 +95,6 @@ class Elapsed:
     unit: ElapsedUnit
     start: Node
     end: Node
-
-
-@dataclass(frozen=True, slots=True)
-class AsTimestamp:
-    """A date read as its midnight, UTC."""
-
-    operand: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +165,8 @@ Node = (
     | ColumnRef
     | Arithmetic
     | Negate
-    | Absolute
-    | DatePart
-    | Rounded
+    | Call
     | Elapsed
-    | AsTimestamp
     | Compare
     | Between
     | In
@@ -274,7 +253,7 @@ def may_overflow(node: Node) -> bool:
     match node:
         case Arithmetic():
             return True
-        case Negate() | Absolute():
+        case Negate() | Call(name="abs"):
             return may_overflow(node.operand)
         case _:
             return False
@@ -284,9 +263,11 @@ def sql_size(node: Node) -> int:
     """Return the number of nodes of the guarded SQL form (guards repeat their operand)."""
     size = 1
     for i, child in enumerate(children(node)):
-        carried = isinstance(node, Negate | Absolute) or (
-            isinstance(node, Arithmetic) and not (node.op in "/%" and i == 1)
-        )
+        match node:
+            case Negate() | Call(name="abs"):
+                carried = True
+            case _:
+                carried = isinstance(node, Arithmetic) and not (node.op in "/%" and i == 1)
         twice = isinstance(node, Elapsed) or (may_overflow(child) and not carried)
         size += sql_size(child) * (2 if twice else 1)
     return size
@@ -304,16 +285,10 @@ def canonical_text(node: Node) -> str:
             return f"{_operand(left)} {op} {_operand(right)}"
         case Negate(operand=inner):
             return f"-{_operand(inner)}"
-        case Absolute(operand=inner):
-            return f"abs({canonical_text(inner)})"
-        case DatePart(part=part, operand=inner):
-            return f"{part}({canonical_text(inner)})"
-        case Rounded(op=op, operand=inner):
-            return f"{op}({canonical_text(inner)})"
+        case Call(name=name, operand=inner):
+            return f"{name}({canonical_text(inner)})"
         case Elapsed(unit=unit, start=start, end=end):
             return f"{unit}_between({canonical_text(start)}, {canonical_text(end)})"
-        case AsTimestamp(operand=inner):
-            return f"timestamp({canonical_text(inner)})"
         case Between(operand=inner, low=low, high=high):
             return f"{_operand(inner)} between {_operand(low)} and {_operand(high)}"
         case In(operand=inner, options=options):
@@ -337,15 +312,7 @@ def _operand(node: Node) -> str:
     text = canonical_text(node)
     atomic = isinstance(
         node,
-        Literal
-        | ColumnRef
-        | Absolute
-        | DatePart
-        | Rounded
-        | Elapsed
-        | AsTimestamp
-        | Coalesce
-        | Case,
+        Literal | ColumnRef | Call | Elapsed | Coalesce | Case,
     )
     return text if atomic else f"({text})"
 

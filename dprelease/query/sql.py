@@ -83,16 +83,8 @@ class _Builder:
                 return kinds[node.op](this=self.wrapped(node.left, carry=True), expression=right)
             case n.Negate():
                 return exp.Neg(this=self.wrapped(node.operand, carry=True))
-            case n.Absolute():
-                return exp.Abs(this=self.plain(node.operand))
-            case n.AsTimestamp():
-                kind = exp.DataType.build("TIMESTAMP", dialect="duckdb")
-                return exp.TryCast(this=self.guarded(node.operand), to=kind)
-            case n.DatePart():
-                return self._date_part(node)
-            case n.Rounded():
-                whole = self.guarded(node.operand)
-                return exp.Floor(this=whole) if node.op == "floor" else exp.Ceil(this=whole)
+            case n.Call():
+                return self._call(node)
             case n.Elapsed():
                 return self._elapsed(node)
             case n.Case():
@@ -104,9 +96,16 @@ class _Builder:
             case _:
                 return self._test(node)
 
-    def _date_part(self, node: n.DatePart) -> exp.Expression:
+    def _call(self, node: n.Call) -> exp.Expression:
         from sqlglot import exp
 
+        if node.name == "abs":
+            return exp.Abs(this=self.plain(node.operand))
+        inner = self.guarded(node.operand)
+        if node.name == "timestamp":
+            return exp.TryCast(this=inner, to=exp.DataType.build("TIMESTAMP", dialect="duckdb"))
+        if node.name in ("floor", "ceil"):
+            return exp.Floor(this=inner) if node.name == "floor" else exp.Ceil(this=inner)
         kinds: dict[str, type[exp.Expression]] = {
             "year": exp.Year,
             "quarter": exp.Quarter,
@@ -117,7 +116,7 @@ class _Builder:
             "minute": exp.Minute,
             "weekday": exp.DayOfWeekIso,
         }
-        part = kinds[node.part](this=self.guarded(node.operand))
+        part = kinds[node.name](this=inner)
         return exp.Cast(this=part, to=exp.DataType.build("DOUBLE", dialect="duckdb"))
 
     def _elapsed(self, node: n.Elapsed) -> exp.Expression:

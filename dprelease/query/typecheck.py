@@ -107,7 +107,7 @@ class TypeChecker:
     def widen(self, part: Part) -> Part:
         if part.type is Type.timestamp:
             return part
-        node: Node = n.AsTimestamp(part.node)
+        node: Node = n.Call("timestamp", part.node)
         if isinstance(part.node, n.Literal):
             day = cast("date", part.node.value)
             node = n.Literal(datetime(day.year, day.month, day.day), Type.timestamp)  # noqa: DTZ001

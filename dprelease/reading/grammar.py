@@ -28,7 +28,7 @@ from typing import NamedTuple, cast
 from dprelease.query import nodes as n
 from dprelease.query.grammar import Parser
 from dprelease.query.nodes import Node, Type
-from dprelease.query.tokens import MAX_DEPTH, Token
+from dprelease.query.tokens import Token
 from dprelease.query.typecheck import Part
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
@@ -118,12 +118,7 @@ class _Parser(Parser):
 
     def _or(self) -> Part:
         """Read a sum: there is nothing to compare here, and no condition."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.read.too_deep(self.read.peek())
-        part = self._sum()
-        self.depth -= 1
-        return part
+        return self._deeper(self._sum)
 
     def _column(self, token: Token, name: str) -> Part:
         if self.read.peek().kind == "dot":
