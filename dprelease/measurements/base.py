@@ -16,23 +16,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from dprelease.core import registry
 from dprelease.intervals.few import normal_quantiles, sum_quantile
-from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.law import Ends, Law
-from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import BoundedQuery
-from dprelease.query.spec import Query
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.base import Floats, Reading, SeenCells
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Bounds, Sensitivity, sensitivity
+
+if TYPE_CHECKING:
+    from dprelease.measurements.candidate import Candidate, Option, Pricing
+    from dprelease.measurements.law import Ends, Law
+    from dprelease.measurements.members import Loss, Member
+    from dprelease.query.spec import Query
 
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dprelease.core.codec_notes import Always
-from dprelease.measurements.law import Law
-from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from dprelease.measurements.law import Law
+    from dprelease.measurements.members import BlockLayout, Loss
+    from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)

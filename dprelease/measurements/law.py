@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import methodcaller
-from typing import Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,12 @@ from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import InternalError
 from dprelease.intervals.noise import IntegerNoise
-from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.statistics.base import Floats, Reading
 from dprelease.statistics.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from dprelease.measurements.members import Loss, Member
 
 Objects = npt.NDArray[np.object_]
 Ends = tuple[Fraction | float, Fraction | float]

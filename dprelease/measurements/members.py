@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dprelease.mechanisms.law import Criterion
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import StatisticKind
 from dprelease.statistics.measurement import Context, Measurement
+
+if TYPE_CHECKING:
+    from dprelease.statistics.base import StatisticKind
 
 Loss = Literal["absolute", "squared"]
 """How errors are judged: by |error|, or by its square."""

@@ -28,15 +28,17 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs, WrittenAs
-from dprelease.query.derived import DerivedColumn
-from dprelease.query.expression import Expression
-from dprelease.query.intervals import Intervals
-from dprelease.query.view import View
 from dprelease.schema.column import Column
 from dprelease.schema.domain import LongRuns
+
+if TYPE_CHECKING:
+    from dprelease.query.derived import DerivedColumn
+    from dprelease.query.expression import Expression
+    from dprelease.query.intervals import Intervals
+    from dprelease.query.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,15 +56,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import DerivedColumn, derived_columns
 from dprelease.query.shortcuts import MISSING_COLUMN
-from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 from dprelease.statistics.clipped import limit_spreads
 from dprelease.statistics.exact import form_of
 from dprelease.statistics.measurement import Measure, Measurement
+
+if TYPE_CHECKING:
+    from dprelease.query.spec import Query
 
 
 @dataclass(frozen=True, slots=True)
