@@ -40,9 +40,9 @@ from dprelease.budget import (
 )
 from dprelease.budget.accountant import Cost
 from dprelease.budget.approval import Approval, ApprovalRequest
+from dprelease.budget.backend import named_place
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
-from dprelease.budget.named_place import named_place
 from dprelease.budget.population import Population
 from dprelease.budget.readable import ReadableLedger
 from dprelease.budget.record import (

@@ -17,11 +17,11 @@ from dprelease.budget import (
     stored,
 )
 from dprelease.budget.approval import ApprovalRequest, Approved, approvals, must_cover
-from dprelease.budget.balance import balance, spent_by
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import TimeStretch, stretches
 from dprelease.budget.population import Populations
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
+from dprelease.budget.rows import balance, spent_by
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.core.errors import LedgerError
 

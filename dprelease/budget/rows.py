@@ -1,4 +1,4 @@
-"""Debits: rows of a ledger, found and appended inside the caller's transaction.
+"""Debits: rows of a ledger, found and appended inside the caller's transaction, and what they leave of a budget.
 
 Every append writes its event to the chain first and then its row. The caller's transaction makes
 the two one; nothing here commits.
@@ -7,7 +7,9 @@ the two one; nothing here commits.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from fractions import Fraction
 from functools import lru_cache
 
 from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
@@ -16,8 +18,8 @@ from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
-from dprelease.budget.parallel import Charge, worst_cost, worst_rho
-from dprelease.budget.record import Anchor, Entry, EntryRow, Key, canonical, protected_unit
+from dprelease.budget.parallel import Charge, remainder, worst, worst_cost, worst_rho
+from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, canonical, protected_unit
 from dprelease.budget.stored import state
 from dprelease.budget.timeline import ALWAYS, Instants
 
@@ -201,3 +203,34 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
 def _instants(body: str) -> Instants:
     """Return the instants of a debit's event; a charge reads every event of its dataset, several times."""
     return Entry.from_json(json.loads(body)["entry"]).instants
+
+
+def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:
+    """Return the budget of a declared dataset and what is left of it to a release of that window."""
+    line, concentrated = timeline_of(db, dataset), rho_filter.rho_budget(db, dataset)
+    return remainder(
+        total(db, dataset),
+        None if concentrated is None else concentrated.nano_rho,
+        charges(db, dataset),
+        pairs=line.pairs,
+        within=line.instants(window),
+    )
+
+
+def spent_by(
+    db: Connection, dataset: str, entries: Sequence[Entry], delta: Fraction | None = None
+) -> tuple[Fraction, Fraction]:
+    """Return the epsilon and delta that some of the dataset's debits have cost together.
+
+    Args:
+        delta: where they add up by zCDP, at this delta, the dataset's present one by default.
+    """
+    pairs = timeline_of(db, dataset).pairs
+    read = [e.instants for e in entries]
+    if rho_filter.rho_budget(db, dataset) is None:
+        deltas = worst(read, [e.delta for e in entries], pairs=pairs)
+        return worst(read, [e.epsilon for e in entries], pairs=pairs), deltas
+    nano = int(worst(read, [rho_filter.nano_rho(e) or 0 for e in entries], pairs=pairs))
+    whole = total(db, dataset).delta
+    spent = rho_filter.spent_epsilon(nano, whole if delta is None else delta)
+    return spent, whole if entries else Fraction(0)

@@ -357,7 +357,7 @@ def move(
     Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
     """
     from dprelease.budget import moving
-    from dprelease.budget.named_place import named_place
+    from dprelease.budget.backend import named_place
 
     moving.move(_open(None, source).path, named_place(target))
     book = _open(None, target)

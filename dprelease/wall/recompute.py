@@ -34,6 +34,7 @@ from dprelease.statistics.types_of_change import (
     keeps_every_row,
     types_of_change,
 )
+from dprelease.wall import form_sensitivity as forms
 from dprelease.wall.code_sensitivity import (
     cells_apart,
     code_range,
@@ -43,10 +44,7 @@ from dprelease.wall.code_sensitivity import (
     pair_sensitivity,
     polynomial,
 )
-from dprelease.wall.rank_sensitivity import rank_sensitivity
-from dprelease.wall.spectral_sensitivity import eigenvalue_sensitivity, entry_sensitivity
 from dprelease.wall.sums_of_groups import PERSONS, Merge, bounds_of_sums
-from dprelease.wall.tree_sensitivity import tree_sensitivity
 
 _MOST_LINEAR = 3
 """Codes whose corners are all tried, with and without each of them."""
@@ -75,9 +73,8 @@ def row_sensitivity(
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
     if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree"):
-        of_form = tree_sensitivity if measurement.form == "binned_tree" else rank_sensitivity
         try:
-            return of_form(query, measurement, used)
+            return forms.form_sensitivity(query, measurement, used)
         except ValueError as problem:
             raise _unproved(str(problem)) from None
     if measurement.form != "linear":
@@ -158,8 +155,8 @@ def _spectral(
         total = sum(f * part for f, part in parts)
         return total, 2 * total
     if measurement.form == "spectrum":
-        return (eigenvalue_sensitivity(axes, n, measurement.step_size),) * 2
-    return (entry_sensitivity(axes, n, measurement.step_size),) * 2
+        return (forms.eigenvalue_sensitivity(axes, n, measurement.step_size),) * 2
+    return (forms.entry_sensitivity(axes, n, measurement.step_size),) * 2
 
 
 def _cross(query: BoundedQuery, used: list[Primitive]) -> int:

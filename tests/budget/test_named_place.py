@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dprelease.budget.backend import named_place
 from dprelease.budget.connection import PostgresPlace
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.named_place import named_place
 from dprelease.core.errors import ConfigError, LedgerError, SourceError
 
 CANARY = "4711-canary"

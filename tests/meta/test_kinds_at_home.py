@@ -30,7 +30,7 @@ MECHANISMS = set(registry.names("mechanisms")) - STATISTICS - FAMILIES
 HOMES = ("statistics/", "measurements/", "core/registry.py")
 EXEMPT = (
     "wall/recompute.py",
-    "wall/rank_sensitivity.py",
+    "wall/form_sensitivity.py",
     "audit/laws.py",
     "audit/pairs.py",
     "audit/plan.py",

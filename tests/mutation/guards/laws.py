@@ -546,14 +546,14 @@ GUARDS = (
     ),
     Guard(
         "sums between limits of codes near one rank",
-        "wall/rank_sensitivity.py",
+        "wall/form_sensitivity.py",
         "    if tally.near is not None:\n        raise ValueError",
         "    if tally.near is True:\n        raise ValueError",
         ("tests/measurements/test_winsorised.py",),
     ),
     Guard(
         "a replaced row moves winsorised cells no further than an added one",
-        "wall/rank_sensitivity.py",
+        "wall/form_sensitivity.py",
         "    return 1, 2\n",
         "    return 1, 1\n",
         ("tests/measurements/test_winsorised.py",),
@@ -588,7 +588,7 @@ GUARDS = (
     ),
     Guard(
         "ends of an interval of codes near one rank",
-        "wall/rank_sensitivity.py",
+        "wall/form_sensitivity.py",
         "if tally.near is not None or [len(w)",
         "if [len(w)",
         ("tests/contracts/test_quantile_intervals.py",),

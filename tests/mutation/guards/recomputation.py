@@ -97,7 +97,7 @@ GUARDS = (
     ),
     Guard(
         "a joint choice sees codes near one rank only",
-        file="wall/rank_sensitivity.py",
+        file="wall/form_sensitivity.py",
         old="if used[0].near is not None:  # every gap of rows counts",
         new="if used[0].near is True:  # every gap of rows counts",
         tests=("tests/planning/test_joint_quantiles.py",),
@@ -253,7 +253,7 @@ GUARDS = (
     ),
     _trees(
         "bins of a tree may meet",
-        file="wall/tree_sensitivity.py",
+        file="wall/form_sensitivity.py",
         old="if not apart((p.low, p.high) for p in used):",
         new="if False:",
     ),
@@ -459,7 +459,7 @@ GUARDS = (
     ),
     Guard(
         "any tally is the one a choice by rank needs",
-        file="wall/rank_sensitivity.py",
+        file="wall/form_sensitivity.py",
         old="""if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are""",
         new="""if False:

@@ -37,8 +37,8 @@ _held = partial(
 
 _spectral = partial(
     Guard,
-    file="wall/spectral_sensitivity.py",
-    tests=("tests/wall/test_spectral_sensitivity.py",),
+    file="wall/form_sensitivity.py",
+    tests=("tests/wall/test_form_sensitivity.py",),
 )
 
 GUARDS = (

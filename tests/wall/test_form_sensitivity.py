@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.statistics import spectrum
 from dprelease.statistics.measurement import Axis
-from dprelease.wall import spectral_sensitivity
+from dprelease.wall import form_sensitivity
 
 AXES = (
     Axis(7, Fraction(-3), Fraction(1)),
@@ -26,20 +26,20 @@ AXES = (
 def test_claim_and_proof_are_the_same_number(count: int, rows: int, step: Fraction) -> None:
     axes = AXES[:count]
     claimed = spectrum.matrix_sensitivity(axes, rows, step)
-    assert spectral_sensitivity.entry_sensitivity(axes, rows, step) == claimed
+    assert form_sensitivity.entry_sensitivity(axes, rows, step) == claimed
     claimed = spectrum.spectrum_sensitivity(axes, rows, step)
-    proved = spectral_sensitivity.eigenvalue_sensitivity(axes, rows, step)
+    proved = form_sensitivity.eigenvalue_sensitivity(axes, rows, step)
     # the claim rounds 2 / sqrt 3 up at 10^-9, the proof at 2^-64
     assert claimed - 1 - Fraction(1, rows) / step / 10**9 <= proved <= claimed
 
 
 def test_two_by_root_three_is_an_upper_bound() -> None:
-    bound = spectral_sensitivity._TWO_BY_ROOT_THREE
+    bound = form_sensitivity._TWO_BY_ROOT_THREE
     assert 3 * bound**2 > 4
     assert 3 * (bound - Fraction(2, 2**64)) ** 2 < 4
 
 
 def test_nothing_of_the_claim_is_imported() -> None:
-    source = ast.parse(inspect.getsource(spectral_sensitivity))
+    source = ast.parse(inspect.getsource(form_sensitivity))
     names = {n.module for n in ast.walk(source) if isinstance(n, ast.ImportFrom)}
     assert not any("spectrum" in str(name) for name in names)
