@@ -17,15 +17,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.core.errors import DpreleaseError, InternalError, SourceError
 from dprelease.core.secret import Secret
@@ -35,15 +34,12 @@ from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.parquet_rows import ParquetRows
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
-from dprelease.engines.request import check_query, found_keys, used_columns
+from dprelease.engines.request import check_query, found_keys, is_graph, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import STOPS
-
-if TYPE_CHECKING:
-    from dprelease.engines.tally import Counted
 
 _AT_ONCE = 2**16
 
@@ -222,12 +218,8 @@ class DuckDBEngine:
         self.statements = []
         asked = query
         query, together = apart(query)
-        out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-        tables: dict[int, npt.NDArray[np.int64]] = {}
-        from dprelease.engines.tally import Counted, Tallies
+        from dprelease.engines.tally import answer_of
 
-        counted = Counted(Tallies.of(query))
-        done, answer = False, None
         try:
             with ExitStack() as opened:
                 ready, self._ready = self._ready, None
@@ -241,30 +233,15 @@ class DuckDBEngine:
                 opened.enter_context(stopped_after(seconds, connection.interrupt))
                 opened.enter_context(metered(connection, self.meter))
                 run = start()
-                if any(p.kind == "edges" for p in query.primitives):
+                if query.groups.found:
+                    return found_keys(*run.fetchnumpy().values())
+                batches: Iterable[Any] = iter(partial(run.fetchmany, _AT_ONCE), [])
+                if is_graph(query):
                     found = run.fetchnumpy()
-                    ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
-                    tables[0] = np.stack(ends, axis=1)
-                elif query.groups.found:
-                    keys, persons = run.fetchnumpy().values()
-                    answer = found_keys(keys, persons)
-                else:
-                    while some := run.fetchmany(_AT_ONCE):
-                        for group, found in self._sums(some, counted):
-                            out[group] = found
-            done = True
+                    batches = [np.stack([found["low"], found["high"]], axis=1)]
+                return together(answer_of(query, batches))
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
-            done = False
-        if done and answer is None:
-            answer = together(Answer(out, tables, counted.tables()))
-        return answer if done else None
-
-    @staticmethod
-    def _sums(rows: list[Any], counted: Counted) -> Iterator[tuple[int, Sequence[int]]]:
-        """Yield (group, sums) among some rows; codes of tallies are kept by `counted`."""
-        if not counted.any:
-            return ((row[0], row[1:]) for row in rows)
-        return ((group, sums) for group, sums, _ in counted.take(rows))
+            return None
 
     def _statement(
         self,

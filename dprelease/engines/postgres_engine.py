@@ -22,11 +22,9 @@ are none, and moments as texts are ISO 8601. Of views, proven ones are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from dprelease.core.errors import InternalError, SourceError
 from dprelease.core.secret import Secret
@@ -42,7 +40,7 @@ from dprelease.engines.postgres_view import ViewRows, private_source, view_rows
 from dprelease.engines.request import check_query, listed_keys, used_columns
 from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
-from dprelease.engines.tally import Counted, Tallies
+from dprelease.engines.tally import answer_of, whole
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Kind
@@ -233,18 +231,4 @@ def _answer(cursor: Any, query: BoundedQuery) -> Answer:
     """Return the statement's rows as arrays."""
     if query.groups.found:
         return listed_keys(cursor.fetchall())
-    out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    if any(p.kind == "edges" for p in query.primitives):
-        pairs = [(int(low), int(high)) for low, high in cursor.fetchall()]
-        return Answer(out, {0: np.array(pairs, dtype=np.int64).reshape(-1, 2)})
-    counted = Counted(Tallies.of(query))
-    while some := cursor.fetchmany(_AT_ONCE):
-        sums: Iterator[tuple[int, Any]]
-        if counted.any:
-            whole = [tuple(None if v is None else int(v) for v in row) for row in some]
-            sums = ((group, found) for group, found, _ in counted.take(whole))  # type: ignore[arg-type]
-        else:
-            sums = ((int(row[0]), row[1:]) for row in some)
-        for group, found in sums:
-            out[group] = [int(value) for value in found]
-    return Answer(out, {}, counted.tables())
+    return answer_of(query, map(whole, iter(partial(cursor.fetchmany, _AT_ONCE), [])))

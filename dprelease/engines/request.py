@@ -160,7 +160,7 @@ def check_query(query: BoundedQuery) -> None:
         if isinstance(code, Condition):
             continue
         if isinstance(code, Label):
-            _check_label(code, kinds[code.column], ends=_is_graph(query))
+            _check_label(code, kinds[code.column], ends=is_graph(query))
             continue
         rounding(code)
         if kinds[code.column] not in _NUMERIC:
@@ -215,13 +215,14 @@ def _check_cells(query: BoundedQuery) -> None:
             )
 
 
-def _is_graph(query: BoundedQuery) -> bool:
+def is_graph(query: BoundedQuery) -> bool:
+    """Return whether edges are asked for."""
     return any(p.kind == "edges" for p in query.primitives)
 
 
 def _check_graph(query: BoundedQuery) -> None:
     """A graph is one table of edges between two labelled ends, and nothing else beside it."""
-    if not _is_graph(query):
+    if not is_graph(query):
         return
     alone = len(query.primitives) == 1 and query.user is None and query.groups.keys == ((),)
     first = query.primitives[0]

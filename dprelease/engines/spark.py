@@ -26,8 +26,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-import numpy as np
-
 from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines.digits import apart
@@ -37,7 +35,7 @@ from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
 from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
-from dprelease.engines.tally import Counted, Tallies
+from dprelease.engines.tally import answer_of, whole
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 
@@ -159,8 +157,10 @@ class SparkEngine:
                 self._session(source) as session,
                 self._prepared(session, source, narrow, salt, rows=True) as (found, _),
             ):
-                answer = _answer(collected(session, found), narrow)
-                return together(answer)
+                rows = collected(session, found)
+                if query.groups.found:
+                    return listed_keys(rows)
+                return together(answer_of(narrow, [whole(rows)], MOST_ROWS))
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 
@@ -300,29 +300,3 @@ def _public(session: Any, table: Any) -> Any:
     from pyspark.sql.functions import broadcast
 
     return broadcast(session.createDataFrame(table))
-
-
-def _answer(rows: list[Any], query: BoundedQuery) -> Answer:
-    """Return the statement's rows as arrays.
-
-    Raises:
-        OverflowError: a group has `MOST_ROWS` rows or more, so that its sums are not proven.
-    """
-    if query.groups.found:
-        return listed_keys(rows)
-    out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    counted = Counted(Tallies.of(query))
-    if any(p.kind == "edges" for p in query.primitives):
-        pairs = [(row[0], row[1]) for row in rows]
-        return Answer(out, {0: np.array(pairs, dtype=np.int64).reshape(-1, 2)})
-    width = len(query.primitives)
-    sums = (
-        counted.take(rows)
-        if counted.any
-        else ((r[0], r[1 : width + 1], r[width + 1]) for r in rows)
-    )
-    for group, found, count in sums:
-        if count >= MOST_ROWS:
-            raise OverflowError
-        out[group] = [int(cell) for cell in found]
-    return Answer(out, {}, counted.tables())

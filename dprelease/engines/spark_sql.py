@@ -37,6 +37,7 @@ from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, not_null
 from dprelease.engines.digits import widest
 from dprelease.engines.hash_sql import hashed_text
+from dprelease.engines.request import is_graph
 from dprelease.engines.spark_days import look_up_days
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import MOMENT, case, number, try_cast
@@ -88,7 +89,7 @@ def spark_statement(
     """
     _check_depth(statement.tree)
     tree = statement.tree
-    if not any(p.kind == "edges" for p in query.primitives):
+    if not is_graph(query):
         assert isinstance(tree, exp.Select)
         tree = _grouped(tree, query)
     sql, parameters = translated(tree, statement.parameters, names)

@@ -15,18 +15,19 @@ Units: ranks in rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column
-from dprelease.engines.request import row_cap
+from dprelease.engines.request import is_graph, row_cap
 from dprelease.engines.typed_sql import case, number
-from dprelease.query.answer import TALLY_COLUMNS
+from dprelease.query.answer import TALLY_COLUMNS, Answer
 from dprelease.query.bounded import BoundedQuery, Near
 
 SETS = "sets"
@@ -214,3 +215,32 @@ def near_rows(table: Ints, near: Near) -> npt.NDArray[np.bool_]:
         near.b * upto >= target - near.last
     )
     return out
+
+
+def answer_of(
+    query: BoundedQuery, batches: Iterable[Sequence[Sequence[int]]], most: int | None = None
+) -> Answer:
+    """Return a statement's rows, read in batches, as arrays.
+
+    Raises:
+        OverflowError: a group has `most` rows or more, so that its sums are not proven.
+    """
+    out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
+    if is_graph(query):
+        edges = [np.array(rows, dtype=np.int64).reshape(-1, 2) for rows in batches]
+        return Answer(
+            out, {0: np.concatenate(edges) if edges else np.zeros((0, 2), dtype=np.int64)}
+        )
+    counted, width = Counted(Tallies.of(query)), len(query.primitives)
+    for rows in batches:
+        alone = ((row[0], row[1 : width + 1], row[-1]) for row in rows)
+        for group, sums, count in counted.take(rows) if counted.any else alone:
+            if most is not None and count >= most:
+                raise OverflowError
+            out[group] = sums
+    return Answer(out, {}, counted.tables())
+
+
+def whole(rows: Iterable[Sequence[Any]]) -> list[list[int]]:
+    """Return rows of whole numbers, of whatever type, as Python's own; None stays."""
+    return [[None if v is None else int(v) for v in row] for row in rows]  # type: ignore[misc]

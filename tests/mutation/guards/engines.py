@@ -285,8 +285,8 @@ GUARDS = (
     ),
     _duckdb(
         "an engine's own error is chained",
-        old="        except Exception:  # noqa: BLE001 - not chained: see the module's docstring\n            done = False\n",
-        new="        except ZeroDivisionError:\n            done = False\n",
+        old="        except Exception:  # noqa: BLE001 - not chained: see the module's docstring\n            return None\n",
+        new="        except ZeroDivisionError:\n            return None\n",
     ),
     _request(
         "sums may overflow",
