@@ -33,7 +33,7 @@ from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, signed_text, verifies
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always
+from dprelease.core.codec_notes import Note
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.core.numeric import fraction_from_json, plain
 
@@ -76,7 +76,7 @@ class Approval(Stored):
     total: Fraction | None = None
     until: str | None = None
     note: str | None = None
-    after: Annotated[str, Always()] = ""
+    after: Annotated[str, Note.always] = ""
     public_key: str | None = None
     signature: str | None = None
 

@@ -18,7 +18,7 @@ from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Instants, Timeline, instant
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.numeric import (
     NANO,
     exp_lower,
@@ -37,7 +37,7 @@ class PersonLoss(Stored):
     """What one person in every interval loses at most; `rho` where losses add up by zCDP."""
 
     epsilon: Annotated[Fraction, AtLeast(0)]
-    delta: Annotated[Fraction, AtLeast(0), Always()] = Fraction(0)
+    delta: Annotated[Fraction, AtLeast(0), Note.always] = Fraction(0)
     rho: Annotated[Fraction | None, AtLeast(0)] = None
 
     def completed(self) -> PersonLoss:

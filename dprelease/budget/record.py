@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Instants, instant, timeline
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Inline, WrittenAs
+from dprelease.core.codec_notes import Note, WrittenAs
 from dprelease.core.errors import ArgumentError, ConfigError
 
 OPEN: tuple[str | None, str | None] = (None, None)
@@ -137,7 +137,7 @@ class Entry(Stored):
         ArgumentError: a field is malformed (DPR644, DPR650, DPR651).
     """
 
-    key: Annotated[Key, Inline()]
+    key: Annotated[Key, Note.inline]
     plan_hash: str
     adjacency: str
     unit: str
@@ -145,8 +145,8 @@ class Entry(Stored):
         Sequence[Mapping[str, object]], WrittenAs(tuple, tuple, tuple[Mapping[str, object], ...])
     ]
     epsilon: Fraction
-    delta: Annotated[Fraction, Always()] = Fraction(0)
-    accountant: Annotated[str, Always()] = BASIC
+    delta: Annotated[Fraction, Note.always] = Fraction(0)
+    accountant: Annotated[str, Note.always] = BASIC
     rho: Fraction | None = None
     early: str | None = None
     time: str | None = None

@@ -17,8 +17,8 @@ default, so that a new field with a default changes no stored file:
     Any, object       JSON data, passed on as it is
 
 What a type cannot say is said beside it: `count: Annotated[int, AtLeast(1)]`; see `StoredAs`, `AtLeast`,
-`Always`, `AsText`, `Short`, `Inline`, `Unstored`, `Tagged`, and `WrittenAs` for a type with JSON of its own. A dataclass that
-is `Stored` may hold `constants` that stand beside its fields, and complete what was read (`completed`).
+`Note`, `Tagged`, and `WrittenAs` for a type with JSON of its own. A dataclass that is `Stored` may hold `constants` that
+stand beside its fields, and complete what was read (`completed`).
 
 `encode` trusts its argument. `decode` trusts nothing: whatever JSON value it is given, it returns an
 object of the declared type or raises one bounded `ConfigError` that says where. Give it what
@@ -48,18 +48,7 @@ from typing import (
     overload,
 )
 
-from dprelease.core.codec_notes import (
-    Always,
-    AsText,
-    AtLeast,
-    Digits,
-    Inline,
-    Short,
-    StoredAs,
-    Tagged,
-    Unstored,
-    WrittenAs,
-)
+from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs, Tagged, WrittenAs
 from dprelease.core.codec_values import PLAIN, Coder, Fault, expected, guarded, one_of, same, text
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import long_list, short_list
@@ -171,13 +160,13 @@ def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
             return _through(note)
         if isinstance(note, Tagged):
             return _union(get_args(base), note.key)
-        if isinstance(note, Short):
+        if note is Note.short:
             return _many(get_args(base)[0], short=True)
     coder = _coder(base)
     for note in said:
-        if isinstance(note, AsText):
+        if note is Note.as_text:
             if base is not int:
-                raise TypeError(f"`AsText` is said of {base!r}, which is not an integer")
+                raise TypeError(f"`Note.as_text` is said of {base!r}, which is not an integer")
             coder = Coder(str, coder.decode)
         if isinstance(note, AtLeast):
             if not {*(get_args(base) or (base,))} <= {int, float, Fraction, type(None), Digits}:
@@ -276,13 +265,13 @@ def _stored_fields(cls: Any) -> tuple[_Field, ...]:
         notes = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
         if field.default_factory is not MISSING:
             default = field.default_factory()
-        if not field.init or any(isinstance(note, Unstored) for note in notes):
+        if not field.init or Note.unstored in notes:
             if default is MISSING and field.init:
                 raise TypeError(f"{cls.__name__}.{field.name} is not stored and has no default")
             continue
-        if any(isinstance(note, Always) for note in notes):
+        if Note.always in notes:
             default = MISSING
-        inline = any(isinstance(note, Inline) for note in notes)
+        inline = Note.inline in notes
         key = next((note.name for note in notes if isinstance(note, StoredAs)), field.name)
         keys = _keys(get_args(kind)[0]) if inline else (key,)
         out.append(_Field(field.name, keys, default, _coder(kind), inline))

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Annotated, Any
+
+
+class Note(Enum):
+    """What is said of a field by a word alone.
+
+    Attributes:
+        always: it is written where it has its default too, and missed when it is not there.
+        as_text: an integer that is written as text whatever its size: of some of them no reader is sure.
+        short: texts or whole numbers, of which a long regular list is written short (`numeric.short_list`).
+        inline: a dataclass whose keys stand beside those of the one that holds it.
+        unstored: it is not written; read back, it has its default.
+    """
+
+    always = auto()
+    as_text = auto()
+    short = auto()
+    inline = auto()
+    unstored = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,34 +38,6 @@ class AtLeast:
     """A number that is refused below `least` when it is read."""
 
     least: int
-
-
-@dataclass(frozen=True, slots=True)
-class Always:
-    """A field that is written where it has its default too, and missed when it is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class AsText:
-    """An integer that is written as text whatever its size: of some of them no reader is sure."""
-
-
-Digits = Annotated[int, AsText()]
-
-
-@dataclass(frozen=True, slots=True)
-class Short:
-    """Texts or whole numbers, of which a long regular list is written short (`numeric.short_list`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inline:
-    """A dataclass whose keys stand beside those of the one that holds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unstored:
-    """A field that is not written; read back, it has its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +61,6 @@ class WrittenAs:
     of: Any = Any
 
 
-Labels = Annotated[tuple[str, ...], Short()]
-Places = Annotated[tuple[int, ...], Short()]
+Digits = Annotated[int, Note.as_text]
+Labels = Annotated[tuple[str, ...], Note.short]
+Places = Annotated[tuple[int, ...], Note.short]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_zero_sum
-from dprelease.core.codec_notes import Always, Digits, StoredAs
+from dprelease.core.codec_notes import Digits, Note, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.law import RAW_LIMIT, AddedNoise, Law, Objects, underclaimed
@@ -48,7 +48,7 @@ class BalancedLaw(CellLaw):
     tag: ClassVar[str] = "balanced_cells"
 
     noise: Annotated[BalancedNoise, StoredAs("law")]
-    rows: Annotated[Digits | None, Always()] = None
+    rows: Annotated[Digits | None, Note.always] = None
 
     @property
     def noise_scale(self) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from dprelease.core.codec_notes import Always
+from dprelease.core.codec_notes import Note
 from dprelease.mechanisms.law import Criterion
 from dprelease.statistics.measurement import Measurement
 
@@ -34,8 +34,8 @@ class Option:
 
     mechanism: str
     expected_error: float | None
-    worst_error: Annotated[float | None, Always()] = None
-    note: Annotated[str, Always()] = ""
+    worst_error: Annotated[float | None, Note.always] = None
+    note: Annotated[str, Note.always] = ""
     advice: str = ""
 
 

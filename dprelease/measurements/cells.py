@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
-from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
+from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.law import (
     RAW_LIMIT,
@@ -41,8 +41,8 @@ class CellLaw(Law):
 
     noise: Annotated[CellNoise, StoredAs("law")]
     count: Annotated[int, AtLeast(1)]
-    upper: Annotated[Digits | None, Always()] = None
-    mechanism: Annotated[str, Always()] = (
+    upper: Annotated[Digits | None, Note.always] = None
+    mechanism: Annotated[str, Note.always] = (
         "discrete_laplace"  # or "rectified_laplace": raised to 0, it is both
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.core.codec_notes import Unstored
+from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -28,7 +28,7 @@ class ConstantLaw(Law):
     tag: ClassVar[str] = "constant"
 
     value: int
-    mechanism: Annotated[str, Unstored()] = "public_constant"
+    mechanism: Annotated[str, Note.unstored] = "public_constant"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if sensitivity.l1_over_groups != 0:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
-from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs
+from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import cell_hull, family_of
@@ -65,7 +65,7 @@ class GaussianLaw(Law):
     step_size: Fraction
     offset: Fraction
     joint: bool
-    mechanism: Annotated[str, Always()] = "rectified_gaussian"
+    mechanism: Annotated[str, Note.always] = "rectified_gaussian"
 
     @property
     def noise_scale(self) -> float | None:

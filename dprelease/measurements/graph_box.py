@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.core.codec_notes import Unstored
+from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import ranking, shown
@@ -48,7 +48,7 @@ class GraphBoxLaw(Law):
     tag: ClassVar[str] = "box"
 
     law: BoundedGaussianBoxLaw
-    mechanism: Annotated[str, Unstored()] = "bounded_gaussian"
+    mechanism: Annotated[str, Note.unstored] = "bounded_gaussian"
 
     @classmethod
     def calibrate(

@@ -26,7 +26,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.entropy import RandomBits
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
@@ -81,7 +81,7 @@ def outcomes(points: int, many: int) -> int:
 class OrderedLaw(ExponentialLaw):
     """`many` of the points of `allowed` (in steps) per group, in order."""
 
-    many: Annotated[int, AtLeast(1), Always()] = 1
+    many: Annotated[int, AtLeast(1), Note.always] = 1
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         rising = (raw[:, 1:] >= raw[:, :-1]).astype(bool).all(axis=1)

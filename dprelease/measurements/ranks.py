@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
-from dprelease.core.codec_notes import Unstored
+from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import MeasurementFamily
@@ -68,7 +68,7 @@ class ExponentialLaw(Law):
     allowed: LongRuns
     step: Fraction
 
-    many: Annotated[int, Unstored()] = 1
+    many: Annotated[int, Note.unstored] = 1
 
     @property
     def mechanism(self) -> str:

@@ -31,7 +31,7 @@ import numpy as np
 
 from dprelease.budget.composition import Proof
 from dprelease.core.choice_tree import depth
-from dprelease.core.codec_notes import Always, AtLeast
+from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import counted
@@ -103,7 +103,7 @@ class RecursiveRanksLaw(OrderedLaw):
 
     targets: tuple[int, ...] = ()
     b: Annotated[int, AtLeast(1)] = 1
-    copies: Annotated[int, AtLeast(1), Always()] = COPIES
+    copies: Annotated[int, AtLeast(1), Note.always] = COPIES
 
     @property
     def weights(self) -> tuple[tuple[int, int, int], ...]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core import registry
-from dprelease.core.codec_notes import Always, AtLeast, Digits
+from dprelease.core.codec_notes import AtLeast, Digits, Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import floor_half_up, ranking, shown
@@ -72,7 +72,7 @@ class MeanLaw(Law):
     step_size: Fraction
     offset: Fraction
     mechanism: str
-    loss: Annotated[str, Always()] = "absolute"
+    loss: Annotated[str, Note.always] = "absolute"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.chain_length < sensitivity.chain_length:

@@ -30,7 +30,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from dprelease.core.codec_notes import Always, AtLeast, Digits, StoredAs, WrittenAs
+from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs, WrittenAs
 from dprelease.schema.column import Column
 from dprelease.schema.domain import LongRuns
 
@@ -52,7 +52,7 @@ class Fixed:
     column: str
     grid: Annotated[LongRuns, StoredAs("runs")]
     step: Fraction
-    default: Annotated[Digits | None, Always()] = None
+    default: Annotated[Digits | None, Note.always] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,11 @@ class Primitive:
     """
 
     kind: str
-    code: Annotated[int | None, AtLeast(0), Always()] = None
-    power: Annotated[int, AtLeast(0), Always()] = 0
-    low: Annotated[Digits, Always()] = 0
-    high: Annotated[Digits, Always()] = 0
-    max_rows: Annotated[int | None, AtLeast(1), Always()] = None
+    code: Annotated[int | None, AtLeast(0), Note.always] = None
+    power: Annotated[int, AtLeast(0), Note.always] = 0
+    low: Annotated[Digits, Note.always] = 0
+    high: Annotated[Digits, Note.always] = 0
+    max_rows: Annotated[int | None, AtLeast(1), Note.always] = None
     other: Annotated[int | None, AtLeast(0)] = None
     other_power: Annotated[int, AtLeast(0)] = 0
     near: _Near | None = None

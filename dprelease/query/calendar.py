@@ -15,7 +15,7 @@ from typing import Annotated
 from zoneinfo import TZPATH
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, StoredAs, WrittenAs
+from dprelease.core.codec_notes import Note, StoredAs, WrittenAs
 from dprelease.core.periods import row_window
 from dprelease.schema.column import Kind
 from dprelease.schema.table import TableSchema
@@ -62,7 +62,7 @@ class Calendar(Stored):
     timezone: str
     name: str
     zones: Annotated[str, StoredAs("zone_tables")]
-    delay: Annotated[timedelta, WrittenAs(delay_text, _delay, str), Always()] = timedelta(0)
+    delay: Annotated[timedelta, WrittenAs(delay_text, _delay, str), Note.always] = timedelta(0)
 
 
 @cache

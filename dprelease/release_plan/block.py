@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Labels, Unstored
+from dprelease.core.codec_notes import Labels, Note
 from dprelease.measurements.base import family_named
 from dprelease.measurements.law import WrittenLaw
 from dprelease.statistics.base import kind_named
@@ -41,7 +41,7 @@ class Block(Stored):
     law: WrittenLaw
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
-    share: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict)
+    share: Annotated[Mapping[str, Any], Note.always] = field(default_factory=dict)
     table: str | None = None
     delta: Fraction = Fraction(0)
 
@@ -104,6 +104,6 @@ class Composition(Stored):
 
     method: str
     evidence: JointEvidence
-    compared: Annotated[tuple[tuple[str, float], ...], Unstored()] = field(
+    compared: Annotated[tuple[tuple[str, float], ...], Note.unstored] = field(
         default=(), compare=False
     )

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always
+from dprelease.core.codec_notes import Note
 from dprelease.core.numeric import plain
 from dprelease.release_plan.curve import error_of
 from dprelease.release_plan.plan import ReleasePlan
@@ -39,7 +39,7 @@ class Change(Stored):
     what: str
     before: str
     after: str
-    remark: Annotated[str, Always()] = ""
+    remark: Annotated[str, Note.always] = ""
 
 
 def compare(before: ReleasePlan, after: ReleasePlan) -> tuple[Change, ...]:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Unstored
+from dprelease.core.codec_notes import Note
 from dprelease.core.numeric import counted, plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
@@ -57,15 +57,15 @@ class ReleasePlan(Stored):
     statistics: tuple[PlannedStatistic, ...]
     blocks: tuple[Block, ...]
     query: WrittenTask = field(compare=False, repr=False)
-    window: Annotated[tuple[datetime, datetime] | None, Always()] = None
-    allow: Annotated[tuple[str, ...], Always()] = ()
-    notes: Annotated[tuple[str, ...], Always()] = ()
+    window: Annotated[tuple[datetime, datetime] | None, Note.always] = None
+    allow: Annotated[tuple[str, ...], Note.always] = ()
+    notes: Annotated[tuple[str, ...], Note.always] = ()
     composition: Composition | None = None
     time: Time | None = None
     tables: PlannedTables | None = None
     rules: Rules | None = None
-    asked: Annotated[Query | None, Unstored()] = field(default=None, compare=False, repr=False)
-    advice: Annotated[tuple[str, ...], Unstored()] = field(default=(), compare=False, repr=False)
+    asked: Annotated[Query | None, Note.unstored] = field(default=None, compare=False, repr=False)
+    advice: Annotated[tuple[str, ...], Note.unstored] = field(default=(), compare=False, repr=False)
 
     version: ClassVar[str] = PLAN_VERSION
     constants: ClassVar[Mapping[str, str]] = {"dprelease": "version"}

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, Labels, StoredAs, WrittenAs
+from dprelease.core.codec_notes import Labels, Note, StoredAs, WrittenAs
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import WrittenDomain
@@ -121,12 +121,12 @@ class PlannedStatistic(Stored):
     planned_error: float | None
     error_text: str
     sensitivity: str
-    spikes: Annotated[_Spikes, Always()] = True
-    notes: Annotated[tuple[str, ...], Always()] = ()
-    group_errors: Annotated[tuple[float, ...] | None, Always()] = None
-    remark: Annotated[str | None, Always()] = None
+    spikes: Annotated[_Spikes, Note.always] = True
+    notes: Annotated[tuple[str, ...], Note.always] = ()
+    group_errors: Annotated[tuple[float, ...] | None, Note.always] = None
+    remark: Annotated[str | None, Note.always] = None
     view: int | None = None
-    uninformative: Annotated[Uninformative | None, Always()] = None
+    uninformative: Annotated[Uninformative | None, Note.always] = None
     table: str | None = None
 
 

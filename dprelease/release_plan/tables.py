@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, AtLeast, Digits
+from dprelease.core.codec_notes import AtLeast, Digits, Note
 from dprelease.fitting.structure import Dimension, Structure, crossed, nested
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -61,7 +61,7 @@ class FitTable(Stored):
     statistic: str
     column: str
     block: str | None
-    halves: Annotated[tuple[Fraction, ...], Always()] = field(default=(), repr=False)
+    halves: Annotated[tuple[Fraction, ...], Note.always] = field(default=(), repr=False)
     totals: tuple[int, ...] = field(default=(), repr=False)
 
 
@@ -136,7 +136,7 @@ class PlannedTables(Stored):
 
     axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
     tables: tuple[PlannedTable, ...]
-    fits: Annotated[tuple[PlannedFit, ...], Always()] = ()
+    fits: Annotated[tuple[PlannedFit, ...], Note.always] = ()
     ratios: tuple[PlannedRatio, ...] = ()
     hidden: tuple[PlannedStatistic, ...] = ()
     detail: PlannedDetail | None = None

@@ -46,7 +46,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, AtLeast, Digits, Labels, Places, Unstored
+from dprelease.core.codec_notes import AtLeast, Digits, Labels, Note, Places
 from dprelease.core.numeric import FEW
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed, Near
@@ -161,23 +161,23 @@ class Measurement(Stored):
     weights: tuple[tuple[Digits, ...], ...]
     l1_added_row: Annotated[Digits, AtLeast(0)]
     l1_replaced_row: Annotated[Digits, AtLeast(0)]
-    measures: Annotated[tuple[Measure, ...], Unstored()] = field(default=(), hash=False)
-    lower: Annotated[Digits, Always()] = 0
-    upper: Annotated[Digits | None, Always()] = None
-    scale: Annotated[Digits, Always()] = 1
-    offset: Annotated[Fraction, Always()] = Fraction(0)
-    step_size: Annotated[Fraction, Always()] = Fraction(1)
-    per_unit: Annotated[bool, Always()] = False
-    form: Annotated[Form, Always()] = "linear"
-    public_rows: Annotated[int | None, AtLeast(1), Always()] = None
-    value: Annotated[Fraction, Always()] = Fraction(0)
+    measures: Annotated[tuple[Measure, ...], Note.unstored] = field(default=(), hash=False)
+    lower: Annotated[Digits, Note.always] = 0
+    upper: Annotated[Digits | None, Note.always] = None
+    scale: Annotated[Digits, Note.always] = 1
+    offset: Annotated[Fraction, Note.always] = Fraction(0)
+    step_size: Annotated[Fraction, Note.always] = Fraction(1)
+    per_unit: Annotated[bool, Note.always] = False
+    form: Annotated[Form, Note.always] = "linear"
+    public_rows: Annotated[int | None, AtLeast(1), Note.always] = None
+    value: Annotated[Fraction, Note.always] = Fraction(0)
     axes: tuple[Axis, ...] = ()
     squares: tuple[Digits, ...] = ()
     linf_per_component: tuple[Digits, ...] = ()
-    primitives: Annotated[Places, Always()] = ()
-    max_rows: Annotated[int | None, Always()] = None
-    data: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
-    sensitivity: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict, hash=False)
+    primitives: Annotated[Places, Note.always] = ()
+    max_rows: Annotated[int | None, Note.always] = None
+    data: Annotated[Mapping[str, Any], Note.always] = field(default_factory=dict, hash=False)
+    sensitivity: Annotated[Mapping[str, Any], Note.always] = field(default_factory=dict, hash=False)
 
     def likely(self, size: int | None, *, of_rows: bool) -> tuple[int, int] | None:
         """Return the least and the greatest cell that a scalar probably has of about `size` rows; None: anywhere.

@@ -16,16 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.core.codec import Stored, decode, encode
-from dprelease.core.codec_notes import (
-    Always,
-    AtLeast,
-    Digits,
-    Inline,
-    StoredAs,
-    Tagged,
-    Unstored,
-    WrittenAs,
-)
+from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs, Tagged, WrittenAs
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import MOST_DIGITS
 from dprelease.core.strict_json import read_json
@@ -76,7 +67,7 @@ class Sample:
     anything: Any = None
     numbers: Set = frozenset()
     below: Sample | None = None
-    secret: Annotated[str, Unstored()] = "not written"
+    secret: Annotated[str, Note.unstored] = "not written"
 
 
 BIG = 10**30
@@ -290,7 +281,7 @@ class OwnInit:
         (Circle | Untagged, Untagged(1)),
         (Circle | Kinded, Kinded("x")),
         (Annotated[str, AtLeast(1)], "x"),
-        (make_dataclass("A", [("a", Annotated[int, Unstored()])]), None),
+        (make_dataclass("A", [("a", Annotated[int, Note.unstored])]), None),
         (make_dataclass("A", [("a", int), ("b", Annotated[int, StoredAs("a")])]), None),
     ],
     ids=range(8),
@@ -321,9 +312,9 @@ class House(Stored):
     floors: ClassVar[int] = 2
     constants: ClassVar[Mapping[str, str]] = {"kind": "kind", "levels": "floors"}
 
-    at: Annotated[Place, Inline()]
-    rooms: Annotated[Few, Always()] = frozenset()
-    note: Annotated[str | None, Always()] = None
+    at: Annotated[Place, Note.inline]
+    rooms: Annotated[Few, Note.always] = frozenset()
+    note: Annotated[str | None, Note.always] = None
     far: Annotated[Digits | None, AtLeast(0)] = None
 
     def completed(self) -> House:
@@ -402,6 +393,8 @@ def test_what_is_always_written_is_missed(key):
 
 
 def test_two_fields_of_one_key_are_the_mistake_of_their_author():
-    kind = make_dataclass("Two", [("street", str), ("at", Annotated[Place, Inline()])], frozen=True)
+    kind = make_dataclass(
+        "Two", [("street", str), ("at", Annotated[Place, Note.inline])], frozen=True
+    )
     with pytest.raises(TypeError, match="one key"):
         encode(kind("a", Place("b", 1)))

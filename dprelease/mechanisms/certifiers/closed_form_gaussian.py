@@ -46,7 +46,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from dprelease.core.codec_notes import Inline
+from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_upper
@@ -71,7 +71,7 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
     family: ClassVar[str] = "bounded_gaussian"
     room: ClassVar[float] = 1e-3
 
-    noise: Annotated[WideGaussianNoise, Inline()]
+    noise: Annotated[WideGaussianNoise, Note.inline]
 
     @classmethod
     def calibrate(cls, request: GridRequest) -> Self:

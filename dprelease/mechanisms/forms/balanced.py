@@ -35,7 +35,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.core.codec_notes import Always
+from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level
@@ -63,7 +63,7 @@ class BalancedNoise(CellNoise):
 
     kind: ClassVar[str] = "balanced_cells"
 
-    cells: Annotated[int, Always()] = 2
+    cells: Annotated[int, Note.always] = 2
 
     def __post_init__(self) -> None:
         if not 2 <= self.cells <= MOST_CELLS:

@@ -26,7 +26,7 @@ from typing import Annotated, ClassVar
 
 from dprelease.budget.normal import MOST
 from dprelease.core.codec import Stored
-from dprelease.core.codec_notes import Always, AtLeast, Digits
+from dprelease.core.codec_notes import AtLeast, Digits, Note
 from dprelease.core.entropy import RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
 from dprelease.intervals.noise import Gaussian, Laplace
@@ -62,7 +62,7 @@ class GaussianCells(Stored):
     l2_square: Digits
     square: Fraction
     bits: Annotated[int, AtLeast(0)] = 0
-    family: Annotated[str, Always()] = "rectified_gaussian"
+    family: Annotated[str, Note.always] = "rectified_gaussian"
 
     def __post_init__(self) -> None:
         if self.l2_square < 1:
