@@ -56,21 +56,15 @@ def stopped_after(seconds: float | None, stop: Callable[[], object]) -> Iterator
     if seconds is None:
         yield
         return
-    done = Event()
 
-    def watch() -> None:
+    def watch(done: Event) -> None:
         late = done.wait(seconds)
         while not late:  # an interrupt between two statements stops neither: again
             stop()
             late = done.wait(0.1)
 
-    watching = Thread(target=watch, daemon=True)
-    watching.start()
-    try:
+    with _beside(watch):
         yield
-    finally:
-        done.set()
-        watching.join()  # it must not find a closed connection
 
 
 @contextmanager
@@ -79,15 +73,23 @@ def metered(connection: Any, meter: Meter | None) -> Iterator[None]:
     if meter is None:
         yield
         return
-    report, done = meter, Event()
+    report = meter
 
-    def watch() -> None:
+    def watch(done: Event) -> None:
         start = monotonic()
         while not done.wait(_PAUSE):
             share = min(max(float(connection.query_progress()) / 100, 0.0), 1.0)
             report(share, remaining(share, monotonic() - start))
 
-    watching = Thread(target=watch, daemon=True)
+    with _beside(watch):
+        yield
+
+
+@contextmanager
+def _beside(watch: Callable[[Event], None]) -> Iterator[None]:
+    """Run `watch` in a thread until the block ends, which sets its event."""
+    done = Event()
+    watching = Thread(target=watch, args=(done,), daemon=True)
     watching.start()
     try:
         yield

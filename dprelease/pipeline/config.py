@@ -14,12 +14,11 @@ from dprelease.core import registry
 from dprelease.core.given import given_path
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
 from dprelease.pipeline.budget_config import BudgetConfig, read_budget
-from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel
+from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel, ScheduleModel
 from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
 from dprelease.pipeline.source_config import SourceConfig, read_source
 from dprelease.pipeline.timing_config import (
     PeriodConfig,
-    ScheduleConfig,
     read_period,
     read_schedule,
 )
@@ -39,7 +38,6 @@ __all__ = [
     "PeriodConfig",
     "PipelineConfig",
     "PublishConfig",
-    "ScheduleConfig",
     "SourceConfig",
     "SparkConfig",
     "load_pipeline",
@@ -85,7 +83,7 @@ class PipelineConfig:
     limits: Limits = NO_LIMITS
     spark: SparkConfig | None = None
     period: PeriodConfig | None = None
-    schedule: ScheduleConfig | None = None
+    schedule: ScheduleModel | None = None
     raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def engine_options(self) -> Mapping[str, object]:

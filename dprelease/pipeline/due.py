@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.periods import following_period, parse_period, period_id, zone
 from dprelease.pipeline.closing import closes_at, is_held
-from dprelease.pipeline.config import PeriodConfig, PipelineConfig, ScheduleConfig
+from dprelease.pipeline.config import PeriodConfig, PipelineConfig
+from dprelease.pipeline.models import ScheduleModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Due:
     at: datetime
 
 
-def require_schedule(config: PipelineConfig) -> tuple[PeriodConfig, ScheduleConfig]:
+def require_schedule(config: PipelineConfig) -> tuple[PeriodConfig, ScheduleModel]:
     """Return the two blocks that a scheduled pipeline needs.
 
     Raises:
@@ -125,7 +126,7 @@ def _before(rule: PeriodConfig, moment: datetime, delay: timedelta = timedelta(0
     return before
 
 
-def _instants(schedule: ScheduleConfig, start: datetime) -> Iterator[datetime]:
+def _instants(schedule: ScheduleModel, start: datetime) -> Iterator[datetime]:
     """Yield the cron instants after `start`, in UTC."""
     from cronsim import CronSim, CronSimError
 
@@ -136,12 +137,12 @@ def _instants(schedule: ScheduleConfig, start: datetime) -> Iterator[datetime]:
         return
 
 
-def _first(schedule: ScheduleConfig, moment: datetime) -> datetime | None:
+def _first(schedule: ScheduleModel, moment: datetime) -> datetime | None:
     """Return the first instant at or after `moment`."""
     return next((at for at in _instants(schedule, moment - _BEFORE) if at >= moment), None)
 
 
-def _latest(schedule: ScheduleConfig, now: datetime) -> datetime | None:
+def _latest(schedule: ScheduleModel, now: datetime) -> datetime | None:
     """Return the last instant at or before `now`."""
     from cronsim import CronSim, CronSimError
 

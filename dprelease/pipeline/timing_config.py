@@ -51,15 +51,6 @@ class PeriodConfig:
     skip: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleConfig:
-    """When runs are due; at most `catch_up` missed periods are released after downtime."""
-
-    cron: str
-    timezone: str = "UTC"
-    catch_up: int = 1
-
-
 def read_period(
     file: DeclarationFile, period: PeriodModel, schema: TableSchema, source: SourceConfig
 ) -> PeriodConfig:
@@ -189,7 +180,7 @@ def _column_and_zone(
 
 def read_schedule(
     file: DeclarationFile, schedule: ScheduleModel, *, periodic: bool
-) -> ScheduleConfig:
+) -> ScheduleModel:
     """Return the schedule of a pipeline with periods; ConfigError DPR143 for a faulty one."""
     if not periodic:
         file.fail(
@@ -213,7 +204,7 @@ def read_schedule(
             fix='five fields: minute hour day month weekday, e.g. "0 6 * * MON"',
             code="DPR143",
         )
-    return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
+    return schedule
 
 
 def _held(file: DeclarationFile, name: str, every: Every, timezone: str, *place: str | int) -> None:

@@ -167,19 +167,24 @@ class _Merge:
         if found:
             statistics = (replace(statistics[0], found=found),)
         self._shares(statistics)
+        by = tuple(model.by)
+        made = self._made(model, statistics, epsilon)
+        return replace(made, by=by, keys_from=self._key_file(by), found=found)
+
+    def _made(
+        self, model: ReleaseModel, statistics: tuple[StatisticSpec, ...], epsilon: Fraction
+    ) -> ReleaseSpec:
+        """Return what a release of one table and one of several say alike."""
         return ReleaseSpec(
             statistics=statistics,
             epsilon=epsilon,
             delta=self._delta(statistics, model.composition),
-            by=tuple(model.by),
-            keys_from=self._key_file(tuple(model.by)),
             where=self._where(model),
             loss=model.loss or "absolute",
             judge=model.judge or "average",
             composition=model.composition or "basic",
             allow=tuple(model.allow),
             rules=None if model.rules is None else rules_of(model.rules),
-            found=found,
             origin=self.at(),
         )
 
@@ -224,20 +229,8 @@ class _Merge:
                 code="DPR119",
             )
         statistics = tuple(s for table in tables for s in table.statistics)
-        return ReleaseSpec(
-            statistics=statistics,
-            epsilon=self._epsilon(()),
-            delta=self._delta(statistics, model.composition),
-            where=self._where(model),
-            loss=model.loss or "absolute",
-            judge=model.judge or "average",
-            composition=model.composition or "basic",
-            allow=tuple(model.allow),
-            rules=None if model.rules is None else rules_of(model.rules),
-            tables=tables,
-            totals=reader.totals(model.totals or [], tables),
-            origin=self.at(),
-        )
+        made = self._made(model, statistics, self._epsilon(()))
+        return replace(made, tables=tables, totals=reader.totals(model.totals or [], tables))
 
     def _epsilon(self, statistics: tuple[StatisticSpec, ...]) -> Fraction:
         if "epsilon" not in self.raw:

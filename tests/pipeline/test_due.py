@@ -14,8 +14,9 @@ from dprelease.core.errors import ConfigError
 from dprelease.core.periods import parse_period
 from dprelease.pipeline import due
 from dprelease.pipeline.closing import instant_text
-from dprelease.pipeline.config import PeriodConfig, ScheduleConfig, load_pipeline
+from dprelease.pipeline.config import PeriodConfig, load_pipeline
 from dprelease.pipeline.due import due_at, due_periods, next_due, require_schedule
+from dprelease.pipeline.models import ScheduleModel
 from tests.pipeline.tiny import project
 from tests.sizes import whole
 
@@ -28,7 +29,7 @@ def base(tmp_path_factory):
 def config(base, cron, zone, every="week", delay=timedelta(0), period_zone=None):
     return replace(
         base,
-        schedule=ScheduleConfig(cron, zone, 4),
+        schedule=ScheduleModel(cron=cron, timezone=zone, catch_up=4),
         period=PeriodConfig("at", every, delay, period_zone or zone),
     )
 
