@@ -175,6 +175,9 @@ _OWN: dict[str, dict[str, str]] = {
 """Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and
 a plan's file names it."""
 
+JOINING = ("graph_box", "joint_ranks", "rank_interval", "recursive_ranks", "tensor", "winsorised")
+"""The measurements that may hold several statistics of a request together (`MeasurementFamily.together`)."""
+
 REMOVED: dict[str, str] = {
     "randomized_response": "leave `mechanism` out, or write `mechanism: optimal_grid` (up to 64 values) or `staircase`",
 }

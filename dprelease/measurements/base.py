@@ -293,8 +293,3 @@ def counts_values(of: Measurement, chosen: Measurement) -> bool:
     """Return whether known values that `of` counts are those that `chosen` is drawn among: of no column, all rows."""
     same = of.key[1:2] == chosen.key[1:2] or (not of.key[1:] and bool(chosen.data.get("complete")))
     return same and of.max_rows == chosen.max_rows
-
-
-def families() -> tuple[MeasurementFamily, ...]:
-    """Return all families, in alphabetical order."""
-    return tuple(map(family_named, registry.names("measurements")))

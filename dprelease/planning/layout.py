@@ -17,7 +17,7 @@ from fractions import Fraction
 from dprelease.core import registry
 from dprelease.core.errors import PlanError
 from dprelease.core.patience import tick
-from dprelease.measurements.base import families, family_of
+from dprelease.measurements.base import family_named, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.measurements.several_columns import shared_rows
@@ -103,8 +103,8 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
             (DPR210, DPR211).
     """
     members = [member_of(query, s) for s in query.statistics]
-    for kind in families():
-        members = kind.together(members, query)
+    for name in registry.JOINING:
+        members = family_named(name).together(members, query)
     joint = {_subject(m) for m in members if any(map(_shared, m.options[:1]))}
     groups: dict[tuple[object, ...], list[Member]] = {}
     chosen: dict[tuple[object, ...], tuple[Measurement, ...]] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.core import registry
 from dprelease.core.errors import PlanError
-from dprelease.measurements.base import MeasurementFamily, families, family_named
+from dprelease.measurements.base import MeasurementFamily, family_named
 from dprelease.measurements.law import Law
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, GroupKeys
@@ -33,12 +33,20 @@ def offered() -> list[Measurement]:
     return found
 
 
+FAMILIES = tuple(map(family_named, registry.names("measurements")))
+
+
 def test_every_family_has_one_measurement_of_its_name() -> None:
-    assert {kind.family for kind in families()} == set(Family.__args__)
-    assert {f for kind in families() for f in kind.forms} == set(Form.__args__)
+    assert {kind.family for kind in FAMILIES} == set(Family.__args__)
+    assert {f for kind in FAMILIES for f in kind.forms} == set(Form.__args__)
 
 
-@pytest.mark.parametrize("kind", families(), ids=lambda kind: kind.family)
+def test_those_that_join_statistics_are_asked() -> None:
+    joining = [k.family for k in FAMILIES if type(k).together is not MeasurementFamily.together]
+    assert tuple(joining) == registry.JOINING
+
+
+@pytest.mark.parametrize("kind", FAMILIES, ids=lambda kind: kind.family)
 def test_what_draws_it_is_registered(kind: MeasurementFamily) -> None:
     for tag in kind.draws:
         law = registry.load("draws", tag)
@@ -62,7 +70,7 @@ class Odd:
     tag = "odd"
 
 
-@pytest.mark.parametrize("kind", families(), ids=lambda kind: kind.family)
+@pytest.mark.parametrize("kind", FAMILIES, ids=lambda kind: kind.family)
 def test_cells_or_laws_of_another_measurement_are_refused(kind: MeasurementFamily) -> None:
     own = next((e for e in offered() if e.family == kind.family), None)
     if own is None:

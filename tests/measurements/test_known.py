@@ -11,9 +11,10 @@ import pytest
 
 import dprelease as dp
 from dprelease.audit.answers import answer_of, cells_of
+from dprelease.core import registry
 from dprelease.core.entropy import ReplayBits
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.measurements.base import families, family_named
+from dprelease.measurements.base import family_named
 from dprelease.measurements.known import Known, all_of, known_values
 from dprelease.results.draw import LEVEL, WEAK, assemble
 from dprelease.statistics.base import Reading
@@ -175,7 +176,11 @@ def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
             true = list(all_known.values()) if by else [sum(all_known.values())]
             assert known.low.tolist() == known.high.tolist() == true
             seen.add(block.family)
-    assert seen == {f.family for f in families() if f.counting is not None}
+    assert seen == {
+        f.family
+        for f in map(family_named, registry.names("measurements"))
+        if f.counting is not None
+    }
 
 
 def test_the_largest_of_the_lower_ends_and_the_least_of_the_upper_ones_count():
