@@ -34,7 +34,7 @@ _MEANS = (0.2, 0.5)
 def pair_error(
     member: Member,
     measurement: Measurement,
-    exact: Callable[[Floats], Floats],
+    exact: Callable[[tuple[float, ...], float, float], Floats],
     scale: float,
     loss: Loss,
     spread: tuple[float, ...],
@@ -43,7 +43,7 @@ def pair_error(
     """Return the expected error of `member` from cells with Laplace noise of `scale` steps.
 
     Args:
-        exact: the cells of rows whose columns are these shares of their ranges.
+        exact: the cells of rows whose columns are `simulated_columns` of these.
         spread: standard deviation of each column, as a share of its range.
         noises: of the cells, at scale 1, where it is not independent.
     """
@@ -51,7 +51,7 @@ def pair_error(
     correlations = member.kind.correlations(member.statistic)[-1 if wide else 0 :]
     scenarios = [(m, c) for m in _MEANS for c in correlations]
     for mean, correlation in scenarios:
-        cells = exact(simulated_columns(spread, mean, correlation))
+        cells = exact(spread, mean, correlation)
         noise = _noise(cells.size)[: _FEW if wide else _DRAWS] if noises is None else noises
         noisy = cells + scale * noise
         found = _finish(member, measurement, np.vstack([cells[None, :], noisy]))

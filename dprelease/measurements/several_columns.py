@@ -24,7 +24,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -86,29 +86,15 @@ class Columns(LinearCells):
         self.forms = (form,)
         self.nowhere_negative = form == Columns.forms[0]
 
-    def exact(self, measurement: Measurement, shares: Floats, size: int) -> Floats:
-        """Return the exact cells of `size` rows distributed as those of `shares`, in shares of the columns' ranges."""
-        codes: list[Code | None] = [None]
-        for m in measurement.measures:
-            codes += [c for c in (m.code, m.other) if c not in codes]
-        scales = [float(axis.scale) for axis in measurement.axes]
-        columns = [np.ones(len(shares)), *(shares * scales).T]
-
-        def power(code: Code | None, of: int) -> Floats:
-            return np.asarray(columns[codes.index(code)] ** of)
-
-        sums = [
-            size * float((power(m.code, m.power) * power(m.other, m.other_power)).mean())
-            for m in measurement.measures
-        ]
+    def exact(self, measurement: Measurement, size: int, *where: Any) -> Floats:
+        """Return the exact cells of `size` rows distributed as `simulated_columns(*where)`."""
+        sums = [size * mean for mean in _means(measurement, *where)]
         answer = Answer(np.array([sums], dtype=object))
         return floats(exact_cells(measurement, range(len(sums)), answer, 1)[0])
 
     def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        def exact(shares: Floats) -> Floats:
-            return self.exact(asked.measurement, shares, asked.size)
-
         measurement, scale = asked.measurement, draw.simulated_scale(asked.loss)
+        exact = partial(self.exact, measurement, asked.size)
         return tuple(
             pair_error(member, measurement, exact, scale, asked.loss, spread)
             for spread in spreads(member, len(measurement.axes))
@@ -117,7 +103,7 @@ class Columns(LinearCells):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         measurement = best.measurement
         spread = spreads(member, len(measurement.axes))[-1 if narrow else 0]
-        return self.exact(measurement, simulated_columns(spread, 0.5, 0.0), size)
+        return self.exact(measurement, size, spread, 0.5, 0.0)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity of cells in words: rows of the columns' boxes."""
@@ -137,10 +123,10 @@ class Spectral(Columns):
 
     sized = False
 
-    def exact(self, measurement: Measurement, shares: Floats, size: int) -> Floats:
+    def exact(self, measurement: Measurement, size: int, *where: Any) -> Floats:
         del size
         widths = np.array([float(a.width) for a in measurement.axes])
-        values = shares * widths / float(np.sqrt(float(square_width(measurement.axes))))
+        values = simulated_columns(*where) * widths / float(np.sqrt(float(square_width(measurement.axes))))
         centred = values - values.mean(axis=0)
         covariance, grid = centred.T @ centred / len(values), float(measurement.step_size)
         if len(measurement.cells) == len(measurement.axes):  # as many eigenvalues as columns
@@ -234,8 +220,8 @@ class Shared(Moments):
         def of_column(mean: Floats, square: Floats) -> Floats:
             return seen([np.ones_like(mean), 2 * mean - 1, 8 * (square - mean) + 1])
 
-        def of_pair(shares: Floats) -> Floats:
-            s = 2 * shares - 1
+        def of_pair(*where: Any) -> Floats:
+            s = 2 * simulated_columns(*where) - 1
             return seen([1.0, *s.mean(axis=0), s.prod(axis=1).mean()])
 
         of, each = part.seen, spreads(member)
@@ -288,6 +274,24 @@ class Shared(Moments):
         """Return the sensitivity of cells in words: rows of all columns."""
         rows = s.l1_over_groups // best.measurement.l1_added_row
         return f"{counted(rows, 'row')} of {len(best.measurement.axes)} columns together"
+
+
+@lru_cache(maxsize=2048)
+def _means(measurement: Measurement, *where: Any) -> tuple[float, ...]:
+    """Return the mean of each measure over the rows of `simulated_columns(*where)`."""
+    shares, codes = simulated_columns(*where), list[Code | None]([None])
+    for m in measurement.measures:
+        codes += [c for c in (m.code, m.other) if c not in codes]
+    scales = [float(axis.scale) for axis in measurement.axes]
+    columns = [np.ones(len(shares)), *(shares * scales).T]
+
+    def power(code: Code | None, of: int) -> Floats:
+        return np.asarray(columns[codes.index(code)] ** of)
+
+    return tuple(
+        float((power(m.code, m.power) * power(m.other, m.other_power)).mean())
+        for m in measurement.measures
+    )
 
 
 def _shares(member: Member) -> bool:
