@@ -15,7 +15,6 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
 from dprelease.reading.released import Released
-from dprelease.release_plan.weak import kept_lines
 from dprelease.results.draw import Draw
 from dprelease.results.validate.verdict import Verdict
 
@@ -83,7 +82,7 @@ class Release(Released):
             lines.append(
                 "Noise is in every number: `release.to_pandas()` has intervals, `release.plot()` shows them."
             )
-        lines += kept_lines(self.plan)
+        lines += self.plan.kept_lines()
         return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
 
 

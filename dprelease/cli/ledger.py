@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
-from dprelease.cli.terminal import AsJson, console, guarded, loaded, print_json, say
+from dprelease.cli.terminal import AsJson, console, guarded, loaded, loaded_budget, print_json, say
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
     from dprelease.budget.connection import Place
     from dprelease.budget.ledger import Budget, Ledger
-    from dprelease.pipeline.config import PipelineConfig
 
 app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
 
@@ -30,7 +30,7 @@ File = Annotated[
 ]
 
 
-def _config(pipeline: Path | None) -> PipelineConfig:
+def _named(pipeline: Path | None) -> Path:
     if pipeline is None:
         raise ConfigError(
             "name a pipeline file, or a ledger",
@@ -38,7 +38,7 @@ def _config(pipeline: Path | None) -> PipelineConfig:
             "and --epsilon",
             code="DPR100",
         )
-    return loaded(pipeline)
+    return pipeline
 
 
 def _names_all(pipeline: Path | None, *given: object) -> None:
@@ -51,27 +51,27 @@ def _names_all(pipeline: Path | None, *given: object) -> None:
         )
 
 
-def _called(pipeline: Path | None) -> dict[str, tuple[str, str]]:
+def _called(pipeline: Path | None, dataset: str) -> tuple[str, str] | None:
     """Return what a pipeline calls one protected unit of its dataset, and who is behind all of them."""
-    if pipeline is None:
-        return {}
     from dprelease.schema.unit_words import one_unit, whole_unit
 
-    config = _config(pipeline)
+    config = None if pipeline is None else loaded(pipeline)
+    if config is None or dataset != config.budget.dataset:
+        return None
     unit, name = config.schema.unit, config.schema.about.unit_name
-    return {config.budget.dataset: (one_unit(unit, name), whole_unit(unit, name))}
+    return one_unit(unit, name), whole_unit(unit, name)
 
 
-def _open(pipeline: Path | None, file: Place | str | None) -> Ledger:
+def _open(pipeline: Path | None, ledger: Place | str | None) -> Ledger:
     from dprelease.budget.ledger import Ledger
 
-    if file is not None:
-        return Ledger.open(file)
+    if ledger is not None:
+        return Ledger.open(ledger)
     from dprelease.pipeline import anchoring
 
-    config = _config(pipeline)
-    book = Ledger.open(config.budget.ledger, public=config.publish.to)
-    anchoring.check(config.budget, book)
+    budget, public = loaded_budget(_named(pipeline))
+    book = Ledger.open(budget.ledger, public=public)
+    anchoring.check(budget, book)
     return book
 
 
@@ -122,7 +122,7 @@ def init(
         )
         book = _open(None, ledger)
     else:
-        config = _config(pipeline)
+        config = loaded(_named(pipeline))
         name, book = config.budget.dataset, init_ledger(config)
     _say_if_weak(_say_spent(book, name).epsilon)
 
@@ -148,14 +148,13 @@ def show(
         return
     from rich.table import Table
 
-    called = _called(pipeline)
     for name, budget in budgets.items():
         say(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
             f"left {_shown(budget.left)}{_of_delta(budget)}",
             style="bold",
         )
-        for line in over_time(book, name, called.get(name)):
+        for line in over_time(book, name, partial(_called, pipeline, name)):
             say(line)
         known = book.approvals(name)
         for found in known:
@@ -304,7 +303,7 @@ def add(
     from dprelease.pipeline import anchoring
 
     _names_all(pipeline, ledger, dataset)
-    config = _config(pipeline) if ledger is None else None
+    config = loaded(_named(pipeline)) if ledger is None else None
     if config is None and dataset is None and population is None:
         raise ConfigError(
             "whose budget is to be raised?",
@@ -390,7 +389,7 @@ def reconcile(
             )
         count = _open(None, ledger).reconcile(public)
     else:
-        config = _config(pipeline)
+        config = loaded(_named(pipeline))
         book = _open(None, config.budget.ledger)
         count = book.reconcile([config.publish.to])
         anchoring.export(config.budget, book, replace=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +51,13 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     return out
 
 
-def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> Iterator[str]:
+def over_time(
+    book: Ledger, dataset: str, called: Callable[[], tuple[str, str] | None] = lambda: None
+) -> Iterator[str]:
     """Yield the same in words, one line each; and what a member of the dataset's population has lost by all its datasets, and how long the budget lasts.
 
     Args:
-        called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
+        called: what the pipeline's schema, read only if asked, calls one unit, and a whole person; the ledger itself has no names.
     """
     from dprelease.budget.lasting import lasting_words
     from dprelease.release_plan.weak import weak_promise
@@ -66,7 +68,7 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
     said = over_time_json(book, dataset)
     one = f"one person's rows of one {said['per']}" if "per" in said else "one row"
     if said:
-        yield ledger_over_time(book, dataset, called or (one, "one person"), scope=OF_TABLE)
+        yield ledger_over_time(book, dataset, called() or (one, "one person"), scope=OF_TABLE)
     found = said.get("over_time", [])
     if len(found) > _SHOWN:
         yield f"the newest {_SHOWN} of {len(found)} stretches of time:"
@@ -77,5 +79,6 @@ def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None)
     if loss is None:
         yield "no population: what a person loses by other datasets is not added to this"
     else:
-        yield f"population {loss.population}: {member_words(loss, called and called[1])[0]}"
+        words = called()
+        yield f"population {loss.population}: {member_words(loss, words and words[1])[0]}"
     yield from lasting_words(book, dataset)

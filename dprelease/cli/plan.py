@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.terminal import AsJson, console, loaded, print_json, say, show_error
-from dprelease.core.numeric import counted
+from dprelease.core.numeric import counted, short
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
@@ -134,7 +134,6 @@ def load_and_show(
 def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
     from dprelease.pipeline.explore import explore, releases_words
     from dprelease.results.formats.plan_page import plan_page
-    from dprelease.results.formats.words import short
 
     curve = explore(config, made)
     budget = {"total": short(config.budget.epsilon)}

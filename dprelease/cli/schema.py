@@ -27,11 +27,13 @@ def check(
 
     Example: dprelease schema check schemas/flights.yaml
     """
-    from dprelease.pipeline.checked import checked_schema
+    from dprelease.pipeline.planned import plan_release
+    from dprelease.query.load import Schema
     from dprelease.release_plan.weak import weak_promise
     from dprelease.schema.unit import describe
 
-    schema, planned = checked_schema(file)
+    schema = Schema.load(file)
+    planned = plan_release(schema, origin=str(file), brief=True) if schema.release else None
     found = {
         "schema": schema.name,
         "protects": describe(schema.adjacency, schema.unit),

@@ -17,10 +17,12 @@ import typer
 
 from dprelease.core.errors import DpreleaseError, InternalError
 from dprelease.core.strict_json import json_text
+from dprelease.schema.paths import is_marked
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dprelease.pipeline.budget_config import BudgetConfig
     from dprelease.pipeline.config import PipelineConfig
 
 P = ParamSpec("P")
@@ -46,13 +48,26 @@ def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
 def loaded(pipeline: Path) -> PipelineConfig:
     """Return a checked pipeline; say where paths may lead if only the working directory says so."""
     from dprelease.pipeline.config import load_pipeline
-    from dprelease.schema.paths import is_marked
 
     config = load_pipeline(pipeline)
-    if config.root != pipeline.resolve().parent and not is_marked(config.root):
-        said = f"project root: {config.root}, the working directory; a `.dprelease` folder marks another"
-        console(stderr=True).print(said, markup=False)
+    _say_root(config.root, pipeline)
     return config
+
+
+def loaded_budget(pipeline: Path) -> tuple[BudgetConfig, Path]:
+    """Return a pipeline's budget and public folder, whatever else it says; say the same."""
+    from dprelease.pipeline.budget_config import load_budget
+
+    budget, public, root = load_budget(pipeline)
+    _say_root(root, pipeline)
+    return budget, public
+
+
+def _say_root(root: Path, pipeline: Path) -> None:
+    """Say where paths may lead if only the working directory says so."""
+    if root != pipeline.resolve().parent and not is_marked(root):
+        said = f"project root: {root}, the working directory; a `.dprelease` folder marks another"
+        console(stderr=True).print(said, markup=False)
 
 
 def print_json(value: Any) -> None:

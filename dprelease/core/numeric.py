@@ -129,6 +129,17 @@ def plain(value: Exact) -> int | float | str:
     return f"{value.numerator}/{value.denominator}"
 
 
+def short(value: Fraction) -> str:
+    """Return a loss for readers: exact if it is short, else six digits, rounded up."""
+    exact = str(plain(value))
+    if "/" not in exact and "e" not in exact and len(exact) <= 8:
+        return exact
+    if value <= 0:
+        return "0"
+    places = max(0, 5 - math.floor(math.log10(float(value))))
+    return f"{math.ceil(value * 10**places) / 10**places:.6g}"
+
+
 def shown(value: Fraction) -> str:
     """Return the number for a reader: exact where its JSON form is a number, else six digits."""
     number = plain(value)

@@ -126,7 +126,11 @@ class Spectral(Columns):
     def exact(self, measurement: Measurement, size: int, *where: Any) -> Floats:
         del size
         widths = np.array([float(a.width) for a in measurement.axes])
-        values = simulated_columns(*where) * widths / float(np.sqrt(float(square_width(measurement.axes))))
+        values = (
+            simulated_columns(*where)
+            * widths
+            / float(np.sqrt(float(square_width(measurement.axes))))
+        )
         centred = values - values.mean(axis=0)
         covariance, grid = centred.T @ centred / len(values), float(measurement.step_size)
         if len(measurement.cells) == len(measurement.axes):  # as many eigenvalues as columns

@@ -13,7 +13,7 @@ from dprelease.budget.head_file import check_head, write_head
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
 from dprelease.core.errors import LedgerError, WithheldError
-from dprelease.pipeline.config import BudgetConfig
+from dprelease.pipeline.budget_config import BudgetConfig
 
 
 def init(budget: BudgetConfig, ledger: Ledger) -> None:

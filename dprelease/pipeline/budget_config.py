@@ -1,18 +1,96 @@
-"""A pipeline's ledger and whole budget. Units: epsilon in nats."""
+"""A pipeline's ledger, whole budget and public folder, which need no schema. Units: epsilon in nats."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
 
 from dprelease.budget.connection import Place, PostgresPlace
 from dprelease.budget.population import Population
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import plain
-from dprelease.pipeline.models import BudgetModel
-from dprelease.pipeline.secret_reference import SecretReference, secret_at
-from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.core.periods import Every
+from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
+from dprelease.schema.declaration_file import DeclarationFile, must_be
+from dprelease.schema.faults import checked
+from dprelease.schema.model_values import Identifier, Number, Strict, Text, fault
+from dprelease.schema.paths import project_root
+from dprelease.schema.yaml_marks import load_yaml
+
+
+class PopulationModel(Strict):
+    """What one member of the schema's population may lose by the releases of all its datasets."""
+
+    epsilon: Number = Field(description="In nats; every dataset of the population states the same.")
+    delta: Number = Field(0, description="A small probability beside it.")
+    composition: Literal["basic", "zcdp"] = Field("basic", description="How releases add up.")
+    interval: Every | None = Field(
+        None, description="Protect each member's rows of one interval; by default whole members."
+    )
+
+
+class BudgetModel(Strict):
+    """The durable budget that runs are charged to."""
+
+    ledger: Text = Field(
+        description='Path of the ledger file; or a PostgreSQL server by reference: "${env:NAME}".'
+    )
+    dataset: Identifier = Field(description="The dataset whose budget is charged.")
+    epsilon: Number = Field(description="The dataset's whole budget, in nats.")
+    delta: Number = Field(0, description="The dataset's whole delta.")
+    composition: Literal["basic", "zcdp"] = Field(
+        "basic", description="How releases add up; zcdp needs a delta."
+    )
+    population: PopulationModel | None = Field(
+        None, description="The budget that the schema's population shares over all its datasets."
+    )
+    per_period: Number | None = Field(
+        None, description="What one period of the dataset may cost over all pipelines, in nats."
+    )
+    approval: Literal["required"] | None = Field(
+        None, description="Let runs be charged only for what `dprelease approve` has recorded."
+    )
+    on_crash: Literal["redraw", "charge_again"] = Field(
+        "redraw",
+        description="A run that crashed before its draw was stored: draw under the same debit, "
+        "or pay again first.",
+    )
+    anchor: Text | None = Field(
+        None, description="A second place for the ledger's head: a file that runs must find."
+    )
+    signing_key: Text | None = Field(
+        None, description='Ed25519 key that signs the head, by reference: "${env:NAME}".'
+    )
+
+
+def _formats(value: object) -> object:
+    if not isinstance(value, list | tuple) or not value:
+        raise fault("DPR112", "a list of formats is needed here", "e.g. [parquet, csv, html]")
+    return list(value)
+
+
+class PublishModel(Strict):
+    """Where releases go."""
+
+    to: Text = Field(description="The public folder.")
+    formats: Annotated[list[Identifier], BeforeValidator(_formats)] = Field(
+        ["parquet", "csv", "html"], description="What to write beside the manifest."
+    )
+    signing_key: Text | None = Field(
+        None, description="Ed25519 key that signs every release, by reference."
+    )
+
+
+class ChargedModel(Strict):
+    """What the ledger's commands read of a pipeline file."""
+
+    budget: BudgetModel
+    publish: PublishModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +115,29 @@ class BudgetConfig:
     anchor: Path | None = None
     signing_key: SecretReference | None = None
     population: Population | None = None
+
+
+def pipeline_file(path: Path) -> tuple[DeclarationFile, Mapping[str, object]]:
+    """Return a pipeline file, whose references stand where they may, and what it says."""
+    document = load_yaml(path)
+    must_be("pipeline/1", document.data, document.marks)
+    folder = path.resolve().parent
+    file = DeclarationFile(document.marks, folder, project_root(folder))
+    refuse_references(file, document.data)
+    return file, document.data
+
+
+def load_budget(path: Path) -> tuple[BudgetConfig, Path, Path]:
+    """Return a pipeline's budget, without its population, public folder and root, whatever else it says.
+
+    Raises:
+        ConfigError: as `load_pipeline`, of these two blocks alone.
+    """
+    file, said = pipeline_file(path)
+    parts = {key: said[key] for key in ("budget", "publish") if key in said}
+    model = checked(ChargedModel, parts, file.marks)
+    alone = model.budget.model_copy(update={"population": None})
+    return read_budget(file, alone, None), file.path(model.publish.to, "publish", "to"), file.root
 
 
 def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | None) -> BudgetConfig:

@@ -19,13 +19,8 @@ def checked(file: Path) -> dict[str, str | None]:
     """
     if load_yaml(file).data.get("dprelease") == "pipeline/1":
         return _said("pipeline", plan_pipeline(load_pipeline(file)))
-    return _said("schema", checked_schema(file)[1])
-
-
-def checked_schema(file: Path) -> tuple[Schema, ReleasePlan | None]:
-    """Return a schema and the plan of its default release, if it has one."""
     schema = Schema.load(file)
-    return schema, plan_release(schema, origin=str(file)) if schema.release else None
+    return _said("schema", plan_release(schema, origin=str(file)) if schema.release else None)
 
 
 def _said(kind: str, plan: ReleasePlan | None) -> dict[str, str | None]:

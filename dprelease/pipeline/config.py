@@ -13,9 +13,9 @@ from pathlib import Path
 from dprelease.core import registry
 from dprelease.core.given import given_path
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
-from dprelease.pipeline.budget_config import BudgetConfig, read_budget
-from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel, ScheduleModel
-from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
+from dprelease.pipeline.budget_config import BudgetConfig, PublishModel, pipeline_file, read_budget
+from dprelease.pipeline.models import EngineModel, PipelineModel, ScheduleModel
+from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.pipeline.source_config import SourceConfig, read_source
 from dprelease.pipeline.timing_config import (
     PeriodConfig,
@@ -26,12 +26,10 @@ from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
 from dprelease.schema.about_model import about_of
 from dprelease.schema.block_paths import with_paths
-from dprelease.schema.declaration_file import DeclarationFile, must_be
+from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.naming import nearest
-from dprelease.schema.paths import project_root
 from dprelease.schema.table import ReleaseSpec, TableSchema
-from dprelease.schema.yaml_marks import load_yaml
 
 __all__ = [
     "BudgetConfig",
@@ -100,12 +98,8 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         ArgumentError: it is no path (DPR642).
     """
     named = given_path(path, "a pipeline", "pipelines/clinic_weekly.yaml")
-    document = load_yaml(path)
-    must_be("pipeline/1", document.data, document.marks)
-    folder = named.resolve().parent
-    file = DeclarationFile(document.marks, folder, project_root(folder))
-    refuse_references(file, document.data)
-    model = checked(PipelineModel, document.data, document.marks)
+    file, said = pipeline_file(named)
+    model = checked(PipelineModel, said, file.marks)
     schema_path = file.path(model.table_schema, "schema")
     schema = load_schema(_shown(schema_path))
     schema = replace(schema, about=about_of(model).over(schema.about))
@@ -114,15 +108,15 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         if isinstance(model.engine, EngineModel)
         else EngineModel.model_validate({"kind": model.engine})
     )
-    raw = document.data.get("release")
+    raw = said.get("release")
     block = with_paths(file.released, raw) if isinstance(raw, Mapping) else {}
-    lines = document.marks.below("release") if raw is not None else {}
-    release = merge_release(schema, block, document.marks.at("release"), lines)
+    lines = file.marks.below("release") if raw is not None else {}
+    release = merge_release(schema, block, file.marks.at("release"), lines)
     period, schedule = model.period, model.schedule
     source = read_source(file, model.source, engine.kind, release.allow)
     return PipelineConfig(
         name=model.name,
-        origin=document.marks.at(),
+        origin=file.marks.at(),
         source=source,
         schema=schema,
         release=release,
@@ -136,7 +130,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         schedule=None
         if schedule is None
         else read_schedule(file, schedule, periodic=period is not None),
-        raw=document.data,
+        raw=said,
     )
 
 

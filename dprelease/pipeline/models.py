@@ -12,8 +12,9 @@ from dprelease.core.errors import ArgumentError
 from dprelease.core.periods import Every
 from dprelease.engines.engine import DEFAULT
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
+from dprelease.pipeline.budget_config import BudgetModel, PublishModel
 from dprelease.schema.about_model import AboutModel
-from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text, fault
+from dprelease.schema.model_values import Identifier, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
 
@@ -210,69 +211,6 @@ class PeriodModel(Strict):
         None, description="The last one; leave it out while the source grows."
     )
     skip: tuple[Text, ...] = Field((), description="Periods that are never released.")
-
-
-class PopulationModel(Strict):
-    """What one member of the schema's population may lose by the releases of all its datasets."""
-
-    epsilon: Number = Field(description="In nats; every dataset of the population states the same.")
-    delta: Number = Field(0, description="A small probability beside it.")
-    composition: Literal["basic", "zcdp"] = Field("basic", description="How releases add up.")
-    interval: Every | None = Field(
-        None, description="Protect each member's rows of one interval; by default whole members."
-    )
-
-
-class BudgetModel(Strict):
-    """The durable budget that runs are charged to."""
-
-    ledger: Text = Field(
-        description='Path of the ledger file; or a PostgreSQL server by reference: "${env:NAME}".'
-    )
-    dataset: Identifier = Field(description="The dataset whose budget is charged.")
-    epsilon: Number = Field(description="The dataset's whole budget, in nats.")
-    delta: Number = Field(0, description="The dataset's whole delta.")
-    composition: Literal["basic", "zcdp"] = Field(
-        "basic", description="How releases add up; zcdp needs a delta."
-    )
-    population: PopulationModel | None = Field(
-        None, description="The budget that the schema's population shares over all its datasets."
-    )
-    per_period: Number | None = Field(
-        None, description="What one period of the dataset may cost over all pipelines, in nats."
-    )
-    approval: Literal["required"] | None = Field(
-        None, description="Let runs be charged only for what `dprelease approve` has recorded."
-    )
-    on_crash: Literal["redraw", "charge_again"] = Field(
-        "redraw",
-        description="A run that crashed before its draw was stored: draw under the same debit, "
-        "or pay again first.",
-    )
-    anchor: Text | None = Field(
-        None, description="A second place for the ledger's head: a file that runs must find."
-    )
-    signing_key: Text | None = Field(
-        None, description='Ed25519 key that signs the head, by reference: "${env:NAME}".'
-    )
-
-
-def _formats(value: object) -> object:
-    if not isinstance(value, list | tuple) or not value:
-        raise fault("DPR112", "a list of formats is needed here", "e.g. [parquet, csv, html]")
-    return list(value)
-
-
-class PublishModel(Strict):
-    """Where releases go."""
-
-    to: Text = Field(description="The public folder.")
-    formats: Annotated[list[Identifier], BeforeValidator(_formats)] = Field(
-        ["parquet", "csv", "html"], description="What to write beside the manifest."
-    )
-    signing_key: Text | None = Field(
-        None, description="Ed25519 key that signs every release, by reference."
-    )
 
 
 def _catch_up(value: object) -> object:

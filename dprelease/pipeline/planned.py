@@ -36,12 +36,14 @@ def plan_release(
     calendar: Calendar | None = None,
     during: str | None = None,
     composition: str | None = None,
+    brief: bool = False,
 ) -> ReleasePlan:
     """Return the plan of the schema's default release with `overrides` merged over it.
 
     Args:
         during: a period of the schema's `time`, instead of window and calendar.
         composition: how the ledger adds up, where there is one.
+        brief: as `make_plan`.
 
     Raises:
         ConfigError, PlanError: the request is faulty, or no proved plan exists.
@@ -55,7 +57,8 @@ def plan_release(
     else:
         spec = merge_release(schema, overrides, origin, table=table)
     spec = replace(spec, composition=composition or spec.composition)
-    return make_plan(resolve(schema, spec, window=window, view=view, calendar=calendar))
+    query = resolve(schema, spec, window=window, view=view, calendar=calendar)
+    return make_plan(query, brief=brief)
 
 
 def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleasePlan:

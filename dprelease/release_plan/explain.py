@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dprelease.query.spec import Query
     from dprelease.release_plan.plan import ReleasePlan
     from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.weak import kept_lines, weak_promise
+from dprelease.release_plan.weak import weak_promise
 from dprelease.release_plan.why_split import why_this_split
 
 HEADERS = ("statistic", "domain", "sensitivity", "mechanism", "runner-up", "ε", "expected error")
@@ -116,7 +116,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     for statistic in plan.statistics:
         if statistic.uninformative:
             yield f"{statistic.name} is {statistic.uninformative}"
-    yield from kept_lines(plan)
+    yield from plan.kept_lines()
     split = why_this_split(plan)
     if split:
         yield split

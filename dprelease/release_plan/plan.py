@@ -12,7 +12,7 @@ Who reads a plan needs this package alone; how a plan is made, `planning` knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
@@ -29,7 +29,8 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.table import Rules
 from dprelease.schema.time import Time
-from dprelease.schema.unit import Adjacency, WrittenUnit, describe
+from dprelease.schema.unit import Adjacency, UserUnit, WrittenUnit, caps_words, describe
+from dprelease.statistics.base import kind_named
 
 PLAN_VERSION = "plan/2"
 
@@ -132,3 +133,18 @@ class ReleasePlan(Stored):
     def hash(self) -> str:
         """SHA-256 of what the plan decides: its identity in ledger and manifest (`identity`)."""
         return plan_hash(self.to_json())
+
+    def kept_lines(self) -> Iterable[str]:
+        """Yield of counts of rows that some of a person's rows may be missing, and what counts persons instead."""
+        unit, names = self.unit, dict[int | None, list[str]]()
+        if not isinstance(unit, UserUnit):
+            return
+        for s in self.statistics:
+            if kind_named(s.function).of_rows and s.text.removesuffix("(*)") == s.function:
+                names.setdefault(self.block(s.block).measurement.max_rows, []).append(s.name)
+        persons = any(s.text.endswith("(persons)") for s in self.statistics)
+        for rows, counts in names.items():
+            yield (
+                f"{', '.join(dict.fromkeys(counts))}: the number of rows kept, {caps_words(unit, len(self.keys), unit.column, rows)}"
+                + ("" if persons else "; `count(persons)` counts persons")
+            )

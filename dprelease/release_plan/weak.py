@@ -1,17 +1,9 @@
-"""What is said where a reader may take more from a release than it says: a weak promise, a count of the rows that are kept."""
+"""What is said of a promise that is weak, where a reader may take it for more."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from dprelease.schema.unit import UserUnit, caps_words
-from dprelease.statistics.base import kind_named
-
-if TYPE_CHECKING:
-    from dprelease.release_plan.plan import ReleasePlan
 
 WEAK_ABOVE = Fraction(10)
 """At this epsilon a result may be 22,000 times as likely with one person's data as without them."""
@@ -62,19 +54,3 @@ def weak_note(epsilon: Fraction) -> str:
         if epsilon > WEAK_ABOVE
         else ""
     )
-
-
-def kept_lines(plan: ReleasePlan) -> Iterable[str]:
-    """Yield of counts of rows that some of a person's rows may be missing, and what counts persons instead."""
-    unit, names = plan.unit, dict[int | None, list[str]]()
-    if not isinstance(unit, UserUnit):
-        return
-    for s in plan.statistics:
-        if kind_named(s.function).of_rows and s.text.removesuffix("(*)") == s.function:
-            names.setdefault(plan.block(s.block).measurement.max_rows, []).append(s.name)
-    persons = any(s.text.endswith("(persons)") for s in plan.statistics)
-    for rows, counts in names.items():
-        yield (
-            f"{', '.join(dict.fromkeys(counts))}: the number of rows kept, {caps_words(unit, len(plan.keys), unit.column, rows)}"
-            + ("" if persons else "; `count(persons)` counts persons")
-        )

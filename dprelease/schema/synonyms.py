@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dprelease.schema.column import Kind
-
 KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("int", "int32", "int64", "bigint", "whole", "year", "long"), "integer"),
     **dict.fromkeys(
-        ("int", "int32", "int64", "bigint", "whole", "year", "long"), Kind.integer.value
-    ),
-    **dict.fromkeys(
-        ("float", "float32", "float64", "double", "decimal", "numeric", "real"), Kind.number.value
+        ("float", "float32", "float64", "double", "decimal", "numeric", "real"), "number"
     ),
     **dict.fromkeys(
         ("string", "str", "text", "varchar", "object", "categorical", "enum", "factor"),
-        Kind.category.value,
+        "category",
     ),
-    "bool": Kind.boolean.value,
-    "logical": Kind.boolean.value,
-    "datetime": Kind.timestamp.value,
-    "time": Kind.timestamp.value,
-    **dict.fromkeys(("id", "uuid", "key", "person"), Kind.identifier.value),
+    "bool": "boolean",
+    "logical": "boolean",
+    "datetime": "timestamp",
+    "time": "timestamp",
+    **dict.fromkeys(("id", "uuid", "key", "person"), "identifier"),
 }
 
 STATISTICS: Mapping[str, str] = {

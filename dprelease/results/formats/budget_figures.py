@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.core.numeric import fraction_from_json
+from dprelease.core.numeric import fraction_from_json, short
 from dprelease.release_plan.curve import expected
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import WEAK_ABOVE, weak_promise
 from dprelease.results.formats.chart import Scale, slots
 from dprelease.results.formats.numbers import figure_text
-from dprelease.results.formats.words import short
 
 TOP = 18
 HEIGHT = 96

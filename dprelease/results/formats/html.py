@@ -19,7 +19,7 @@ import pyarrow as pa
 from jinja2 import Template
 
 from dprelease.core.codec import decode
-from dprelease.core.numeric import fraction_from_json
+from dprelease.core.numeric import fraction_from_json, short
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
@@ -49,7 +49,6 @@ from dprelease.results.formats.words import (
     mechanism_words,
     odds,
     period_words,
-    short,
 )
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, level_text
 from dprelease.schema.table import Rules

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.core.numeric import fraction_from_json, plain
+from dprelease.core.numeric import fraction_from_json, plain, short
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.formats.public_words import PublicWords
-from dprelease.results.formats.words import short
 
 
 def shape_of(plan: Mapping[str, Any], table: Any) -> tuple[list[str], list[list[str]]]:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dprelease.budget.person import PersonLoss, person_at
 from dprelease.budget.population import MemberLoss
 from dprelease.core.codec import decode
-from dprelease.core.numeric import counted, fraction_from_json
+from dprelease.core.numeric import counted, fraction_from_json, short
 from dprelease.release_plan.weak import weak_note
-from dprelease.results.formats.words import short
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger

@@ -22,6 +22,7 @@ from typing import Any
 from jinja2 import Template
 
 from dprelease.budget.approval import request_hash
+from dprelease.core.numeric import short
 from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
@@ -33,7 +34,7 @@ from dprelease.results.formats.chart import Scale, Tick, log_ticks
 from dprelease.results.formats.promise_words import promise
 from dprelease.results.formats.public_words import PublicWords, planned_words
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.formats.words import mechanism_words, odds, short
+from dprelease.results.formats.words import mechanism_words, odds
 from dprelease.schema.unit import describe
 
 HEIGHT = 150

@@ -11,11 +11,11 @@ from typing import Any
 
 from dprelease.budget.population import MemberLoss
 from dprelease.core.codec import decode
-from dprelease.core.numeric import counted, fraction_from_json
+from dprelease.core.numeric import counted, fraction_from_json, short
 from dprelease.results.formats.over_time import loss_words
 from dprelease.results.formats.promise_words import guesses
 from dprelease.results.formats.public_words import PublicWords
-from dprelease.results.formats.words import mechanism_words, short
+from dprelease.results.formats.words import mechanism_words
 
 _UNPROVED = ("observed", "declared, not checked")
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.core import registry
-from dprelease.core.numeric import Exact, fraction_from_json
+from dprelease.core.numeric import Exact, fraction_from_json, short
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.release_plan.tables import STATED
@@ -28,7 +28,7 @@ from dprelease.results.formats.numbers import (
 )
 from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import PublicWords
-from dprelease.results.formats.words import mechanism_words, short
+from dprelease.results.formats.words import mechanism_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.statistics.base import kind_named
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError
-from dprelease.core.numeric import plain
+from dprelease.core.numeric import short
 from dprelease.query.statistic import split_arguments
 from dprelease.statistics.base import kind_named
 
@@ -73,17 +73,6 @@ def period_words(period: str) -> str:
         day = f"{int(match[3])} " if match[3] else ""
         return f"{day}{MONTHS[int(match[2]) - 1]} {match[1]}"
     return "" if period == "once" else period
-
-
-def short(value: Fraction) -> str:
-    """Return a loss for readers: exact if it is short, else six digits, rounded up."""
-    exact = str(plain(value))
-    if "/" not in exact and "e" not in exact and len(exact) <= 8:
-        return exact
-    if value <= 0:
-        return "0"
-    places = max(0, 5 - math.floor(math.log10(float(value))))
-    return f"{math.ceil(value * 10**places) / 10**places:.6g}"
 
 
 def odds(epsilon: Fraction) -> tuple[str, str]:

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from jinja2 import Template
 
-from dprelease.core.numeric import counted, fraction_from_json
+from dprelease.core.numeric import counted, fraction_from_json, short
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.report_sections import WEAK
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.formats.words import inside, name_words, odds, period_words, short
+from dprelease.results.formats.words import inside, name_words, odds, period_words
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.index_json import newest_entry, summary
 from dprelease.results.series.lines import Key, Value
