@@ -93,7 +93,7 @@ def called(
     measures: dict[tuple[str, str], str] = {}
     for name, values in held.items():
         words, table = planned_words(values.noised.plan), name if many_tables else ""
-        columns |= {key: words.column(key) for key in values.by}
+        columns |= {key: words.column(key) for key in (*values.levels, *values.by)}
         asked = {s.name: s for s, _ in values.columns.values()}.values()
         mine = {
             c: t for s in asked for c, t in zip(s.columns, words.column_headings(s), strict=True)

@@ -20,8 +20,10 @@ from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
 from dprelease.reading.grammar import STANDING_ALONE, Across, parse
 from dprelease.reading.interval import Method, certain_ends, intervals
+from dprelease.reading.measurement import MeasuredValue
+from dprelease.reading.projection import reach
 from dprelease.reading.public_table import PublicLike, PublicTable
-from dprelease.reading.quantity import Quantity
+from dprelease.reading.quantity import Function, Quantity
 from dprelease.reading.ranking import ranked, topmost
 from dprelease.reading.released_values import Key
 from dprelease.results.draw import LEVEL
@@ -29,7 +31,7 @@ from dprelease.results.rules import SUPPRESSED
 
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
-Row = tuple[float | None, float, float, str, Method]
+Row = tuple[float | None, float | None, float | None, str, Method]
 
 
 def _no_group() -> ArgumentError:
@@ -62,16 +64,17 @@ def derive(
     check_level(level)
     level = 1.0 if certain else float(level)  # a Decimal, too
     current = periods.current
-    table = None if public is None else PublicTable(public, current.by)
+    table = None if public is None else PublicTable(public, (*current.levels, *current.by))
     own, names = current.names, () if table is None else table.names
     others = {name: values.names for name, values in current.others.items()}
     tree = parse(expression, own.published, names, own.by, others, current.own_name)
-    keys = result_keys(tree, current.by, by)
+    keys = result_keys(tree, current, by)
     evaluation = Evaluation(periods, keys, table)
     alone = tree.how if isinstance(tree, Across) and tree.how in STANDING_ALONE else None
     ranks = alone == "rank"
     inner: Node = tree.operand if isinstance(tree, Across) and alone else tree
-    found = [evaluation.at(inner, row) for row in evaluation.rows]
+    kept = [row for row in evaluation.rows if not evaluation.lacks(inner, row)] or evaluation.rows
+    found = [evaluation.at(inner, row) for row in kept]
     if not found:
         raise _no_group()
     rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
@@ -80,12 +83,13 @@ def derive(
         if ranks
         else (min(q.domain[0] for q in found), max(q.domain[1] for q in found))
     )
-    whole = tabled(keys, evaluation.rows, rows)
-    notes: tuple[str, ...] = ()
+    whole = tabled(keys, kept, rows)
+    notes = evaluation.remarks(inner, kept)
+    notes += () if ranks or certain else _less_sure(found, rows, level)
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):
             sure = topmost(found, int(count), certain=certain)
-            confidence, notes = pa.array(sure.values(), pa.float64()), (_CONFIDENCE,)
+            confidence, notes = pa.array(sure.values(), pa.float64()), (*notes, _CONFIDENCE)
             whole = whole.take(pa.array(sure, pa.int64())).append_column("confidence", confidence)
     return Derived(
         expression=expression,
@@ -101,12 +105,36 @@ def derive(
 
 
 def finished(found: Sequence[Quantity], level: float) -> list[Row]:
-    """Return (value, lower, upper, status, method) of each row; the interval holds the value."""
+    """Return (value, lower, upper, status, method) of each row; the interval holds the value. A choice by rank has none."""
+    if level < 1 and all(map(by_rank, found)):
+        return [(q.value, None, None, _of_rank(q), "none") for q in found]
     ends = certain_ends(found) if level == 1 else intervals(found, level)
     return [
         _finished(q, *(q.shown if q.shown and level == LEVEL else own[:2]), own[2])
         for q, own in zip(found, ends, strict=True)
     ]
+
+
+def _less_sure(found: Sequence[Quantity], rows: Sequence[Row], level: float) -> tuple[str, ...]:
+    """Say at which level an expression has an interval, if it has none at its own: choices by rank have one at 95 %."""
+    for quantity, row in zip(found, rows, strict=True):
+        if row[3] == "uninformative" and isinstance(quantity.form, Function):
+            lower = round(reach(quantity, LEVEL), 2)
+            if not 0 < lower < level or finished([quantity], lower)[0][3] == "uninformative":
+                return ()
+            return (f"what says nothing here has an interval at the level {lower:g}",)
+    return ()
+
+
+def by_rank(quantity: Quantity) -> bool:
+    """Return whether it is one published choice by rank, whose error is known in rows alone."""
+    form = quantity.form
+    return isinstance(form, MeasuredValue) and not form.of.has_interval
+
+
+def _of_rank(quantity: Quantity) -> str:
+    silent = "uninformative" if quantity.weak else "no_interval"
+    return SUPPRESSED if quantity.suppressed else silent
 
 
 def _finished(quantity: Quantity, lower: float, upper: float, method: Method) -> Row:

@@ -32,7 +32,8 @@ class Derived:
     Attributes:
         expression: what was asked; name: the value's title.
         table: key columns, then value, lower, upper, status, method. An end that nothing bounds is
-            infinite; a value that is not defined (a division by 0) is null, its status uninformative.
+            infinite; a value that is not defined (a division by 0) is null, its status uninformative. A choice by
+            rank, which has no interval, has null ends and the method `none`.
         level: of the intervals, 1 of certain ones; domain: the values that the expression can have.
         source: what was read: folders or releases, in words.
         called: the publisher's words for key columns, statistics and groups.

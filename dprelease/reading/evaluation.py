@@ -14,7 +14,7 @@ from fractions import Fraction
 from dprelease.core.errors import ArgumentError
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node
-from dprelease.reading.grammar import PREVIOUS, Across, Reference
+from dprelease.reading.grammar import PREVIOUS, Across, Reference, references
 from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity, added, combined, number
 from dprelease.reading.released_values import Key, ReleasedValues
@@ -54,22 +54,25 @@ class Periods:
         )
 
 
-def result_keys(tree: Node, by: Sequence[str], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the result's key columns: those asked for, or those that some name leaves open.
+def result_keys(tree: Node, values: ReleasedValues, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the result's key columns: those asked for, coarser levels of them too, or those that some name leaves open.
 
     Raises:
         ArgumentError: an unknown column (DPR661).
     """
+    by = values.by
     if asked is not None:
+        known = (*values.levels, *by)
         for name in asked:
-            if name not in by:
+            if name not in known:
                 raise ArgumentError(
                     f"`{name}` is not a key column of the release",
                     where="by",
-                    fix=f"its key columns are: {', '.join(by) or 'none'}",
+                    fix=f"its key columns are: {', '.join(by) or 'none'}"
+                    + (f"; their coarser levels: {', '.join(values.levels)}" * bool(values.levels)),
                     code="DPR661",
                 )
-        return tuple(name for name in by if name in asked)
+        return tuple(name for name in known if name in asked)
     free = set(_free(tree, by))
     return tuple(name for name in by if name in free)
 
@@ -136,13 +139,29 @@ class Evaluation:
 
     def __init__(self, periods: Periods, keys: Sequence[str], public: PublicTable | None) -> None:
         self.periods, self.keys, self.public = periods, tuple(keys), public
-        found = periods.current
-        places = [found.by.index(k) for k in keys]
-        self.rows: tuple[Key, ...] = tuple(
-            dict.fromkeys(tuple(key[i] for i in places) for key in found.keys)
-        )
+        self.rows: tuple[Key, ...] = tuple(dict.fromkeys(periods.current.labelled(keys)))
         self._totals: dict[object, Quantity] = {}
         self._of_parts: set[object] = set()
+
+    def remarks(self, node: Node, kept: Sequence[Key]) -> tuple[str, ...]:
+        """Say which rows are left out, as another period that the expression names has other groups, or that it pools other ones."""
+        mine, named = self.periods.current, {n.period for n in references(node) if n.table is None}
+        if all(set(mine.keys) == set(self.periods.named(name).keys) for name in named):
+            return ()
+        gone = [" · ".join(row) for row in self.rows if row not in set(kept)]
+        said = ["the periods do not have the same groups: pooled are those of each"]
+        more = f" and {len(gone) - 5:,} more" * (len(gone) > 5)
+        out = [f"left out, as not in the other period: {', '.join(gone[:5])}{more}"]
+        return tuple(said * (len(self.keys) < len(mine.by)) + out * bool(gone))
+
+    def lacks(self, node: Node, row: Key) -> bool:
+        """Return whether a group of this period was not published in another one that the expression names."""
+        fixed = dict(zip(self.keys, row, strict=True))
+        return any(
+            not self.periods.named(name.period).groups_in(fixed | dict(name.where))
+            for name in references(node)
+            if name.period is not None and name.table is None
+        )
 
     def at(self, node: Node, row: Key) -> Quantity:
         """Return the quantity of one row.

@@ -12,7 +12,7 @@ from dprelease.reading.linear_interval import linear_chance, ratio_chance, ratio
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity, within
 
-Method = Literal["exact", "conservative", "certain"]
+Method = Literal["exact", "conservative", "certain", "none"]
 
 
 def intervals(found: Sequence[Quantity], level: float) -> list[tuple[float, float, Method]]:

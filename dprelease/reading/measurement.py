@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import family_of, seen_by
 from dprelease.measurements.law import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
@@ -28,7 +29,7 @@ class ReleasedMeasurement:
     def __init__(self, release: str, noised: Draw, block: str) -> None:
         planned = noised.plan.block(block)
         self.release, self.name, self._query = release, block, noised.plan.query
-        self._draw = planned.law
+        self._draw, self.has_interval = planned.law, planned.has_interval
         self._measurement = planned.measurement
         rows = noised.cells[block]
         self._raw = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
@@ -194,9 +195,22 @@ class MeasuredValue:
         return self.of.release, self.of.name, self.group
 
     def ends(self, level: float) -> tuple[float, float]:
+        """Return its interval at `level`.
+
+        Raises:
+            ArgumentError: it is a choice by rank, which has no interval in its own unit (DPR662).
+        """
         if len(self.columns) > 1:
             return self.of.ends_of_sum(self.statistic, self.columns, self.group, level)
         (column,) = self.columns
+        if not self.of.has_interval:
+            raise ArgumentError(
+                f"`{self.statistic.columns[column]}` has no interval to compute with",
+                why="a quantile's error is known in rows, not in its own unit",
+                fix="derive it alone, over groups or periods; released with `interval: true`, two of them have a"
+                " difference with an interval at the level 0.9",
+                code="DPR662",
+            )
         return self.of.ends(self.statistic, column, self.group, level)
 
     def cell_box(self, level: float) -> tuple[Floats, Floats] | None:

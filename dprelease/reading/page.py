@@ -31,6 +31,7 @@ _STATUS = {
     "at_bound": "at the end of what is possible",
     "uninformative": "says nothing",
     "empty_signal": "says nothing",
+    "no_interval": "near in rank; how near in this unit is not known",
     "within_noise": "within the noise",
     "changed": "changed",
 }
@@ -49,7 +50,9 @@ def page(derived: Derived) -> str:
         derived=derived,
         level=derived.said.replace("%", " %"),
         conservative=any(row["method"] == "conservative" for row in rows),
-        unbounded=any(math.isinf(row["lower"]) or math.isinf(row["upper"]) for row in rows),
+        unbounded=any(
+            v is not None and math.isinf(v) for row in rows for v in (row["lower"], row["upper"])
+        ),
         compared=compared,
         headers=[
             *map(derived.called.column, derived.keys),
@@ -104,7 +107,7 @@ def _decimals(rows: list[dict[str, Any]]) -> int:
     widths = sorted(
         row["upper"] - row["lower"]
         for row in rows
-        if math.isfinite(row["upper"] - row["lower"]) and row["upper"] > row["lower"]
+        if row["lower"] is not None and 0 < row["upper"] - row["lower"] < math.inf
     )
     if not widths:
         return 4

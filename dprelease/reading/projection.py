@@ -35,7 +35,7 @@ def projected(quantity: Quantity, level: float) -> tuple[float, float]:
     parts = dict(_parts(quantity))
     joint = _joint(parts)
     single = [key for key in parts if not any(key in keys for keys in joint.values())]
-    share = 1 - (1 - level) / max(1, len(single) + len(joint))
+    share = 1 - (1 - level) / _risks(quantity)
     ranges: dict[Hashable, Range] = {key: _alone(parts[key], share) for key in single}
     sizes = 1
     for place, keys in enumerate(joint.values()):
@@ -48,6 +48,19 @@ def projected(quantity: Quantity, level: float) -> tuple[float, float]:
     low, high = _range(quantity, ranges)
     ends = float(np.min(low)), float(np.max(high))
     return max(ends[0], quantity.domain[0]), min(ends[1], quantity.domain[1])
+
+
+def reach(quantity: Quantity, level: float) -> float:
+    """Return at which level an expression is known if each of its parts is at `level`."""
+    return 1 - (1 - level) * _risks(quantity)
+
+
+def _risks(quantity: Quantity) -> int:
+    """Return how many parts of an expression may miss; public numbers never do."""
+    parts = dict(_parts(quantity))
+    fixed = {k for k, p in parts.items() if isinstance(p.form, Linear) and not p.form.terms}
+    together = sum(len(keys) - 1 for keys in _joint(parts).values())
+    return max(1, len(parts) - len(fixed) - together)
 
 
 def part_ends(part: Quantity, level: float) -> tuple[float, float]:

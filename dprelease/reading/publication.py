@@ -212,8 +212,8 @@ class Series(Mapping[str, Publication]):
     ) -> Derived:
         """Return the expression for every period, with the period as first key column.
 
-        A period for which it cannot be computed, the first one of `growth(a)`, is left out, and
-        the result's notes name it.
+        A period for which it cannot be computed, the first one of `growth(a)`, is left out, and so is
+        a group that was not published in the other period; the result's notes name them.
 
         Raises:
             ConfigError, ArgumentError: as `Publication.derive`; the latter if no period is left.
@@ -242,6 +242,11 @@ class Series(Mapping[str, Publication]):
                 notes.append(f"{period}: {error.what}")
         if not made and problem is not None:
             raise problem
+        said: dict[str, list[str]] = {}
+        for period, part in made.items():
+            for note in part.notes:
+                said.setdefault(note, []).append(period)
+        notes += [n if len(of) == len(made) else f"{', '.join(of)}: {n}" for n, of in said.items()]
         return stacked(made, source=self.name, notes=tuple(notes))
 
     def __repr__(self) -> str:

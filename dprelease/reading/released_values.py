@@ -75,14 +75,33 @@ class ReleasedValues:
     def groups(self) -> Mapping[Key, int]:
         return {key: i for i, key in enumerate(self.keys)}
 
+    @cached_property
+    def levels(self) -> dict[str, list[str]]:
+        """Each group's label at the coarser levels of its key columns, by level: public, from the schema's hierarchies."""
+        asked = self.noised.plan.asked
+        out: dict[str, list[str]] = {}
+        for h in () if asked is None else asked.schema.hierarchies.values():
+            own = [name for name in h.levels if name in self.by][-1:]
+            for name in h.levels[: h.levels.index(own[0])] if own else ():
+                of = dict(zip(h.labels(own[0]), h.labels(name), strict=True))
+                labels = [of.get(key[self.by.index(own[0])]) for key in self.keys]
+                if name not in self.by and None not in labels:
+                    out[name] = [str(label) for label in labels]
+        return out
+
+    def labelled(self, names: Sequence[str]) -> Sequence[Key]:
+        """Return each group's labels in these columns, its own or coarser levels of them."""
+        own = {name: [key[i] for key in self.keys] for i, name in enumerate(self.by)}
+        columns = [(own | self.levels)[name] for name in names]
+        return list(zip(*columns, strict=True)) if names else [()] * len(self.keys)
+
     def groups_in(self, fixed: Mapping[str, str]) -> Sequence[int]:
         """Return the groups whose key columns have these labels; other columns are open."""
-        names = tuple(name for name in self.by if name in fixed)
+        names = tuple(name for name in (*self.levels, *self.by) if name in fixed)
         if names not in self._indices:
-            places = [self.by.index(name) for name in names]
             found: dict[Key, list[int]] = {}
-            for i, key in enumerate(self.keys):
-                found.setdefault(tuple(key[p] for p in places), []).append(i)
+            for i, labels in enumerate(self.labelled(names)):
+                found.setdefault(labels, []).append(i)
             self._indices[names] = found
         return self._indices[names].get(tuple(fixed[name] for name in names), ())
 
@@ -116,19 +135,8 @@ class ReleasedValues:
         return {(names[c], g): (low, high) for c, g, low, high in found if low is not None}
 
     def quantity(self, column: str, group: int) -> Quantity:
-        """Return one published value.
-
-        Raises:
-            ArgumentError: it is a choice by rank, which has no interval in its own unit (DPR662).
-        """
+        """Return one published value."""
         statistic, index = self.columns[column]
-        if not self.has_interval(statistic):
-            raise ArgumentError(
-                f"`{column}` has no interval to compute with",
-                why="a quantile's error is known in rows, not in its own unit",
-                fix="derive from counts, sums, means or variances",
-                code="DPR662",
-            )
         value, status, shown = self.published[column, group]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)

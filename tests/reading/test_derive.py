@@ -13,6 +13,8 @@ import pytest
 
 import dprelease as dp
 from dprelease.reading.derive import derive
+from dprelease.reading.evaluation import Periods
+from dprelease.reading.page import page
 from tests.reading.drawn import REGIONS, periods, release, schema, table
 
 PAIR = periods()
@@ -432,3 +434,51 @@ def test_what_is_no_level_is_refused(level):
     with pytest.raises(dp.errors.ArgumentError) as refused:
         release().derive("count", level=level)
     assert refused.value.code == "DPR625"
+
+
+def test_a_choice_by_rank_is_read_over_periods_without_an_interval():
+    """As it is published; what is computed of two has none, unless both have one."""
+    two = periods(statistics=["count", "median(x)"])
+    found = derive(two, "median_x@previous")
+    kept = [two.named("1").published["median_x", g] for g in range(6)]
+    rows = found.table.to_pylist()
+    assert [row["value"] for row in rows] == [value for value, *_ in kept]
+    assert {(r["lower"], r["upper"], r["status"], r["method"]) for r in rows} == {
+        (None, None, "no_interval", "none")
+    }
+    assert "near in rank" in page(found) and found.plot().svg.startswith("<svg")
+    for text in ("median_x - median_x@previous", "growth(median_x)", "rank(median_x)"):
+        with pytest.raises(dp.errors.ArgumentError, match="no interval to compute with"):
+            derive(two, text)
+    with pytest.raises(dp.errors.ArgumentError, match="no certain interval"):
+        derive(two, "median_x", certain=True)
+
+
+def test_medians_with_intervals_differ_at_a_lower_level():
+    """Each of the two misses in 5 % at most and is known at no other level: together they miss in 10 % at most."""
+    two = periods(statistics=[{"statistic": "median(x)", "interval": True}], epsilon=20)
+    text = "median_x - median_x@previous"
+    (note,) = derive(two, text).notes
+    assert note.endswith("an interval at the level 0.9")
+    rows = derive(two, text, level=0.9).to_pandas()
+    now, before = (derive(two, name).to_pandas() for name in ("median_x", "median_x@previous"))
+    assert list(rows["lower"]) == pytest.approx(list(now["lower"] - before["upper"]))
+    assert list(rows["upper"]) == pytest.approx(list(now["upper"] - before["lower"]))
+    growth = derive(two, "growth(median_x)", level=0.9)  # the number 1 takes no part of the risk
+    assert not growth.notes and set(growth.table["status"].to_pylist()) == {"ok"}
+    assert not derive(two, text, level=0.91).table["status"].to_pylist().count("ok")
+
+
+def test_a_group_that_is_new_is_left_out_alone():
+    two = periods(statistics=["count"])
+    before, now = two.named("1"), two.named("2")
+    before.keys = before.keys[:4]
+    found = derive(two, "growth(count)")
+    assert found.table.num_rows == 4
+    assert found.notes == ("left out, as not in the other period: west · first, west · second",)
+    pooled = derive(two, "growth(count)", by=["half"])
+    assert pooled.table.num_rows == 2 and "do not have the same groups" in pooled.notes[0]
+    assert not derive(periods(statistics=["count"]), "growth(count)", by=[]).notes
+    assert derive(Periods(now, "2", {"2": now}), "count").table.num_rows == 6
+    with pytest.raises(dp.errors.ArgumentError, match="no group west"):
+        derive(two, "growth(share(count))")  # a share of other groups than now

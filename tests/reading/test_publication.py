@@ -171,3 +171,17 @@ def test_the_command_line(folder, tmp_path):
     done = run("diff", folder / "2026-W01", folder / "2026-W02")
     assert done.exit_code == 0, done.output
     assert "18 comparisons, adjusted by holm" in done.output
+
+
+def test_a_series_says_what_its_periods_say(folder):
+    """A note of every period stands once; of some, with their names."""
+    series = dp.read_series(folder)
+    (note,) = series.derive("top(count, 2)").notes
+    assert note.startswith("a group that does not belong")
+    series = dp.read_series(folder)
+    first = series._values(None)["2026-W01"]
+    first.keys = first.keys[:4]
+    found = series.derive("growth(count)")
+    assert found.table.num_rows == 4 + 6
+    assert found.notes[0].startswith("2026-W01: there is no period `previous`")
+    assert found.notes[1].startswith("2026-W02: left out, as not in the other period: west")

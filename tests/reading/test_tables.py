@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
 import dprelease as dp
@@ -28,6 +29,7 @@ MOST = whole(137, 212)
 """More misses have a chance below 1e-6 if the coverage is 95 %."""
 
 tables = load("derived_tables")
+_PEOPLE = pa.table({"region": ["r0", "r1"], "people": [1000, 3000]})
 
 
 def released_of(data, made):
@@ -320,6 +322,60 @@ def test_intervals_of_shares_over_tables_cover_at_their_level(drawn):
 def test_a_fifth_too_short_shows(drawn):
     assert tables.measured(drawn, "difference of towns", "t0").misses <= MOST
     assert tables.measured(drawn, "difference of towns", "t0", shrink=0.8).misses > MOST
+
+
+def test_levels_of_a_hierarchy_are_keys_of_a_finer_table(release):
+    """The table `regions` holds the same estimates, so the same numbers and intervals follow from `districts`."""
+    asked = ("share(count)", "sum_income / count", "count - 10 * regions.count")
+    for text in asked:
+        fine = release.derive(text, table="districts", by=["region"]).to_pandas()
+        coarse = release.derive(text, table="regions").to_pandas()
+        assert list(fine["region"]) == list(coarse["region"])
+        for column in ("value", "lower", "upper"):
+            assert list(fine[column]) == pytest.approx(list(coarse[column]), rel=1e-6)
+    both = release.derive("count", table="districts", by=["sex", "region"])
+    assert both.keys == ("region", "sex") and both.table.num_rows == 4
+    with pytest.raises(ArgumentError, match="`town` is not a key") as caught:
+        release.derive("count", table="districts", by=["town"])
+    assert "coarser levels: region" in str(caught.value.fix)
+    with pytest.raises(ArgumentError, match="`district` is not a key"):
+        release.derive("count", table="regions", by=["district"])
+
+
+def test_levels_need_no_table_of_their_own(tmp_path):
+    """Of one table too, read from its folder; a public table has the levels as keys."""
+    made = schema(release={"by": ["district"], "statistics": ["count", "mean(age)", "median(age)"]})
+    made["release"].pop("tables")
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1)
+    folder = dp.release(people(), made, ledger=ledger, period="2026").publish(tmp_path / "public")
+    held = dp.read(folder)
+    found = held.derive("rate(count, people, 1000)", by=["region"], public=_PEOPLE).to_pandas()
+    counts = held.to_pandas().set_index("district")["count"]
+    for region, value, by_thousand in zip(found["region"], found["value"], (1, 3), strict=True):
+        sum_of = sum(counts[d] for d in counts.index if REGION[d] == region)
+        assert value == pytest.approx(sum_of / by_thousand)
+    assert held.derive("mean_age", by=["region"]).table.num_rows == 2
+    with pytest.raises(ArgumentError, match="does not follow from that of each"):
+        held.derive("median_age", by=["region"])
+
+
+@pytest.mark.statistical
+def test_sums_over_a_level_cover_at_their_level():
+    """Of districts that are released alone: the rows of a region, known here."""
+    data = people()
+    made = schema([TREE[0], TREE[2]], release={"epsilon": 2})
+    seen = data[data["sex"] != "?"]
+    true = seen["district"].map(REGION).value_counts()
+    missed = {1.0: 0, 0.1: 0}
+    for _ in range(whole(40, 300)):
+        rows = released_of(data, made).derive("count", table="districts", by=["region"])
+        for row in rows.to_pandas().itertuples():
+            middle = (row.lower + row.upper) / 2
+            for part in missed:
+                half = part * (row.upper - row.lower) / 2
+                missed[part] += abs(true[row.region] - middle) > half
+    most = whole(23, 71)  # two of each draw, at most 5 %: p < 1e-6
+    assert missed[1.0] <= most < missed[0.1]
 
 
 @pytest.mark.parametrize("name", ["districts", "regions"])
