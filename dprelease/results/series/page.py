@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -221,12 +221,18 @@ def _group(
             [p.correction is not None for p in periods[-LONGEST:]],
             domain.hull,
             domain.forbidden,
-            places_of([p.name for p in periods[-LONGEST:]]),
+            _places(tuple(p.name for p in periods[-LONGEST:])),
         ),
         summary=summary,
         newest=newest,
         rows=tuple(reversed(rows))[:kept],
     )
+
+
+@lru_cache(maxsize=4)
+def _places(names: tuple[str, ...]) -> Sequence[float]:
+    """Return where periods stand: the same in every picture of a page."""
+    return places_of(names)
 
 
 def _numbers(value: Value, period: Period, decimals: int) -> Row:

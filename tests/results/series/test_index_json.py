@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from dprelease.results.series.collect import collect
 from dprelease.results.series.correct import withdraw
 from dprelease.results.series.index_json import write
-from tests.results.series.made import year
+from tests.results.series.made import publish, year
 
 
 def said(folder):
@@ -56,3 +56,18 @@ def test_domains_keep_their_gaps(tmp_path):
     index = said(year(tmp_path, 1))
     assert "10" in json.dumps(index["tracks"][0]["domain"])
     assert index["tracks"][0]["step"] == "1"
+
+
+def test_groups_that_come_and_go_keep_their_own_values(tmp_path):
+    """All periods are written at once: what belongs to which is as each period's own lines say."""
+    asked = (("a", "b"), ("b", "c", "d"), ("a",), ("d", "b"))
+    for i, labels in enumerate(asked):
+        text = "units" if i == 2 else "count"
+        publish(tmp_path, f"2026-W0{i + 1}", i, labels=labels, text=text, weak=i == 1)
+    series = collect(tmp_path / "weekly")
+    found = said(tmp_path / "weekly")["tracks"]
+    assert len(found) == len(series.tracks) == 4
+    for track, written in zip(series.tracks, found, strict=True):
+        for group in written["groups"]:
+            line = track.lines[tuple(group["key"])]
+            assert [None if v is None else list(v[:4]) for v in line] == group["values"]
