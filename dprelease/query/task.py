@@ -86,15 +86,6 @@ class _Derived:
     text: Annotated[str, StoredAs("from")]
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What a plan says of a view."""
-
-    sql: str
-    proven: bool
-    keeps_rows: bool
-
-
 def _listed(primitives: tuple[Primitive, ...]) -> list[Any]:
     """Return primitives as JSON; many bins of a code, each where the one before ends, are one entry with edges."""
     pairs = enumerate(pairwise(primitives), 1)
@@ -145,7 +136,7 @@ class _Task:
     max_rows_total: Annotated[int | None, AtLeast(1)]
     derived: tuple[_Derived, ...] = ()
     cleaned: tuple[Mapping[str, Any], ...] = ()
-    view: _View | None = None
+    view: View | None = None
     per: Intervals | None = None
     missing: bool = False
     late: bool = False
@@ -153,7 +144,7 @@ class _Task:
 
 def _written(query: BoundedQuery) -> _Task:
     """Return what is written of `query`; the group keys themselves are in the plan."""
-    window, view = query.window, query.view
+    window = query.window
     return _Task(
         codes=tuple(_shape(c, query.columns) for c in query.codes),
         primitives=query.primitives,
@@ -169,7 +160,7 @@ def _written(query: BoundedQuery) -> _Task:
             for d in sorted(query.derived, key=lambda d: d.column)
         ),
         cleaned=tuple(_cleaned(query)),
-        view=None if view is None else _View(view.sql, view.proven, view.keeps_rows),
+        view=query.view,
         per=query.per,
         missing=query.missing,
         late=query.groups.found,
@@ -200,7 +191,6 @@ def _query(task: _Task) -> BoundedQuery:
     groups = tuple(
         Column(g.column, Kind.category, other=g.other, null_label=g.null) for g in task.groups
     )
-    view = task.view
     return BoundedQuery(
         columns=groups,
         groups=GroupKeys(groups, (), task.late),
@@ -211,7 +201,7 @@ def _query(task: _Task) -> BoundedQuery:
         max_groups=task.max_groups,
         max_rows=task.max_rows,
         max_rows_total=task.max_rows_total,
-        view=None if view is None else View(view.sql, view.proven, view.keeps_rows),
+        view=task.view,
         per=task.per,
         missing=task.missing,
     )

@@ -11,8 +11,9 @@ column that the schema does not declare is text.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from dprelease.core.codec_notes import Note
 from dprelease.core.errors import PlanError
 from dprelease.schema.time import Time, declared_time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
@@ -45,7 +46,7 @@ class ViewJoin:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A checked view.
+    """A checked view, of which a plan says no more than its text and what is proved.
 
     Attributes:
         sql: one spelling of it, for plans and manifests.
@@ -59,12 +60,12 @@ class View:
     sql: str
     proven: bool
     keeps_rows: bool
-    tables: tuple[str, ...] = ()
-    private: Place | None = None
-    joins: tuple[ViewJoin, ...] = ()
-    columns: tuple[ViewColumn, ...] = ()
-    where: str | None = None
-    where_at: str = ""
+    tables: Annotated[tuple[str, ...], Note.unstored] = ()
+    private: Annotated[Place | None, Note.unstored] = None
+    joins: Annotated[tuple[ViewJoin, ...], Note.unstored] = ()
+    columns: Annotated[tuple[ViewColumn, ...], Note.unstored] = ()
+    where: Annotated[str | None, Note.unstored] = None
+    where_at: Annotated[str, Note.unstored] = ""
 
 
 def check_unit(view: View, unit: Unit, time: Time | None) -> None:
