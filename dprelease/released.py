@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.given import given_path
-from dprelease.core.numeric import counted
 from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
@@ -66,11 +65,7 @@ class Release(Released):
         return flow.publish(to, self.receipt)[0]
 
     def __repr__(self) -> str:
-        groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
-        if self.plan.tables is not None:
-            groups = f"{counted(len(self.tables), 'table')} that add up"
-        said = f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
-        return f"<Release of {said}; {self.receipt}>"
+        return f"<Release of {self._size()}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
         lines = [f"{self.plan.guarantee}. {self.receipt}."]

@@ -238,13 +238,13 @@ class DuckDBTables:
         from dprelease.engines.object_rows import ObjectRows, described
 
         objects: Any = source.payload
-        found = described(source, columns, missing=self.missing)
-        wanted = tuple(dict.fromkeys(c.name for c in columns if c.name in found.stored))
+        stored, repeated = described(source, columns, missing=self.missing)
+        wanted = tuple(dict.fromkeys(c.name for c in columns if c.name in stored))
         read = ObjectRows(objects, wanted, source.in_folders)
         if rows:
             self.connection.register(name, read)
-        others = {n: ("", physical) for n, physical in found.stored.items()}
-        return Opened({**others, **read.stored}, found.repeated)
+        others = {n: ("", physical) for n, physical in stored.items()}
+        return Opened({**others, **read.stored}, repeated)
 
     def _open_table(self, source: Source, name: str) -> Opened:
         payload: Any = source.payload

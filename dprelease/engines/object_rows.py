@@ -47,21 +47,10 @@ class ObjectRows(ParquetRows):
         return _rows_of(path, path.row_groups, columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What objects say of their columns.
-
-    Attributes:
-        stored: column -> storage class, folders' keys as text.
-        repeated: names that one object has more than once.
-    """
-
-    stored: dict[str, Physical]
-    repeated: frozenset[str]
-
-
-def described(source: Source, columns: tuple[Column, ...], *, missing: bool) -> Described:
-    """Return what a source's objects store; read no row.
+def described(
+    source: Source, columns: tuple[Column, ...], *, missing: bool
+) -> tuple[dict[str, Physical], frozenset[str]]:
+    """Return what a source's objects store, folders' keys as text, and the names that one has more than once; read no row.
 
     Args:
         columns: which of them will be read.
@@ -84,7 +73,7 @@ def described(source: Source, columns: tuple[Column, ...], *, missing: bool) -> 
     names = dict.fromkeys((*found, *source.keys))
     rows = ObjectRows(objects, tuple(n for n in names if n not in repeated), source.in_folders)
     stored = {name: physical for name, (_, physical) in rows.stored.items()}
-    return Described({**dict.fromkeys(repeated, Physical.other), **stored}, frozenset(repeated))
+    return {**dict.fromkeys(repeated, Physical.other), **stored}, frozenset(repeated)
 
 
 def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) -> Source:

@@ -71,11 +71,7 @@ class Publication(Released):
         return f"{paid.pipeline or self.folder.parent.name}/{paid.period or self.folder.name}"
 
     def __repr__(self) -> str:
-        groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
-        if self.plan.tables is not None:
-            groups = f"{counted(len(self.tables), 'table')} that add up"
-        said = f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
-        return f"<Publication {self._source()}: {said}>"
+        return f"<Publication {self._source()}: {self._size()}>"
 
     def _repr_html_(self) -> str:
         if self._noised.parts:

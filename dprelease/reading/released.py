@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dprelease.core.numeric import counted
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.receipt import Receipt
@@ -186,6 +187,13 @@ class Released:
         from dprelease.reading.evaluation import Periods
 
         return Periods(values, self.receipt.period, {})
+
+    def _size(self) -> str:
+        """Return how much it publishes: "2 statistics over 3 groups"."""
+        groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
+        if self.plan.tables is not None:
+            groups = f"{counted(len(self.tables), 'table')} that add up"
+        return f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
 
     def _source(self) -> str:
         key = (self.receipt.pipeline, self.receipt.period)
