@@ -224,6 +224,7 @@ def answer_of(
 
     Raises:
         OverflowError: a group has `most` rows or more, so that its sums are not proven.
+        TypeError: a sum is null: it overflowed.
     """
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     if is_graph(query):
@@ -237,7 +238,7 @@ def answer_of(
         for group, sums, count in counted.take(rows) if counted.any else alone:
             if most is not None and count >= most:
                 raise OverflowError
-            out[group] = sums
+            out[group] = list(map(int, sums))
     return Answer(out, {}, counted.tables())
 
 

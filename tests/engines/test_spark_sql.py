@@ -23,7 +23,9 @@ from dprelease.engines.hash_sql import hash_order
 from dprelease.engines.physical import Physical
 from dprelease.engines.spark import SparkEngine
 from dprelease.engines.spark_sql import PATTERNS, spark_statement
+from dprelease.engines.tally import answer_of, whole
 from dprelease.engines.typed_sql import typed
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
@@ -258,12 +260,13 @@ def test_a_deep_nest_of_floors_is_refused() -> None:
 
 @needs_spark
 def test_a_lost_row_limit_is_noticed() -> None:
-    from dprelease.engines.spark import _answer
+    def answered(rows: list[tuple[int | None, ...]]) -> Answer:
+        return answer_of(query, [whole(rows)], spark_sql.MOST_ROWS)
 
     query = BoundedQuery((X,), GroupKeys((), ((),)), (), (Primitive("rows"),))
     with pytest.raises(OverflowError):
-        _answer([(0, 5, spark_sql.MOST_ROWS)], query)
+        answered([(0, 5, spark_sql.MOST_ROWS)])
     with pytest.raises(TypeError):  # a DECIMAL sum that overflowed is null, never a number
-        _answer([(0, None, 5)], query)
-    assert _answer([(0, 5, 5)], query).sums.tolist() == [[5]]
+        answered([(0, None, 5)])
+    assert answered([(0, 5, 5)]).sums.tolist() == [[5]]
     assert SparkEngine.name == "spark"
