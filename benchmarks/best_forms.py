@@ -83,6 +83,7 @@ _SAID = {
 }
 ELSEWHERE = (
     ("count_persons", "each person counted once: a `count` whose row is a person, in the rows above", ""),
+    ("count_where", "a `count` of some rows: one integer that a row moves by 1, as in the rows above", ""),
     ("histogram_of_ranges", "bins alone, an even tree in floats, weighted counts", "goals.md, 4 ranges"),
     ("weighted_count", "Laplace noise on the sum of the weights", "weights.md"),
     ("weighted_sum", "Laplace noise on the sum of the products", "weights.md"),

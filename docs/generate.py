@@ -44,6 +44,9 @@ def kinds() -> str:
     ]
     known = registry.names("aggregates")
     out.append(f"| `count(persons)` | {_first(registry.load('aggregates', 'count_persons'))} |")
+    out.append(
+        "| any of these `where CONDITION` | the same of the rows where the condition is true |"
+    )
     out += [
         f"| `{form.example}` | {_first(registry.load('aggregates', name))} |"
         for name, form in syntaxes().items()

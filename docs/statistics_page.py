@@ -48,7 +48,7 @@ _GRAPH = {
 _SAMPLES: dict[str, Any] = {
     "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1_000_000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
-    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "certain": True, "winsorize": 0.1,
+    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "certain": True, "where": "age > 9", "winsorize": 0.1,
     "weighted_by": "weight", "edges_from": Path(__file__).parents[1] / "examples" / "data" / "hours.csv",
 }  # fmt: skip
 """A value of each option that is taken wherever the option is; any budget meets the `max_error`, so none is searched for."""

@@ -39,6 +39,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "count": "dprelease.statistics.count:statistic",
         "count_distinct": "dprelease.statistics.count_distinct:statistic",
         "count_persons": "dprelease.statistics.count:persons",
+        "count_where": "dprelease.statistics.count:some_rows",
         "covariance": "dprelease.statistics.covariance:statistic",
         "eigenvalues": "dprelease.statistics.eigenvalues:statistic",
         "degree": "dprelease.statistics.graph:degree",

@@ -189,7 +189,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
     context = Context(
         **{part.name: getattr(statistic, part.name) for part in fields(Statistic)},
         cap=query.schema.rows.maximum or _declared_cap(statistic),
-        expected=None if query.where or query.tables else query.expected,
+        expected=None if query.where or spec.where or query.tables else query.expected,
         groups=query.groups.count,
     )
     if context.scale == 0 and not statistic_kind.constant:

@@ -30,6 +30,7 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.unit import EdgeUnit
 
 if TYPE_CHECKING:
     from dprelease.query.graph import Graph
@@ -63,6 +64,12 @@ class Statistic:
     codes: tuple[Code, ...] = ()
     graph: Graph | None = None
     weight: Weight | None = None
+
+    @property
+    def read(self) -> list[Column]:
+        """Its columns."""
+        weight = None if self.weight is None else self.weight.column
+        return [c for c in (self.column, weight, *self.columns) if c is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +204,24 @@ def condition_of(text: str, schema: TableSchema, *, origin: str) -> Expression:
     return parse_condition(text, schema.columns, origin=origin)
 
 
+def where_checked(spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
+    """Return a checked statistic of the rows where a condition holds; it is a part of its own condition, if it has one.
+
+    Raises:
+        ConfigError: as `parse_condition` and `Arguments.check`; it is of a graph (DPR133).
+    """
+    syntax = syntax_of(spec.function)
+    assert syntax is not None  # it was parsed
+    found = syntax.arguments.check(spec, schema)
+    if isinstance(schema.unit, EdgeUnit):
+        raise not_of_rows(spec)
+    condition_of(spec.where, schema, origin=spec.origin)
+    if found.condition is None:
+        return found
+    text = f"case when ({spec.where}) then ({spec.arguments[0]}) end"
+    return replace(found, condition=parse_condition(text, schema.columns, origin=spec.origin))
+
+
 class RowCondition(Arguments):
     """One condition on a row, kept as it was written."""
 
@@ -321,6 +346,16 @@ def no_range(spec: StatisticSpec, column: Column) -> PlanError:
         why="one row could change the statistic by any amount, so no finite noise would hide it",
         fix=f"give `{column.name}` a range in the schema, e.g. `range: [0, 100]`; rows are clamped to it",
         code="DPR202",
+    )
+
+
+def not_of_rows(spec: StatisticSpec) -> ConfigError:
+    return ConfigError(
+        f"`{spec.text}` is no statistic of some rows",
+        where=spec.origin,
+        why="a graph, and a person of several rows, would have to be taken apart",
+        fix="filter the release with `where`, or count rows",
+        code="DPR133",
     )
 
 

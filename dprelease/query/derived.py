@@ -100,6 +100,16 @@ def _parsed(column: Column, text: str, columns: Mapping[str, Column]) -> Express
     )
 
 
+def where_true(columns: Mapping[str, Column], name: str, where: str) -> Column:
+    """Return a column that is another one on the rows where a condition is true, and null on all others."""
+    column, called, quoted = columns[name], f"{name} where {where}", name.replace('"', '""')
+    text = f'case when ({where}) then "{quoted}" end'
+    while called in columns:
+        called += " "
+    made = parse_expression(text, columns, origin=column.origin)
+    return replace(column, name=called, derived=text, made=made, null_default=None, null_label=None)
+
+
 def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return a schema's columns, each derived one with its expression, which yields its kind.
 

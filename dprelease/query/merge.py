@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import exact, plain
-from dprelease.query.arguments import condition_of, syntax_of, syntaxes
+from dprelease.query.arguments import condition_of, syntax_of, syntaxes, where_checked
 from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.keys import unfit_key
 from dprelease.query.read_tables import TableReader
@@ -325,7 +325,7 @@ class _Merge:
                 else "declare `unit: {edge: …}` for a table of edges",
                 code="DPR133",
             )
-        return syntax.arguments.check(spec, self.schema)
+        return (where_checked if spec.where else syntax.arguments.check)(spec, self.schema)
 
     def _key_file(self, by: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
         value = self.raw.get("keys_from")

@@ -19,6 +19,7 @@ from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
+from dprelease.query.derived import where_true
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.keys import key_column
@@ -48,7 +49,10 @@ class Query:
     @property
     def columns(self) -> dict[str, Column]:
         """The schema's columns, and those of keys that are made of them."""
-        made = self.groups.columns
+        made = [*self.groups.columns]
+        for statistic in self.statistics:
+            if statistic.spec.where:
+                made += statistic.read
         return {
             **self.schema.columns,
             **dict(zip(map(attrgetter("name"), made), made, strict=True)),
@@ -206,4 +210,15 @@ def _statistic(spec: StatisticSpec, given: Given) -> Statistic:
             fix=f"available: {', '.join(syntaxes())}",
             code="DPR208",
         )
-    return syntax.arguments.resolve(spec, given)
+    return syntax.arguments.resolve(spec, _of_some_rows(spec, given) if spec.where else given)
+
+
+def _of_some_rows(spec: StatisticSpec, given: Given) -> Given:
+    """Return what a statistic with `where` is resolved against: no row is known to be in it, and its columns are null elsewhere."""
+    named = {
+        a: where_true(given.schema.columns, a, spec.where)
+        for a in spec.arguments
+        if a in given.schema.columns
+    }
+    schema = replace(given.schema, columns={**given.schema.columns, **named})
+    return replace(given, schema=schema, size=None)

@@ -83,7 +83,7 @@ def parse_statistic(
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
             max_error: …, expected: …, accurate_for: …, spikes: allow|forbid, mechanism: …,
-            max_rows_per_group: …, certain: …, winsorize: …, weighted_by: …, edges_from: …}`.
+            max_rows_per_group: …, certain: …, where: …, winsorize: …, weighted_by: …, edges_from: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -93,9 +93,10 @@ def parse_statistic(
     """
     tick()
     if isinstance(item, str):
-        function, arguments = _call(item, origin)
-        name = _default_name(function, arguments)
-        return StatisticSpec(item.strip(), function, arguments, name, origin=origin)
+        text, where = split_where(item) if "where" in item else (item, "")
+        function, arguments = _call(text, origin)
+        name = _default_name(function, arguments, where)
+        return StatisticSpec(item.strip(), function, arguments, name, where=where, origin=origin)
     if not isinstance(item, Mapping):
         raise ConfigError(
             "a statistic is a text or a mapping",
@@ -122,7 +123,9 @@ def _from_mapping(
             fix='write e.g. {statistic: "mean(age)", as: mean_age}',
             code="DPR130",
         )
-    text = (options := Options(item, origin, lines)).with_edges(text)
+    options = Options(item, origin, lines)
+    text, where = options.where(*split_where(text))
+    text = options.with_edges(text)
     function, arguments = _call(text, lines.get("statistic", origin))
     winsorised = options.winsorize(function)
     if winsorised is not None:  # another statistic, under its own name
@@ -135,10 +138,11 @@ def _from_mapping(
         function, arguments = _call(text, lines.get("weighted_by", origin))
     domain, step = options.domain()
     return StatisticSpec(
-        text=text.strip(),
+        text=f"{text.strip()} where {where}" if where else text.strip(),
         function=function,
         arguments=arguments,
-        name=options.name() or _default_name(function, arguments),
+        where=where,
+        name=options.name() or _default_name(function, arguments, where),
         domain=domain,
         step=step,
         share=options.share(),
@@ -172,6 +176,18 @@ def _unknown_key(name: str, value: object, where: str) -> ConfigError:
         else guess,
         code="DPR110",
     )
+
+
+def split_where(text: str) -> tuple[str, str]:
+    """Return a statistic's text without the condition on its rows, and that.
+
+    >>> split_where("mean(age) where sex = 'f'"), split_where("proportion(a = ' where ')")
+    (('mean(age)', "sex = 'f'"), ("proportion(a = ' where ')", ''))
+    """
+    for found in re.finditer(r"\swhere\s", text):
+        if _open_brackets(text[: found.start()]) == 0:
+            return text[: found.start()].strip(), text[found.end() :].strip()
+    return text, ""
 
 
 def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
@@ -273,11 +289,12 @@ def _comma_split(pieces: list[str], where: str) -> NoReturn:
     )
 
 
-def _default_name(function: str, arguments: tuple[str, ...]) -> str:
+def _default_name(function: str, arguments: tuple[str, ...], where: str = "") -> str:
     """Return a safe identifier for the published column."""
     syntax = syntax_of(function)
     text = " ".join(
         [function, *(arguments if syntax is None else syntax.arguments.named(arguments))]
+        + (["where", where] if where else [])
     )
     for symbol, word in _SYMBOLS.items():
         text = text.replace(symbol, word)

@@ -36,6 +36,7 @@ OPTIONS = (
     "title",
     "interval",
     "certain",
+    "where",
     "winsorize",
     "weighted_by",
     "edges_from",
@@ -171,6 +172,16 @@ class Options:
                 "keep one of the two",
             )
         return bool(value)
+
+    def where(self, text: str, where: str) -> tuple[str, str]:
+        """Return a statistic's text and the condition on its rows: of the text, or of the option."""
+        value = self.item.get("where")
+        if value is None:
+            return text, where
+        if not isinstance(value, str) or not value.strip() or where:
+            what = "`where` is one condition on the rows of its statistic"
+            self._fail("where", what, "where: \"sex = 'f'\"")
+        return text, value.strip()
 
     def winsorize(self, function: str) -> tuple[str, str] | None:
         """Return the statistic that is meant and the share at each end as a text; None without the option."""

@@ -97,7 +97,8 @@ class StatisticValues:
 @lru_cache(maxsize=4096)
 def _arguments_of(text: str) -> tuple[str, ...]:
     """Rules compare statistics with each other: the text of each is parsed once."""
-    return parse_statistic(text, origin="the plan").arguments
+    found = parse_statistic(text, origin="the plan")
+    return found.of if found.where else found.arguments
 
 
 def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:

@@ -318,6 +318,10 @@ STATISTIC_JSON: dict[str, Any] = {
                     "description": "Of a count, a sum or a histogram: whether its noise ends, so that it is within a"
                     " stated distance for certain. Needs a `delta`.",
                 },
+                "where": {
+                    "type": "string",
+                    "description": "The condition on a row: the statistic is of the rows where it is true.",
+                },
                 "winsorize": {
                     **NUMBER_JSON,
                     "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"

@@ -60,6 +60,7 @@ class StatisticSpec:
         accurate_for: `ranges` where sums of a histogram's bins matter more than single ones.
         certain: its noise ends, so that it has a certain interval.
         found: keys of a unit that count, where it decides which keys are published; else 0.
+        where: the condition on the rows that it is of, as written; "" for all rows of its group.
         condition: the parsed argument of a statistic of a condition, once the schema is known.
     """
 
@@ -82,8 +83,16 @@ class StatisticSpec:
     interval: bool = False
     certain: bool = False
     found: int = 0
+    where: str = ""
     origin: str = ""
     condition: Expression | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        """What tells it from others of its function: its arguments, and of which rows."""
+        if not self.where:
+            return self.arguments
+        return " where ".join((*self.arguments[:1], self.where)), *self.arguments[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import Arguments, Given, Statistic, Syntax
+from dprelease.query.arguments import Arguments, Given, Statistic, Syntax, condition_of, not_of_rows
+from dprelease.query.bounded import Condition
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
@@ -45,6 +46,11 @@ class RowsOrPersons(Arguments):
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         kind = persons if spec.arguments == ("persons",) else statistic
+        if spec.where and kind is persons:
+            raise not_of_rows(spec)
+        if spec.where:
+            condition = condition_of(spec.where, given.schema, origin=spec.origin)
+            return Statistic(spec, some_rows.name, condition=condition, code=Condition(condition))
         return Statistic(spec, kind.name, public_rows=given.size)
 
 
@@ -96,7 +102,7 @@ class Count(StatisticKind):
                 family="scalar",
                 key=("scalar", self._kind, context.spec.name),
                 cells=(self._kind,),
-                measures=(Measure(self._kind),),
+                measures=(Measure(self._kind, context.code, int(context.code is not None)),),
                 weights=((1,),),
                 l1_added_row=1,
                 l1_replaced_row=1,
@@ -112,4 +118,5 @@ statistic = Count(
     "rows",
     Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",), certain=True, weighted="weighted_count"),
 )
+some_rows = Count("count_where", "power", "rows", None)  # written count where …
 persons = Count("count_persons", "persons", "units", None)  # written count(persons)

@@ -35,13 +35,16 @@ STATISTICS = (
     "histogram(x, [0, 1, 2, 3])", "quantile(x, 0.3)", "median(x)", "min(x)", "max(x)",
     "cdf(x, [0, 1, 2])", "count_distinct(g)", "covariance(x, y)", "correlation(x, y)", "eigenvalues(x, y)",
     "winsorised_mean(x, 0.25)", "winsorised_sum(x, 0.25)", "winsorised_variance(x, 0.1)", "winsorised_std(x, 0.1)",
-    "weighted_count(y)", "weighted_sum(x, y)", "weighted_mean(x, y)", "weighted_proportion(x > 1, y)", "ratio(x, y)",
+    "count where x > 1", "mean(x) where y > 1", "sum(x) where y > 1 or g = 'a'", "median(x) where y > 1",
+    "histogram(x, [0, 1, 2, 3]) where y > 1", "variance(x) where y > 1", "proportion(x > 1) where y > 1",
+    "count_distinct(g) where y > 1", "covariance(x, y) where g is not null", "weighted_count(y)", "weighted_sum(x, y)", "weighted_mean(x, y)", "weighted_proportion(x > 1, y)", "ratio(x, y)",
 )  # fmt: skip
 COARSE = {"mean(x)": 0.5, "proportion(x > 1)": 0.125, "std(x)": 0.125, "variance(x)": 0.125}
 """Published steps that keep every law small enough to compare all its outputs."""
 
 UNWRITTEN = {
     "count_persons",
+    "count_where",
     "histogram_of_ranges",
     "winsorised_from",
     "winsorised_to",

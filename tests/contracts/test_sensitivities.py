@@ -39,6 +39,7 @@ Raw = float | None
 TEXTS = {
     "count": "count",
     "count_persons": "count(persons)",
+    "count_where": "count where x > {low}",
     "proportion": "proportion(x > {low})",
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
     "histogram_of_ranges": "histogram(x, [{low}, {middle}, {third}, {high}])",

@@ -22,6 +22,7 @@ from tests.contracts.test_sensitivities import case, contributions, primitives, 
 NAMES = (
     "count",
     "count_persons",
+    "count_where",
     "sum",
     "mean",
     "proportion",

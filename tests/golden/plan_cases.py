@@ -64,6 +64,8 @@ _NEWER: Mapping[str, object] = {
     "ratio": {"statistic": "ratio(x, w)", "domain": {"range": [0, 10]}},
     "interval": {"statistic": "median(x)", "interval": True},
     "by coins": {"statistic": "median(x)", "mechanism": "permute_and_flip"},
+    "count where": "count where x > 4",
+    "mean where": "mean(x) where w > 4",
     **{f"weighted {one['statistic']}": one for one in _WEIGHED},
     **{f"winsorised {one['statistic']}": one for one in _WINSORISED},
 }

@@ -33,6 +33,7 @@ COLUMNS = {
 TEXTS = {
     "count": "count",
     "count_persons": "count(persons)",
+    "count_where": "count where x > 0",
     "proportion": "proportion(x > 0)",
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
     "histogram_of_ranges": "histogram(x, [{low}, {middle}, {high}])",
@@ -45,6 +46,8 @@ def statistic(name: str, rows: tuple[Fraction, ...], edges: tuple[Fraction, ...]
     n = len(rows)
     if name in ("count", "count_persons"):
         return [n]
+    if name == "count_where":
+        return [sum(r > 0 for r in rows)]
     if name == "sum":
         return [float(sum(rows))]
     if name in ("histogram", "histogram_of_ranges"):

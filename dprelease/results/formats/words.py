@@ -13,7 +13,7 @@ from fractions import Fraction
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import short
-from dprelease.query.statistic import split_arguments
+from dprelease.query.statistic import split_arguments, split_where
 from dprelease.statistics.base import kind_named
 
 MONTHS = (
@@ -33,13 +33,14 @@ def heading(text: str, function: str, titles: Mapping[str, str] | None = None) -
     """
     if function not in registry.names("aggregates"):
         return text
+    text, where = split_where(text)
     listed = text.partition("(")[2].rstrip().removesuffix(")")
     try:
         arguments = split_arguments(listed, text)
     except ConfigError:
         return text
     named = tuple(inside(titles[a]) if titles and a in titles else a for a in arguments)
-    return kind_named(function).title(named) or text
+    return (kind_named(function).title(named) or text) + (where and f", where {where}")
 
 
 def inside(title: str) -> str:

@@ -12,7 +12,51 @@ _moves = partial(
     tests=("tests/contracts/test_weighted_sensitivities.py",),
 )
 
+_where = partial(Guard, tests=("tests/query/test_where.py",))
+
 GUARDS = (
+    _where(
+        "a statistic of some rows is of all of them",
+        "query/derived.py",
+        """f'case when ({where}) then "{quoted}" end'""",
+        """f'"{quoted}"'""",
+    ),
+    _where(
+        "rows that a condition leaves out have a null's default",
+        "query/derived.py",
+        "made=made, null_default=None, null_label=None",
+        "made=made",
+    ),
+    _where(
+        "rows are counted whether their condition is true or false",
+        "statistics/count.py",
+        "int(context.code is not None)),)",
+        "0),)",
+    ),
+    _where(
+        "persons of some rows are counted by all their rows",
+        "statistics/count.py",
+        "if spec.where and kind is persons:",
+        "if spec.where and kind is None:",
+    ),
+    _where(
+        "quantiles of different rows are put in one order",
+        "results/consistency.py",
+        "return found.of if found.where else found.arguments",
+        "return found.arguments",
+    ),
+    _where(
+        "sums of different rows are fitted as one number",
+        "planning/tables/families.py",
+        "key: Key = (statistic.function, statistic.spec.of)",
+        "key: Key = (statistic.function, statistic.spec.arguments)",
+    ),
+    _where(
+        "a share of some rows is of all of them",
+        "query/arguments.py",
+        'f"case when ({spec.where}) then ({spec.arguments[0]}) end"',
+        'f"({spec.arguments[0]})"',
+    ),
     _moves(
         "a weighted row cannot come or go",
         old="return row, max(row, swap) if absent else swap",
