@@ -24,7 +24,7 @@ ONE_MEANING = {
     "DPR122": (6, "there is no column of that name"),
     "DPR123": (7, "a part of an expression is not of the type that its place takes"),
     "DPR130": (5, "a statistic is not written as one"),
-    "DPR133": (10, "a statistic's arguments are none that it takes"),
+    "DPR133": (11, "a statistic's arguments are none that it takes"),
     "DPR140": (9, "a pipeline's source is declared with what does not go together"),
     "DPR141": (7, "a pipeline's period is declared with what does not go together"),
     "DPR152": (5, "the declared time is none"),

@@ -200,6 +200,7 @@ def test_tables_that_add_up_keep_counts_of_some_rows_apart() -> None:
     women = kept[kept["sex"] == "f"]
     assert nation["count"] == len(kept)
     assert nation["count_where_income_gt_50"] == (kept["income"] > 50).sum()
+    assert abs(nation["sum_income"] - kept["income"].sum()) < 100
     assert abs(nation["sum_income_where_sex_eq_f"] - women["income"].sum()) < 100
     assert abs(nation["mean_age_where_sex_eq_f"] - women["age"].mean()) < 1
     regions = release.to_pandas("regions")
