@@ -188,6 +188,7 @@ def test_tables_that_add_up_keep_counts_of_some_rows_apart() -> None:
     each = [
         "count",
         "count where income > 50",
+        "sum(income)",
         "sum(income) where sex = 'f'",
         "mean(age) where sex = 'f'",
     ]
