@@ -24,6 +24,7 @@ from dprelease.core import registry
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.bounded import Code, Condition, Fixed
 from dprelease.query.cleaning import code_of
+from dprelease.query.derived import not_of_rows
 from dprelease.query.expression import Expression, parse_condition
 from dprelease.query.never_null import never_null
 from dprelease.schema.column import Column, Kind
@@ -214,7 +215,7 @@ def where_checked(spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
     assert syntax is not None  # it was parsed
     found = syntax.arguments.check(spec, schema)
     if isinstance(schema.unit, EdgeUnit):
-        raise not_of_rows(spec)
+        raise not_of_rows(spec.text, spec.origin)
     condition_of(spec.where, schema, origin=spec.origin)
     if found.condition is None:
         return found
@@ -346,16 +347,6 @@ def no_range(spec: StatisticSpec, column: Column) -> PlanError:
         why="one row could change the statistic by any amount, so no finite noise would hide it",
         fix=f"give `{column.name}` a range in the schema, e.g. `range: [0, 100]`; rows are clamped to it",
         code="DPR202",
-    )
-
-
-def not_of_rows(spec: StatisticSpec) -> ConfigError:
-    return ConfigError(
-        f"`{spec.text}` is no statistic of some rows",
-        where=spec.origin,
-        why="a graph, and a person of several rows, would have to be taken apart",
-        fix="filter the release with `where`, or count rows",
-        code="DPR133",
     )
 
 

@@ -110,6 +110,17 @@ def where_true(columns: Mapping[str, Column], name: str, where: str) -> Column:
     return replace(column, name=called, derived=text, made=made, null_default=None, null_label=None)
 
 
+def not_of_rows(text: str, origin: str) -> ConfigError:
+    """Return why a statistic has no `where` of its own."""
+    return ConfigError(
+        f"`{text}` is no statistic of some rows",
+        where=origin,
+        why="a graph, and a person of several rows, would have to be taken apart",
+        fix="filter the release with `where`, or count rows",
+        code="DPR133",
+    )
+
+
 def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return a schema's columns, each derived one with its expression, which yields its kind.
 

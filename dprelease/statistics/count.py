@@ -11,8 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import Arguments, Given, Statistic, Syntax, condition_of, not_of_rows
+from dprelease.query.arguments import Arguments, Given, Statistic, Syntax, condition_of
 from dprelease.query.bounded import Condition
+from dprelease.query.derived import not_of_rows
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
@@ -47,7 +48,7 @@ class RowsOrPersons(Arguments):
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         kind = persons if spec.arguments == ("persons",) else statistic
         if spec.where and kind is persons:
-            raise not_of_rows(spec)
+            raise not_of_rows(spec.text, spec.origin)
         if spec.where:
             condition = condition_of(spec.where, given.schema, origin=spec.origin)
             return Statistic(spec, some_rows.name, condition=condition, code=Condition(condition))
