@@ -126,7 +126,7 @@ def needed_columns(view: View, expressions: list[Any]) -> dict[str, list[str]]:
     """Return per alias the columns that a proven view reads."""
     assert view.private is not None
     out: dict[str, dict[str, None]] = {view.private[1]: {}, **{j.alias: {} for j in view.joins}}
-    places = [c.place for c in view.columns if c.place is not None]
+    places = [*view.groups, *(c.place for c in view.columns if c.place is not None)]
     for join in view.joins:
         places += [(join.alias, key) for key, _ in join.keys]
         places += [place for _, place in join.keys]
@@ -140,7 +140,7 @@ def passed_as_text(
 ) -> frozenset[str]:
     """Return the columns of `alias` that are compared, or passed on, by their canonical text."""
     texts = {name for name, column in declared.items() if column.kind in _TEXTS} | {user}
-    places = [c.place for c in view.columns if c.name in texts]
+    places = [*view.groups, *(c.place for c in view.columns if c.name in texts)]
     places += [place for join in view.joins for _, place in join.keys]
     places += [(join.alias, key) for join in view.joins for key, _ in join.keys]
     return frozenset(place[1] for place in places if place is not None and place[0] == alias)

@@ -244,13 +244,17 @@ class _Builder:
             if one.place is None:
                 columns.append(one)
                 continue
+            if self.view.groups:
+                columns.append(replace(one, place=self._key(one.place)))
+                continue
             kind = None if one.place[0] == self.private else _plain(self.kinds[one.name])
             way = f"{one.place[1]}\0{'' if kind is None else kind}"
             columns.append(replace(one, place=self._way(one.place, way, kind)))
         for alias, name in calculated_columns(self.view, self.read):
             dotted = self.scope.get(f"{alias}.{name}") or self.scope[name]
             self._way((alias, name), name, _plain(dotted.kind))
-        return replace(self.view, joins=tuple(joins), columns=tuple(columns))
+        groups = tuple(map(self._key, self.view.groups))
+        return replace(self.view, joins=tuple(joins), columns=tuple(columns), groups=groups)
 
     def _key(self, place: Place) -> Place:
         return self._way(place, place[1] + _KEY, Kind.identifier)
@@ -273,12 +277,16 @@ class _Builder:
     def _type(self, one: ViewColumn) -> PostgresType:
         if one.place is None:
             return _TYPES.get(_KINDS[self.made[one.name].type], _TEXT)
+        if self.view.groups:
+            return _TEXT
         if one.place[0] == self.private:
             return self.held[one.place[1]]
         return _TYPES.get(self.kinds[one.name], _TEXT)
 
     def _stored(self, one: ViewColumn, calculated: Physical) -> Physical:
-        return calculated if one.place is None else self.physical[one.place[0]][one.place[1]]
+        if one.place is None or self.view.groups:
+            return calculated
+        return self.physical[one.place[0]][one.place[1]]
 
 
 def _plain(kind: Kind) -> Kind:

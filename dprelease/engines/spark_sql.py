@@ -179,6 +179,11 @@ def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
             node.replace(_call(node.key.upper(), node.this))
         case exp.WeekOfYear():
             node.replace(_call("WEEKOFYEAR", node.this))
+        case exp.Sum() if isinstance(node.this, exp.Order):
+            listed = _call("ARRAY_SORT", _call("COLLECT_LIST", node.this.this))
+            a, b = exp.to_identifier("a"), exp.to_identifier("b")
+            added = exp.Lambda(this=exp.Add(this=a, expression=b), expressions=[a.copy(), b.copy()])
+            node.replace(_call("AGGREGATE", listed, try_cast(number(0), "DOUBLE"), added))
         case exp.Collate():  # Spark's columns are projected without one (`spark_tables`)
             node.replace(node.this)
         case exp.Anonymous() if node.name == "make_timestamp":

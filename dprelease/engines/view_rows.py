@@ -11,9 +11,9 @@ from typing import Any
 from dprelease.core.errors import SourceError
 from dprelease.engines.identity import text_of_plain
 from dprelease.engines.physical import Physical
-from dprelease.engines.view_sql import of_type, scope, view_expressions
+from dprelease.engines.view_sql import MOST, of_type, scope, view_expressions
 from dprelease.query.expression import evaluate
-from dprelease.query.view import View, ViewJoin
+from dprelease.query.view import COUNTS, ENDS, Over, View, ViewColumn, ViewJoin
 from dprelease.schema.column import Column, Kind
 
 Row = dict[str, object]
@@ -50,7 +50,7 @@ def view_rows(
     made, where = view_expressions(view, columns)
     indices = [_by_key(join, opened[join.alias][1]) for join in view.joins]
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[tuple[tuple[object, ...], Row]]:
         for private in opened[main][1]:
             found: dict[str, Row] = {main: private}
             for join, index in zip(view.joins, indices, strict=True):
@@ -65,18 +65,41 @@ def view_rows(
                     for name, column in columns.items()
                 }
                 if where is None or evaluate(where, cells) is True:
-                    yield {
-                        c.name: evaluate(made[c.name], cells)
-                        if c.place is None
-                        else found[c.place[0]].get(c.place[1])
-                        for c in view.columns
-                    }
+                    group = tuple(text_of_plain(found[a].get(n)) for a, n in view.groups)
+                    calculated = {name: evaluate(tree, cells) for name, tree in made.items()}
+                    places = ((c.name, *c.place) for c in view.columns if c.place is not None)
+                    yield group, {**calculated, **{c: found[a].get(n) for c, a, n in places}}
 
     out = {
         c.name: of_type(made[c.name].type) if c.place is None else stored[c.place[0]][c.place[1]]
         for c in view.columns
     }
-    return out, rows()
+    return _grouped(view, out, rows()) if view.groups else (out, (row for _, row in rows()))
+
+
+def _grouped(
+    view: View, kinds: dict[str, Physical], rows: Iterator[tuple[tuple[object, ...], Row]]
+) -> Table:
+    """Return one row per group."""
+    kinds |= {c.name: Physical.text for c in view.columns if c.place is not None}
+    groups: dict[Any, list[Row]] = {}
+    for group, row in rows:
+        groups.setdefault(group, []).append(row)
+    return kinds, ({c.name: _over_rows(c, g) for c in view.columns} for g in groups.values())
+
+
+def _over_rows(column: ViewColumn, rows: list[Row]) -> object:
+    if column.over is None:
+        return text_of_plain(rows[0][column.name])
+    cells: list[Any] = [row[column.name] for row in rows if row[column.name] is not None]
+    if column.over in COUNTS:
+        return float(len(set(cells) if column.over is Over.different else cells))
+    if not cells or column.over in ENDS:
+        return (min if column.over is Over.least else max)(cells, default=None)
+    total = 0.0
+    for cell in sorted(cells):
+        total += min(max(float(cell), -float(MOST)), float(MOST))
+    return total / len(cells) if column.over is Over.average else total
 
 
 def _by_key(join: ViewJoin, rows: Iterator[Row]) -> dict[tuple[str, ...], Row]:

@@ -9,17 +9,17 @@ nothing. The key's uniqueness is the caller's to check, by `repeated_key`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dprelease.core.errors import SourceError
+from dprelease.core.errors import PlanError, SourceError
 from dprelease.engines.code_sql import column, not_null
 from dprelease.engines.physical import KINDS, Physical, fits
-from dprelease.engines.typed_sql import number, typed
+from dprelease.engines.typed_sql import case, number, try_cast, typed
 from dprelease.query.expression import Expression, parse_condition, parse_expression, to_sql
 from dprelease.query.nodes import Type
-from dprelease.query.view import Place, View, ViewJoin
+from dprelease.query.view import COUNTS, ENDS, Over, Place, View, ViewColumn, ViewJoin
 from dprelease.schema.column import Column, Kind
 
 Stored = Mapping[str, tuple[str, Physical]]
@@ -49,6 +49,10 @@ class ViewStatement:
     tree: exp.Select
     parameters: Mapping[str, object]
     stored: Mapping[str, tuple[str, Physical]] = field(default_factory=dict)
+
+
+MOST = "1e290"
+"""What is summed over a group's rows is cut to at most this size, so that no sum overflows."""
 
 
 def of_type(kind: Type) -> Physical:
@@ -87,9 +91,10 @@ def view_expressions(
 
     Raises:
         ConfigError: a faulty expression (DPR12x).
+        PlanError: a statistic of a group's rows that takes no such values (DPR264).
     """
     made = {
-        c.name: parse_expression(c.text, columns, origin=c.at)
+        c.name: _of_group(c, parse_expression(c.text, columns, origin=c.at))
         for c in view.columns
         if c.place is None
     }
@@ -97,6 +102,21 @@ def view_expressions(
         None if view.where is None else parse_condition(view.where, columns, origin=view.where_at)
     )
     return made, where
+
+
+def _of_group(column: ViewColumn, cell: Expression) -> Expression:
+    """Return an expression, of the type that its statistic of a group's rows has."""
+    if column.over in COUNTS:
+        return replace(cell, type=Type.number)
+    times = (Type.date, Type.timestamp) if column.over in ENDS else ()
+    if column.over is None or cell.type in (Type.number, *times):
+        return cell
+    raise PlanError(
+        f"{column.over}() takes no {cell.type}",
+        where=column.at,
+        fix="count it, or write e.g. sum(if(condition, 1, 0))",
+        code="DPR264",
+    )
 
 
 def build_view(
@@ -134,7 +154,11 @@ def build_view(
         name = f"o{i}"
         if item.place is None:
             tree = compiled(made[item.name], f"view{i}_")
+            tree = _over_rows(item.over, tree) if item.over else tree
             out[item.name] = (name, of_type(made[item.name].type))
+        elif view.groups:
+            tree = _typed(tables, item.place, Kind.identifier)
+            out[item.name] = (name, Physical.text)
         else:
             identifier, physical = _stored(tables, item.place)
             tree = column(identifier, _own(tables, item.place[0]))
@@ -142,18 +166,44 @@ def build_view(
         parts.append(exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True)))
     select = exp.Select(expressions=parts).from_(_table(tables, view.private[1]), copy=False)
     for join in view.joins:
-        on: exp.Expression | None = None
-        for key, place in join.keys:
-            same = exp.EQ(
-                this=_typed(tables, (join.alias, key), Kind.identifier),
-                expression=_typed(tables, place, Kind.identifier),
-            )
-            on = same if on is None else exp.And(this=on, expression=same)
-        kind = "left" if join.kind == "left" else "inner"
-        select = select.join(_table(tables, join.alias), on=on, join_type=kind, copy=False)
+        table, on = _table(tables, join.alias), _meeting(tables, join)
+        select = select.join(table, on=on, join_type=join.kind, copy=False)
     if where is not None:
         select = select.where(compiled(where, "viewwhere_"), copy=False)
+    if view.groups:
+        keys = (_typed(tables, place, Kind.identifier) for place in view.groups)
+        select = select.group_by(*keys, copy=False)
     return ViewStatement(select, parameters, out)
+
+
+def _meeting(tables: Mapping[str, SqlRows], join: ViewJoin) -> exp.Expression | None:
+    """Return the condition of a join: each key's text is that of the value beside it."""
+    on: exp.Expression | None = None
+    for key, place in join.keys:
+        same = exp.EQ(
+            this=_typed(tables, (join.alias, key), Kind.identifier),
+            expression=_typed(tables, place, Kind.identifier),
+        )
+        on = same if on is None else exp.And(this=on, expression=same)
+    return on
+
+
+def _over_rows(over: Over, cell: exp.Expression) -> exp.Expression:
+    """Return a statistic of a group's rows; sums in one order, so that no other row moves a last digit."""
+    if over in ENDS:
+        return exp.Min(this=cell) if over is Over.least else exp.Max(this=cell)
+    rows = exp.Distinct(expressions=[cell]) if over is Over.different else cell
+    count = try_cast(exp.Count(this=rows), "DOUBLE")
+    if over in COUNTS:
+        return count
+    low, high = (try_cast(exp.Literal.string(end), "DOUBLE") for end in (f"-{MOST}", MOST))
+    below, above = exp.LT(this=cell, expression=low), exp.GT(this=cell.copy(), expression=high)
+    term = case((below, low.copy()), (above, high.copy()), default=cell.copy())
+    order = exp.Order(this=term, expressions=[exp.Ordered(this=cell.copy())])
+    total: exp.Expression = exp.Sum(this=order)
+    if over is Over.average:
+        total = exp.Div(this=total, expression=count.copy())
+    return case((exp.GT(this=exp.Count(this=cell.copy()), expression=number(0)), total))
 
 
 def repeated_key(join: ViewJoin, rows: SqlRows) -> exp.Select:

@@ -2,9 +2,11 @@
 
     SELECT item ("," item)* FROM private [alias]
     ([LEFT [OUTER] | INNER] JOIN public [alias] ON key = value (AND key = value)*)*
-    [WHERE condition]
+    [WHERE condition] [GROUP BY table.column ("," table.column)*]
 
-    item   table.column [AS name], or an expression of the expression language AS name
+    item   table.column [AS name], or an expression of the expression language AS name; where rows are
+           grouped, table.column that they are grouped by, or count(*), or count, count distinct, sum, min,
+           max or avg of an expression AS name
 
 Stability. A row of the view is made from one private row and public rows alone, and every join
 names a key that is unique in its public table (the engine checks it there), so a private row gives
@@ -12,9 +14,11 @@ at most one row of the view: neighbouring tables have neighbouring views, for ev
 (`docs/theory/sensitivities-and-contribution-bounding.md#views`). A filter
 or an inner join takes rows away, so the number of rows is private
 (`docs/theory/sensitivities-and-contribution-bounding.md#when-the-number-of-rows-is-public`);
-`keeps_rows` says whether neither occurs.
+`keeps_rows` says whether neither occurs. Grouped rows are made of one unit's rows alone if its id is
+among what they are grouped by, which `query.view.check_unit` requires
+(`docs/theory/sensitivities-and-contribution-bounding.md#views-that-group`).
 
-What is wider (aggregates, windows, DISTINCT, LIMIT, UNION, subqueries, joins of private tables) has
+What is wider (other groups, windows, DISTINCT, LIMIT, UNION, subqueries, joins of private tables) has
 no such argument. It is read only with `allow: [unproven-view]`: then sqlglot's tree must consist of
 known nodes, casts become TRY_CAST, and the plan says that the view is observed, not proved.
 No text of the file reaches an engine in either form.
@@ -23,21 +27,22 @@ No text of the file reaches an engine in either form.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Literal, NoReturn
 
 from dprelease.core.errors import PlanError
 from dprelease.query.functions import FUNCTIONS
 from dprelease.query.nodes import KEYWORDS
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken
-from dprelease.query.view import UNPROVEN, Place, View, ViewColumn, ViewJoin
+from dprelease.query.view import UNPROVEN, Over, Place, View, ViewColumn, ViewJoin
 from dprelease.query.wide_view import parse_wide_view
 
 _WIDER = (
-    "SELECT", "DISTINCT", "HAVING", "GROUP", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT",
+    "SELECT", "DISTINCT", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT",
     "EXCEPT", "OVER", "QUALIFY", "FILTER", "WINDOW", "WITH", "EXISTS", "LATERAL", "UNNEST",
     "TABLESAMPLE", "USING", "SAMPLE", "PIVOT",
 )  # fmt: skip
-_AFTER_TABLE = ("LEFT", "INNER", "JOIN", "WHERE", "ON", "CROSS", "RIGHT", "FULL")
+_AFTER_TABLE = ("LEFT", "INNER", "JOIN", "WHERE", "ON", "CROSS", "RIGHT", "FULL", "GROUP")
 
 
 def parse_view(
@@ -62,6 +67,8 @@ def parse_view(
     """
     read = SqlText(sql, origin)
     names, tables = tuple(private), tuple(public)
+    if UNPROVEN in tuple(allow) and any(t.word == "GROUP" for t in read.tokens):
+        return parse_wide_view(read, (*names, *tables))  # as it was before groups were proved
     try:
         return _Reader(read, names, tables).parse()
     except PlanError:
@@ -77,12 +84,14 @@ class _Reader:
         self.read = read
         self.private = private
         self.public = public
+        self.groups: tuple[Place, ...] = ()
         self.aliases: dict[str, str] = {}
         self.main = ""
 
     def parse(self) -> View:
         read = self.read
-        wide = next((t for t in read.tokens[1:] if t.word in _WIDER), None)
+        inner = [t for last, t in pairwise(read.tokens) if (t.word, last.sign) != ("DISTINCT", "(")]
+        wide = next((t for t in inner if t.word in _WIDER), None)
         if wide is not None:
             self._wider(wide, f"`{wide.word}` is not row by row")
         whole = read.phrase()
@@ -96,24 +105,30 @@ class _Reader:
             self._unknown(at, table, self.private, "after FROM stands the private table")
         self.main, left = self._alias(table, left)
         joins = []
-        while len(left) and not left.words("WHERE"):
+        while len(left) and left[0].word not in ("WHERE", "GROUP"):
             join, left = self._join(left)
             joins.append(join)
         where, place = None, left[0]
+        if left.words("WHERE"):
+            condition, left = left.after(1).until("GROUP")
+            where, place = self._condition(condition), condition[0]
         if len(left):
-            where, place = self._condition(left.after(1)), left[1]
+            if not left.words("GROUP", "BY"):
+                self._bad_item(left[1], "rows are grouped BY columns")
+            self.groups = tuple(map(self._group, left.after(2).split(",")))
         columns = [self._item(part) for part in items.split(",")]
         self._distinct(columns, items[0])
         return View(
             sql=" ".join(read.clean.split()),
             proven=True,
-            keeps_rows=where is None and all(j.kind == "left" for j in joins),
+            keeps_rows=where is None and not self.groups and all(j.kind == "left" for j in joins),
             tables=(table, *(j.table for j in joins)),
             private=(table, self.main),
             joins=tuple(joins),
             columns=tuple(columns),
             where=where,
             where_at=read.place(place),
+            groups=self.groups,
         )
 
     # --- tables
@@ -212,15 +227,29 @@ class _Reader:
             return None, phrase
         return (self.main, token.value), phrase.after(1)
 
-    def _item(self, phrase: Phrase) -> ViewColumn:
-        token = phrase[0]
+    def _group(self, phrase: Phrase) -> Place:
         place, left = self._place(phrase)
-        if place is None or token.word == "CASE" or not (left[0].named or not len(left)):
+        if place is None or len(left):
+            self._bad_item(phrase[0], "rows are grouped by columns: GROUP BY v.unit_id")
+        return place
+
+    def _item(self, phrase: Phrase) -> ViewColumn:
+        token, over = phrase[0], None
+        place, left = self._place(phrase)
+        inside = phrase[1].inside
+        if self.groups and token.word in set(Over) and inside is not None:
+            over, place, expression, left = Over(token.word), None, inside, phrase.after(2)
+            if over is Over.rows and inside.words("DISTINCT"):
+                over, expression = Over.different, inside.after(1)
+        elif self.groups:
+            if place not in self.groups or (len(left) and not left[0].named):
+                self._bad_item(token, "it is not grouped by: v.key, or min(v.column) AS name")
+        elif place is None or token.word == "CASE" or not (left[0].named or not len(left)):
             place, (expression, left) = None, phrase.until("AS")
             if not len(expression):
                 self._bad_item(token, "an item is missing")
-            if not left.words("AS"):
-                self._bad_item(token, "an expression needs a name")
+        if place is None and not left.words("AS"):
+            self._bad_item(token, "an expression needs a name")
         name = left.after(int(left.words("AS")))
         if len(left) and not (len(name) and name[0].named):
             self._bad_item(token, "an expression needs a name")
@@ -230,8 +259,9 @@ class _Reader:
             return ViewColumn(
                 name[0].value if len(name) else place[1], place, "", self.read.place(token)
             )
-        text = self._condition(expression)
-        return ViewColumn(name[0].value, None, text, self.read.place(token))
+        star = over is Over.rows and len(expression) == 1 and expression[0].sign == "*"
+        text = "1" if star else self._condition(expression)
+        return ViewColumn(name[0].value, None, text, self.read.place(token), over)
 
     def _bad_item(self, at: SqlToken, why: str) -> NoReturn:
         self.read.fail(

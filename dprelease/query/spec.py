@@ -24,8 +24,8 @@ from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.keys import key_column
 from dprelease.query.tables import Tables, table_groups
-from dprelease.query.view import View, check_unit
-from dprelease.schema.column import Column
+from dprelease.query.view import View, check_unit, of_period
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
@@ -133,6 +133,8 @@ def resolve(
     statistics = tuple(each for s in statistics for each in (s, *_beside(s, spec)))
     if view is not None:
         check_unit(view, schema.unit, schema.time)
+        if window is not None:
+            view = of_period(view, *window, dates=schema.columns[window[0]].kind is Kind.date)
     return Query(schema, spec, statistics, groups, spec.where, period, view, calendar, tables)
 
 

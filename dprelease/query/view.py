@@ -10,7 +10,9 @@ column that the schema does not declare is text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from dprelease.core.codec_notes import Note
@@ -24,14 +26,30 @@ Place = tuple[str, str]
 """A column of a table of the view: (alias, column)."""
 
 
+class Over(StrEnum):
+    """What is made of a group's rows, as SQL writes it."""
+
+    rows = "COUNT"
+    different = "COUNT DISTINCT"
+    total = "SUM"
+    average = "AVG"
+    least = "MIN"
+    greatest = "MAX"
+
+
+COUNTS = (Over.rows, Over.different)
+ENDS = (Over.least, Over.greatest)
+
+
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """One output column: a stored column passed on (`place`), or an expression's text."""
+    """One output column: a stored column passed on (`place`), or an expression's text; `over`: of a group's rows."""
 
     name: str
     place: Place | None
     text: str
     at: str
+    over: Over | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +71,8 @@ class View:
         proven: each private row gives at most one row, made from it and public rows alone.
         keeps_rows: it gives exactly one.
         tables: every table it reads, private and public.
-        private: (table, alias); joins, columns, where: the parts of a proven view. Conditions
-            call a column of a table `"alias.column"`.
+        private: (table, alias); joins, columns, where, groups: the parts of a proven view. Conditions
+            call a column of a table `"alias.column"`. With `groups` there is one row per group.
     """
 
     sql: str
@@ -66,20 +84,32 @@ class View:
     columns: Annotated[tuple[ViewColumn, ...], Note.unstored] = ()
     where: Annotated[str | None, Note.unstored] = None
     where_at: Annotated[str, Note.unstored] = ""
+    groups: Annotated[tuple[Place, ...], Note.unstored] = ()
 
 
 def check_unit(view: View, unit: Unit, time: Time | None) -> None:
     """Refuse a proven view whose unit or time is not what the private table stores, under its name.
 
+    A group's time is its first or last row's. A period takes its rows before they are grouped (`of_period`).
+
     A ledger knows both by their names. Of two columns called alike, two persons would be protected as
     one, or one row would lie in two disjoint windows (docs/theory/composition.md#over-time).
 
     Raises:
-        PlanError: a column of the unit or the time is computed, public or missing, or is called
-            otherwise than where it is stored (DPR263); a time by which no losses are added up may be.
+        PlanError: rows are grouped and the unit is no whole person (DPR260); a column of the unit or
+            the time is computed, public or missing, or is called otherwise than where it is stored
+            (DPR263); a time by which no losses are added up may be.
     """
     if not view.proven or view.private is None:
         return
+    if view.groups and not (isinstance(unit, UserUnit) and unit.per is None):
+        raise PlanError(
+            "a view that groups rows is proved for a unit `user` without `per`",
+            where=view.where_at,
+            why="a group may hold rows of several other units",
+            fix=f"declare `unit: {{user: {view.groups[0][1]}, …}}`, or prepare the groups in the source",
+            code="DPR260",
+        )
     wanted: dict[str, str] = {}
     computed = "a computed id could split one person into several"
     if isinstance(unit, UserUnit):
@@ -91,15 +121,19 @@ def check_unit(view: View, unit: Unit, time: Time | None) -> None:
     alias = view.private[1]
     for name, why in wanted.items():
         column = next((c for c in view.columns if c.name == name), None)
+        is_time = time is not None and name == time.column
+        stored = f"{alias}.{name}"
+        if is_time and column and column.over in ENDS and column.text.strip('"') in (name, stored):
+            continue
         if column is None or column.place is None or column.place[0] != alias:
+            stored = f"MIN({stored}) AS {name}" if is_time and view.groups else stored
             raise PlanError(
                 f"the view does not pass the column `{name}` on as it is stored",
                 where=None if column is None else column.at,
                 why=why,
-                fix=f"select the private table's column `{name}`: {alias}.{name}",
+                fix=f"select the private table's column `{name}`: {stored}",
                 code="DPR263",
             )
-        is_time = time is not None and name == time.column
         if column.place[1] != name and not (is_time and declared_time(unit, time) is None):
             _refuse_another_name(column, column.place, time=is_time)
 
@@ -117,6 +151,16 @@ def _refuse_another_name(column: ViewColumn, place: Place, *, time: bool) -> Non
         " its own name",
         code="DPR263",
     )
+
+
+def of_period(view: View, column: str, *window: datetime, dates: bool) -> View:
+    """Return a view that groups the rows of a period alone; any other view as it is."""
+    if not view.groups or view.private is None:
+        return view
+    own = '"' + f"{view.private[1]}.{column}".replace('"', '""') + '"'
+    start, end = (f"date '{t.date()}'" if dates else f"timestamp '{t.isoformat()}'" for t in window)
+    inside = f"{own} >= {start} and {own} < {end}"
+    return replace(view, where=inside if view.where is None else f"({view.where}) and {inside}")
 
 
 STOPS = (
@@ -138,5 +182,7 @@ def view_notes(view: View | None) -> list[str]:
             ),
             STOPS,
         ]
+    if view.groups:
+        return [f"rows come through a view, each made of one unit's rows alone: {view.sql}"]
     kept = "" if view.keeps_rows else ", which makes the number of rows private"
     return [f"rows come through a view, at most one per row{kept}: {view.sql}"]

@@ -39,6 +39,7 @@ from tests.engines.test_duckdb_view import (
     view,
     visits,
 )
+from tests.engines.test_grouped_view import agree
 from tests.sizes import FULL
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -216,6 +217,15 @@ def test_public_files_of_every_kind(dsn: str, kind: str, tmp_path: Path) -> None
             assert (found == sums(DuckDBEngine(), sources(rows, tmp_path), task)).all(), sql
             nonzero += bool(found.any())
     assert nonzero >= 2
+
+
+def test_views_that_group_have_the_references_integers(dsn: str, tmp_path: Path) -> None:
+    def stored(source: Source, rows: pa.Table) -> Source:
+        with psycopg.connect(dsn) as connection:
+            load(connection, rows.to_pydict(), "visits")
+        return in_the_server(dsn, source)
+
+    agree(PostgresEngine(), stored, tmp_path, "arrow")
 
 
 def test_a_public_file_has_signs_of_its_own(dsn: str, tmp_path: Path) -> None:

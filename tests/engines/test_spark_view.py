@@ -19,6 +19,7 @@ from dprelease.engines.spark import SparkEngine
 from dprelease.query.view import UNPROVEN
 from tests.engines.spark_session import needs_spark, session
 from tests.engines.test_duckdb_view import PUBLIC, VIEWS, query, sources, sums, view, visits
+from tests.engines.test_grouped_view import agree
 from tests.sizes import some
 
 pytestmark = needs_spark
@@ -46,6 +47,10 @@ def test_the_integers_are_those_of_duckdb(kind: str, tmp_path: Path) -> None:
         assert (found == sums(DuckDBEngine(), source, task)).all(), (kind, seed)
         nonzero += bool(found.any())
     assert nonzero >= len(views) / 2
+
+
+def test_views_that_group_have_the_references_integers(tmp_path: Path) -> None:
+    agree(SparkEngine(), lambda source, _: source, tmp_path, "parquet")
 
 
 def tables(codes: pa.Array, **public: Any) -> Any:

@@ -63,6 +63,7 @@ WORDS = {
 SQL_GRAMMAR = {
     "query/read_view.py": "CROSS JOIN",
     "query/select.py": "CROSS JOIN",
+    "query/view.py": "what a view makes of a group's rows, in SQL's words: the rows of one unit, before anything is released",
     "query/select_calls.py": "forms of SELECT's own functions: COUNT(*), COUNT(DISTINCT x), SUM(a) / SUM(b), a share as AVG of a"
     " condition; and which are refused, with what to write in their place",
 }

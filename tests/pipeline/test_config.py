@@ -305,8 +305,8 @@ def test_faulty_views(project: Path, old: str, new: str, code: str) -> None:
 
 def test_a_wider_view_needs_its_name_in_allow(project: Path) -> None:
     wide = VIEW.replace("v.age FROM", "max(v.age) AS age FROM").replace(
-        "p.code = v.code", "p.code = v.code GROUP BY ALL"
-    ).replace("ALL", "v.patient_id, p.region")  # fmt: skip
+        "p.code = v.code", "p.code = v.code GROUP BY v.patient_id, p.region HAVING max(v.age) > 3"
+    )
     text = WEEKLY.replace("{parquet: ../data/visits/*.parquet}", wide)
     with pytest.raises(DpreleaseError):
         read(project, text)

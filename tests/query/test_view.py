@@ -65,7 +65,9 @@ def test_only_filters_and_inner_joins_take_rows_away(sql: str, keeps: bool) -> N
 
 
 WIDER = {
-    "SELECT max(age) AS age FROM visits GROUP BY pid": "DPR260",
+    "SELECT max(age) AS age FROM visits GROUP BY ALL HAVING max(age) > 3": "DPR260",
+    "SELECT count(DISTINCT age) AS ages FROM visits": "DPR260",
+    "SELECT median(age) AS age FROM visits GROUP BY pid": "DPR263",
     "SELECT DISTINCT pid FROM visits": "DPR260",
     "SELECT pid FROM visits LIMIT 3": "DPR260",
     "SELECT pid FROM visits ORDER BY age": "DPR260",
@@ -166,6 +168,12 @@ def test_casts_of_an_accepted_view_cannot_fail() -> None:
 # --- plans
 
 
+COLUMNS = {
+    "pid": {"kind": "identifier"},
+    "age": {"kind": "integer", "range": [0, 120], "nulls": {"default": 0}},
+}
+
+
 def declared(**changes: Any) -> Any:
     base = {
         "dprelease": "schema/1",
@@ -173,10 +181,7 @@ def declared(**changes: Any) -> Any:
         "unit": "row",
         "adjacency": "substitution",
         "rows": {"exact": 900},
-        "columns": {
-            "pid": {"kind": "identifier"},
-            "age": {"kind": "integer", "range": [0, 120], "nulls": {"default": 0}},
-        },
+        "columns": COLUMNS,
         "release": {"epsilon": 1, "statistics": ["mean(age)"]},
     }
     return schema_from_dict({**base, **changes})
@@ -243,13 +248,80 @@ def test_plan_and_hash_carry_the_view_and_its_word_for_unproven() -> None:
         assert back.query.view.keeps_rows == (each is plain)
 
 
+PERSON = {
+    "unit": {"user": "pid", "max_groups": 1, "max_rows_per_group": 1},
+    "adjacency": "add_remove",
+    "rows": {"max": 10},
+}
+
+
+def test_a_view_that_groups() -> None:
+    found = view(
+        "SELECT v.pid, p.region, count(*) AS visits, count(DISTINCT v.ward) AS wards, "
+        "sum(if(v.urgent, 1, 0)) AS urgent FROM visits v JOIN postcodes p ON p.code = v.postcode "
+        "WHERE v.age > 3 GROUP BY v.pid, p.region"
+    )
+    assert found.groups == (("v", "pid"), ("p", "region"))
+    assert [c.over for c in found.columns] == [None, None, "COUNT", "COUNT DISTINCT", "SUM"]
+    assert [c.text for c in found.columns[2:4]] == ["1", '"v.ward"']
+    assert (found.proven, found.keeps_rows, found.where) == (True, False, '"v.age" > 3')
+    plain = "SELECT pid, max(age) AS age FROM visits GROUP BY pid"
+    assert view(plain).keeps_rows is False
+    # with the opt-in it stays what folders were published as
+    assert (view(plain, UNPROVEN).proven, view(plain, UNPROVEN).groups) == (False, ())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT pid, age FROM visits GROUP BY pid",
+        "SELECT pid, age + 1 AS age FROM visits GROUP BY pid, age",
+        "SELECT pid, max(age) FROM visits GROUP BY pid",
+        "SELECT pid, sum(age) / count(*) AS age FROM visits GROUP BY pid",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY pid, age + 1",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY",
+        "SELECT pid, count(*) AS age FROM visits GROUP pid",
+        "SELECT pid, count() AS age FROM visits GROUP BY pid",
+        "SELECT pid, count(DISTINCT) AS age FROM visits GROUP BY pid",
+        "SELECT DISTINCT pid FROM visits GROUP BY pid",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY pid HAVING count(*) > 3",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY pid ORDER BY pid",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY DISTINCT pid",
+        "SELECT pid, count(*) AS age FROM visits GROUP BY ALL",
+        "SELECT pid, count(*) OVER () AS age FROM visits GROUP BY pid",
+        "SELECT pid, count(*) FILTER (WHERE age > 1) AS age FROM visits GROUP BY pid",
+    ],
+)
+def test_other_groups_are_refused(sql: str) -> None:
+    with pytest.raises(DpreleaseError) as caught:
+        plan(sql, **PERSON)
+    assert caught.value.code in ("DPR120", "DPR260", "DPR263"), str(caught.value)
+
+
+def test_rows_are_grouped_by_a_whole_person_alone() -> None:
+    by_person = "SELECT pid, max(age) AS age FROM visits GROUP BY pid"
+    assert "one unit's rows alone" in " ".join(plan(by_person, **PERSON).notes)
+    time = {"time": {"column": "at"}}
+    columns = {**COLUMNS, "at": {"kind": "timestamp"}}
+    timed = {**PERSON, **time, "columns": columns}
+    monthly = {**PERSON["unit"], "per": "month"}
+    for sql, changes, code in (
+        (by_person, {}, "DPR260"),  # the row unit: other units' rows are in the group
+        (by_person, {**timed, "unit": monthly}, "DPR260"),  # months of one person meet in it
+        ("SELECT max(pid) AS pid, max(age) AS age FROM visits GROUP BY age", PERSON, "DPR263"),
+        ("SELECT max(age) AS age FROM visits GROUP BY age", PERSON, "DPR263"),
+        (by_person, timed, "DPR263"),  # no time: no row would lie in a period
+        ("SELECT pid, age, max(other) AS at FROM visits GROUP BY pid, age", timed, "DPR263"),
+    ):
+        with pytest.raises(PlanError) as caught:
+            plan(sql, **changes)
+        assert caught.value.code == code
+    for time_of in ('min("at") AS at', "max(visits.at) AS at"):
+        plan(f"SELECT pid, max(age) AS age, {time_of} FROM visits GROUP BY pid", **timed)
+
+
 def test_a_unit_is_passed_on_as_the_private_table_stores_it() -> None:
-    user = {
-        "unit": {"user": "pid", "max_groups": 1, "max_rows_per_group": 1},
-        "adjacency": "add_remove",
-        "rows": {"max": 10},
-    }
-    plan("SELECT pid, age FROM visits", **user)
+    plan("SELECT pid, age FROM visits", **PERSON)
     for sql in (
         # under one name a ledger would add up the losses of two kinds of persons
         "SELECT id AS pid, age FROM visits",
@@ -258,5 +330,5 @@ def test_a_unit_is_passed_on_as_the_private_table_stores_it() -> None:
         "SELECT v.age, p.code AS pid FROM visits v JOIN postcodes p ON p.code = v.code",
     ):
         with pytest.raises(PlanError) as caught:
-            plan(sql, **user)
+            plan(sql, **PERSON)
         assert caught.value.code == "DPR263"
