@@ -219,12 +219,11 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
 
 
 def _must_fit(found: Populations, name: str, path: Place) -> None:
-    if not found.over(name):
-        return
     now = found.budget(name)
+    if not now.over:
+        return
     rho = "" if now.rho is None else f", rho {plain(now.spent_rho or now.rho)} of {plain(now.rho)}"
-    every = found.known[name][-1].interval
-    whose = "a member" if every is None else f"a member and {every}"
+    whose = population.member_words(name, found.known[name][-1].interval)
     raise BudgetError(
         f"the budget of population {name} does not cover this release: {whose} would have lost epsilon"
         f" {plain(now.spent)} of {plain(now.epsilon)}, delta {plain(now.spent_delta)} of {plain(now.delta)}{rho}",

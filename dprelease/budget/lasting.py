@@ -84,9 +84,6 @@ def _covered(
     total: Cost, nano: int | None, before: Sequence[Charge], ahead: _Periods, *, pairs: bool
 ) -> int:
     def over(count: int) -> bool:
-        left = remainder(total, nano, [*before, *chain(*ahead[:count])], pairs=pairs)
-        if left.rho is not None and left.spent_rho is not None:
-            return left.spent_rho > left.rho
-        return left.left < 0 or left.left_delta < 0
+        return remainder(total, nano, [*before, *chain(*ahead[:count])], pairs=pairs).over
 
     return bisect_left(range(1, len(ahead) + 1), True, key=over)

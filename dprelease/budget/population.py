@@ -135,6 +135,16 @@ class MemberLoss(Stored):
     composition: str = "basic"
     interval: str | None = None
 
+    @property
+    def member(self) -> str:
+        """Whose loss it is, in words: one of the members in one week."""
+        return member_words(self.population, self.interval)
+
+
+def member_words(population: str, interval: str | None) -> str:
+    """Return what one member of a population is called, the same by every table and everywhere."""
+    return f"one of the {population}" + ("" if interval is None else f" in one {interval}")
+
 
 @dataclass(slots=True)
 class Populations:
@@ -196,8 +206,7 @@ class Populations:
 
     def over(self, name: str) -> bool:
         """Return whether the debits cost some member more than the budget."""
-        now = self.budget(name)
-        return now.left < 0 or now.left_delta < 0 or (now.spent_rho or 0) > (now.rho or 0)
+        return self.budget(name).over
 
     def loss(self, dataset: str) -> MemberLoss | None:
         """Return what one member of the dataset's population has lost; None where it is of none."""
@@ -272,18 +281,18 @@ def _held(
     if interval is None:
         return ((ALWAYS, count),)
     whole, most = Timeline(interval, line.zone, line.apart), _most(line, interval)
-    if count is None or not line.apart or most == 1:
+    low, high = line.instants(window)
+    if low is None or high is None or most == 1:
         return ((whole.instants(window), most if count is None else min(count, most)),)
     out: list[tuple[Instants, int | None]] = []
-    low, high = line.instants(window)
-    while low is not None and high is not None and low < high:
-        instants = whole.instants((low, low + timedelta(microseconds=1)))
+    step = timedelta(microseconds=1)
+    last, _ = whole.instants((high - step, high))
+    while low < high:
+        instants = whole.instants((low, low + step))
+        if out and interval == "week" and last is not None and low < last:
+            instants = low, last  # all weeks between the first and the last have seven days
         cut = min(instants[1] or high, high)
-        count = line.met((low, cut))
-        if out and interval == "week":  # all but the first and the last have seven days
-            last, _ = whole.instants((high - timedelta(microseconds=1), high))
-            if last is not None and low < last:
-                instants, cut, count = (low, last), last, most
+        count = min(line.met((low, cut)) or 0, most)
         if out and out[-1][1] == count:
             instants = out.pop()[0][0], instants[1]
         out.append((instants, count))

@@ -289,7 +289,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A dataset's declared budget and what is left; left is never negative.
+    """A declared budget and what is left of it; less than nothing only of a ledger that does not stand.
 
     `rho` and `spent_rho` are set where the budget composes by zCDP; then `spent` is what the rho
     spent is worth at the dataset's delta, and all of that delta counts as spent with the first
@@ -304,6 +304,11 @@ class Budget:
     left_delta: Fraction
     rho: Fraction | None = None
     spent_rho: Fraction | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether more is spent than there is."""
+        return self.left < 0 or self.left_delta < 0 or (self.spent_rho or 0) > (self.rho or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def over_time(
     """
     from dprelease.budget.lasting import lasting_words
     from dprelease.release_plan.weak import weak_promise
-    from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time, member_words
+    from dprelease.results.formats.over_time import OF_TABLE, ledger_over_time, over_tables
 
     if weak := weak_promise(book.budget(dataset).spent):
         yield weak
@@ -75,10 +75,6 @@ def over_time(
     for part in found[-_SHOWN:]:
         span = f"{part['from'] or 'ever before'} to {part['to'] or 'ever after'}"
         yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {counted(part['entries'], 'debit')}"
-    loss = book.populations().loss(dataset)
-    if loss is None:
-        yield "no population: what a person loses by other datasets is not added to this"
-    else:
-        words = called()
-        yield f"population {loss.population}: {member_words(loss, words and words[1])[0]}"
+    alone = "no population: what a person loses by other datasets is not added to this"
+    yield from over_tables(book.populations().loss(dataset)) or [alone]
     yield from lasting_words(book, dataset)

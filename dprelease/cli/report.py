@@ -36,6 +36,7 @@ def note(
 
     Example: dprelease note public/flights_weekly/2013-W05 --to note.html
     """
+    from dprelease.reading.publication import must_verify
     from dprelease.results.formats.note import note as written
 
     kind = to.suffix.lower().removeprefix(".")
@@ -46,6 +47,7 @@ def note(
             fix="name a file that ends in .md or .html",
             code="DPR668",
         )
+    must_verify(folder, but="status")  # of one that does not stand, the note says so
     manifest, table, release, gone = _made_again(folder)
     _write(to, written(manifest, table, kind, release=release, gone=gone), gone)
 
@@ -61,6 +63,7 @@ def _made_again(folder: Path) -> tuple[dict[str, Any], Any, str, str]:
 
 
 def _write(to: Path, data: bytes, gone: str) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
     to.write_bytes(data)
     say(f"wrote {to}")
     if gone:

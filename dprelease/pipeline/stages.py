@@ -45,7 +45,7 @@ from dprelease.release_plan.promise import counted_for, ledger_window
 from dprelease.results.draw import KEYS_END, Draw, decode, width
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
-from dprelease.results.formats.over_time import ledger_over_time, member_words
+from dprelease.results.formats.over_time import ledger_over_time, over_tables
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
@@ -160,7 +160,7 @@ def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
     book, dataset = request.ledger, request.key.dataset
     timed = declared_time(plan.unit, plan.time) is not None
     said = [ledger_over_time(book, dataset, (words.one, words.whole), seq)] if timed else []
-    return "; ".join([*said, *member_words(book.populations(seq).loss(dataset), words.whole)])
+    return "; ".join([*said, *over_tables(book.populations(seq).loss(dataset))])
 
 
 def must_be_approved(plan: ReleasePlan, request: Request) -> None:

@@ -39,6 +39,7 @@ class About(Stored):
     Attributes:
         licence: an SPDX identifier, an address, or the licence's name.
         contact: a mail address or an address on the web.
+        revisions: the publisher's policy of revisions, in their words.
     """
 
     title: str | None = None
@@ -46,6 +47,7 @@ class About(Stored):
     licence: str | None = None
     publisher: Publisher | None = None
     contact: str | None = None
+    revisions: str | None = None
     keywords: tuple[str, ...] = ()
     unit_name: UnitName | None = None
 

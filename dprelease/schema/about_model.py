@@ -101,6 +101,7 @@ class AboutModel(Strict):
         None, description="Who publishes."
     )
     contact: Contact | None = Field(None, description="Mail address or web page for questions.")
+    revisions: Description | None = Field(None, description="Your policy of revisions, in words.")
     keywords: Annotated[list[Title], BeforeValidator(list_or_none)] = Field(
         [], description="Words to be found by."
     )
@@ -124,6 +125,7 @@ def about_of(model: AboutModel) -> About:
         licence=model.licence,
         publisher=None if publisher is None else Publisher(publisher.name, publisher.url),
         contact=model.contact,
+        revisions=model.revisions,
         keywords=tuple(model.keywords),
         unit_name=None
         if unit is None

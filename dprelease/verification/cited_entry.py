@@ -17,7 +17,7 @@ from dprelease.budget.person import PersonLoss, person_at
 from dprelease.core.codec import encode
 from dprelease.core.numeric import counted
 from dprelease.results.formats.json_ import FILE
-from dprelease.results.formats.over_time import ledger_over_time, member_words
+from dprelease.results.formats.over_time import ledger_over_time, over_tables
 from dprelease.results.formats.public_words import public_words
 from dprelease.verification.comparison import Listing, holds
 
@@ -69,7 +69,7 @@ def against_ledger(
         return False, "; ".join(report.problems[:3])
     words, loss = public_words(manifest), book.populations().loss(key.dataset)
     unit = ledger_over_time(book, key.dataset, (words.one, words.whole))
-    said = "; ".join([unit, *member_words(loss, words.whole)])
+    said = "; ".join([unit, *over_tables(loss)])
     return (
         True,
         f"entry {anchor.seq} debits this plan; {counted(report.entries, 'debit')}, chain intact; {said}",

@@ -51,7 +51,7 @@ def test_two_tables_of_the_same_people_add_up(tmp_path):
     with pytest.raises(BudgetError, match="population members does not cover") as caught:
         ledger.charge(entry("prescriptions", epsilon=Fraction(3, 2)))
     assert caught.value.code == "DPR309"
-    assert "a member would have lost epsilon 3.5 of 3" in str(caught.value)
+    assert "one of the members would have lost epsilon 3.5 of 3" in str(caught.value)
     assert "--population members --epsilon E" in str(caught.value.fix)
     assert (ledger.head(), ledger.budget("prescriptions").spent) == (before, 0)
     ledger.charge(entry("prescriptions", epsilon=Fraction(1)))
@@ -117,7 +117,7 @@ def test_a_member_and_week_lose_what_meets_the_week(tmp_path):
     assert spent(ledger) == 2
     again = entry("visits", "again", per="week", period="2024-W10")
     with pytest.raises(
-        BudgetError, match="a member and week would have lost epsilon 3 of 2"
+        BudgetError, match="one of the members in one week would have lost epsilon 3 of 2"
     ) as caught:
         ledger.charge(again)
     assert caught.value.code == "DPR309"
@@ -427,7 +427,7 @@ def test_show_speaks_of_one_population(tmp_path):
     ledger.charge(entry("prescriptions", epsilon=Fraction(1, 2)))
     said = shown("show", "--ledger", ledger.path, "--population", MEMBERS)
     assert (
-        "population members: one of the members, over everything that this office has published from"
+        "one of the members, over everything that this office has published from"
         " 2 tables: ε = 2.5 of 3" in said
     )
     assert "alone" not in said

@@ -44,7 +44,7 @@ budget: {ledger: ../.dprelease/ledger.db, dataset: NAME, epsilon: 9, population:
 release: {epsilon: 1}
 publish: {to: ../public, formats: [csv, html]}
 """
-SO_FAR = "one member, over everything that this office has published from"
+SO_FAR = "one of the members, over everything that this office has published from"
 
 
 @pytest.fixture(autouse=True)
@@ -264,7 +264,7 @@ def test_two_tables_of_a_session_share_a_budget(tmp_path):
         dp.release(ROWS, schema("drugs"), ledger=place)
     assert caught.value.code == "DPR309"
     receipt = dp.release(ROWS, schema("drugs"), epsilon="0.5", ledger=place).receipt
-    assert "one id, over everything" in str(receipt)
+    assert "one of the members, over everything" in str(receipt)
     assert "2 tables: ε = 1.5 of 1.5" in str(receipt)
 
 
@@ -280,7 +280,7 @@ def test_what_a_person_loses_by_one_table_is_not_said_of_everything(tmp_path):
     made = dp.release(rows, weekly, ledger=place, during="2024-W09")
     said = (
         "one id over everything released so far from this table: at most 1;"
-        " one id, over everything that this office has published from 2 tables: ε = 2 of 3"
+        " one of the members, over everything that this office has published from 2 tables: ε = 2 of 3"
     )
     assert said in str(made.receipt)
     folder = made.publish(tmp_path / "public")

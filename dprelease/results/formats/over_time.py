@@ -71,24 +71,20 @@ def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
     timed = _timed(manifest, words) if "time" in manifest["guarantee"] else ""
     if budget is None or "member" not in budget:
         return timed
-    loss = decode(MemberLoss, budget["member"])
-    return "; ".join([*filter(None, [timed]), *member_words(loss, words.whole)])
+    return "; ".join(filter(None, [timed, *over_tables(decode(MemberLoss, budget["member"]))]))
 
 
-def member_words(loss: MemberLoss | None, one: str | None = None) -> list[str]:
-    """Return: one patient, over everything that this office has published from 3 tables: ε = 2.5 of 3. [] for none."""
+def over_tables(loss: MemberLoss | None) -> list[str]:
+    """Return: one of the members, over everything that this office has published from 3 tables: ε = 2.5 of 3. [] for none."""
     if loss is None:
         return []
-    whose = one or f"one of the {loss.population}"
-    whose += "" if loss.interval is None else f" and {loss.interval}"
     said = f"ε = {short(loss.spent)} of {short(loss.total)}{weak_note(loss.spent)}"
     if loss.composition == "zcdp":
         said += f", by zCDP at δ = {delta_text(loss.total_delta)}"
     elif loss.total_delta:
         said += f", δ = {delta_text(loss.delta)} of {delta_text(loss.total_delta)}"
-    return [
-        f"{whose}, over everything that this office has published from {counted(loss.tables, 'table')}: {said}"
-    ]
+    tables = counted(loss.tables, "table")
+    return [f"{loss.member}, over everything that this office has published from {tables}: {said}"]
 
 
 def _timed(manifest: Mapping[str, Any], words: PublicWords) -> str:

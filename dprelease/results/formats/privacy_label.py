@@ -82,6 +82,5 @@ def _member(said: Mapping[str, Any] | None) -> str:
     if said is None:
         return ""
     loss = decode(MemberLoss, said)
-    interval = "" if loss.interval is None else f", in one {loss.interval}"
-    guess = _loss({"spent": str(loss.spent), "delta": str(loss.delta)}, "spent")[1]
-    return f"over {counted(loss.tables, 'table')} of the {loss.population}{interval}: an even guess {guess}"
+    tables, (_, guess) = counted(loss.tables, "table"), _loss(said, "spent")
+    return f"{loss.member}, over {tables}: an even guess {guess}"

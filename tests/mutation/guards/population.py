@@ -64,7 +64,7 @@ GUARDS = (
     ),
     _population(
         "days in a week count as one unit of a member and week",
-        old="        count = line.met((low, cut))\n",
+        old="        count = min(line.met((low, cut)) or 0, most)\n",
         new="        count = 1\n",
     ),
     _population(
@@ -79,23 +79,18 @@ GUARDS = (
     ),
     _population(
         "the last interval of a window is no longer counted",
-        old="low is not None and high is not None and low < high:\n",
-        new="low is not None and high is not None and low < high and not (out and low > window[0]):\n",
+        old="    while low < high:\n",
+        new="    while low < high and not (out and low >= last):\n",
     ),
     _population(
         "whole weeks within a window have one day less",
-        old="instants, cut, count = (low, last), last, most\n",
-        new="instants, cut, count = (low, last), last, most - 1\n",
+        old="        count = min(line.met((low, cut)) or 0, most)\n",
+        new="        count = min(line.met((low, cut)) or 0, most - (instants[1] == last))\n",
     ),
     _population(
         "a week that a window meets in part is counted as a whole one",
-        old="        count = line.met((low, cut))\n",
+        old="        count = min(line.met((low, cut)) or 0, most)\n",
         new="        count = most\n",
-    ),
-    _population(
-        "units that may have moved are counted where they are",
-        old="    if count is None or not line.apart or most == 1:\n",
-        new="    if count is None or most == 1:\n",
     ),
     _population(
         "weeks are told apart where times may change",
@@ -104,8 +99,9 @@ GUARDS = (
     ),
     _population(
         "a delta that is passed is no refusal",
-        old="        return now.left < 0 or now.left_delta < 0 or",
-        new="        return now.left < 0 or",
+        file="budget/record.py",
+        old="        return self.left < 0 or self.left_delta < 0 or",
+        new="        return self.left < 0 or",
     ),
     _population(
         "rows and edges may join",

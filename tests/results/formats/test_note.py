@@ -24,6 +24,7 @@ ABOUT = {
     "description": HOSTILE,
     "publisher": {"name": HOSTILE, "url": "https://example.org"},
     "contact": "a@example.org",
+    "revisions": f"Once, in May. {HOSTILE}",
     "licence": HOSTILE,
     "unit_name": {"one": "patient", "many": "patients", "rows": "visits"},
 }
@@ -80,6 +81,7 @@ def test_it_says_what_an_office_is_asked_for(folder, tmp_path):
         "4 by region",
         "in at most 89 of 100 such cases on average",  # e^2/(1 + e^2) = .8808
         "sampling error are not in the interval",
+        "Once, in May. 1. [x]",
         "A correction removes nothing",
         "a@example.org",
     ):
@@ -135,6 +137,21 @@ def test_another_ending_is_refused_and_nothing_is_written(folder, tmp_path):
     assert result.exit_code != 0
     assert "DPR668" in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_that_it_is_written_to_is_made(folder, tmp_path):
+    text = written(folder, "md", tmp_path / "notes" / "2026")
+    assert text.startswith("# ")
+
+
+@pytest.mark.parametrize("name", ["data.csv", "report.html"])
+def test_a_folder_whose_files_were_changed_has_no_note(folder, tmp_path, name):
+    place = shutil.copytree(folder, tmp_path / "2026-W46")
+    (place / name).write_bytes((place / name).read_bytes() + b" ")
+    result = CliRunner().invoke(app, ["note", str(place), "--to", str(tmp_path / "note.md")])
+    assert result.exit_code != 0
+    assert "DPR806" in result.output
+    assert not (tmp_path / "note.md").exists()
 
 
 def test_a_folder_that_does_not_follow_has_no_note(folder, tmp_path):

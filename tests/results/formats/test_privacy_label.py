@@ -87,10 +87,10 @@ def test_a_whole_person_has_a_bound_of_their_own(person, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "over 3 tables of the members: an even guess becomes right in at most 89 of 100 cases"),
-        ({"delta": "1/10"}, "over 3 tables of the members: an even guess becomes right in at most 90 of 100 cases"),
-        ({"composition": "zcdp", "delta": "1/10", "total_delta": "1/10"}, "over 3 tables of the members: an even guess becomes right in at most 90 of 100 cases"),
-        ({"interval": "week", "tables": 1}, "over 1 table of the members, in one week: an even guess becomes right in at most 89 of 100 cases"),
+        ({}, "one of the members, over 3 tables: an even guess becomes right in at most 89 of 100 cases"),
+        ({"delta": "1/10"}, "one of the members, over 3 tables: an even guess becomes right in at most 90 of 100 cases"),
+        ({"composition": "zcdp", "delta": "1/10", "total_delta": "1/10"}, "one of the members, over 3 tables: an even guess becomes right in at most 90 of 100 cases"),
+        ({"interval": "week", "tables": 1}, "one of the members in one week, over 1 table: an even guess becomes right in at most 89 of 100 cases"),
     ],
 )  # fmt: skip
 def test_a_member_of_a_population_has_one_over_all_its_tables(changes, said):
