@@ -36,35 +36,43 @@ def note(
 
     Example: dprelease note public/flights_weekly/2013-W05 --to note.html
     """
-    from dprelease.reading.publication import must_verify
     from dprelease.results.formats.note import note as written
 
     kind = to.suffix.lower().removeprefix(".")
     if kind not in ("md", "html"):
-        raise ArgumentError(
-            f"cannot write {to.name}",
-            why=f"`{to.suffix}` is not a format of a note",
-            fix="name a file that ends in .md or .html",
-            code="DPR668",
-        )
-    must_verify(folder, but="status")  # of one that does not stand, the note says so
-    manifest, table, release, gone = _made_again(folder)
+        why = f"`{to.suffix}` is not a format of a note"
+        raise _cannot_write(to, why, "name a file that ends in .md or .html")
+    manifest, table, release, gone = _made_again(folder, whole=True)
     _write(to, written(manifest, table, kind, release=release, gone=gone), gone)
 
 
-def _made_again(folder: Path) -> tuple[dict[str, Any], Any, str, str]:
-    """Return manifest, table and the manifest's hash, and what is said of a release that does not stand."""
-    from dprelease.results.series.correct import standing_of
-    from dprelease.verification.verify import made_again
+def _made_again(folder: Path, *, whole: bool = False) -> tuple[dict[str, Any], Any, str, str]:
+    """Return manifest, table and the manifest's hash, and what is said of a release that does not stand.
 
+    Args:
+        whole: all files must be those of the release, as `dprelease verify` finds them.
+    """
+    from dprelease.results.series.correct import standing_of
+    from dprelease.verification.verify import made_again, must_verify
+
+    if whole:
+        must_verify(folder, but="status")
     manifest, table, release = made_again(folder)
     stands, said = standing_of(folder, manifest, release)
     return manifest, table, release, "" if stands else said
 
 
 def _write(to: Path, data: bytes, gone: str) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(data)
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(data)
+    except OSError as problem:
+        fix = "name a file in a folder that you may write to"
+        raise _cannot_write(to, problem.strerror, fix) from None
     say(f"wrote {to}")
     if gone:
         say(f"this release does not stand: {gone}", style="yellow", soft_wrap=True)
+
+
+def _cannot_write(to: Path, why: str | None, fix: str) -> ArgumentError:
+    return ArgumentError(f"cannot write {to.name}", where=str(to), why=why, fix=fix, code="DPR668")

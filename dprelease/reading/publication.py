@@ -26,8 +26,8 @@ from dprelease.results.publish import period_order
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.collect import noised_of
 from dprelease.verification.comparison import read_file
-from dprelease.verification.derivation import Derivation, receipt_of
-from dprelease.verification.verify import Verification, examined
+from dprelease.verification.derivation import receipt_of
+from dprelease.verification.verify import Verification, must_verify
 from dprelease.verification.verify import verify as verify_folder
 
 
@@ -94,22 +94,6 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
         return _unchecked(path)
     made = must_verify(path)
     return Publication(path, made.manifest, made.noised)
-
-
-def must_verify(path: Path, *, but: str | None = None) -> Derivation:
-    """Return the folder made again; VerificationError DPR806 unless it verifies, whatever the check `but` says."""
-    result, made = examined(path)
-    failed = [check for check in result.checks if check.ok is False and check.name != but]
-    if failed:
-        todo = "ask the publisher" if result.needs is None else f"verify it with {result.needs}"
-        raise VerificationError(
-            f"{path.name} does not verify: {', '.join(check.name for check in failed)}",
-            where=str(path),
-            why=failed[0].detail[:300],
-            fix=f"{todo}; `dprelease verify` says more, `verify=False` reads it unchecked",
-            code="DPR806",
-        )
-    return made
 
 
 def _unchecked(path: Path) -> Publication:

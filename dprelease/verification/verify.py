@@ -237,6 +237,22 @@ def examined(
     return answer, made
 
 
+def must_verify(path: Path, *, but: str | None = None) -> Derivation:
+    """Return the folder made again; VerificationError DPR806 unless it verifies, whatever the check `but` says."""
+    result, made = examined(path)
+    failed = [check for check in result.checks if check.ok is False and check.name != but]
+    if failed:
+        todo = "ask the publisher" if result.needs is None else f"verify it with {result.needs}"
+        raise VerificationError(
+            f"{path.name} does not verify: {', '.join(check.name for check in failed)}",
+            where=str(path),
+            why=failed[0].detail[:300],
+            fix=f"{todo}; `dprelease verify` says more, `verify=False` reads it unchecked",
+            code="DPR806",
+        )
+    return made
+
+
 def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Table], str]:
     """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -142,6 +143,25 @@ def test_another_ending_is_refused_and_nothing_is_written(folder, tmp_path):
 def test_the_folder_that_it_is_written_to_is_made(folder, tmp_path):
     text = written(folder, "md", tmp_path / "notes" / "2026")
     assert text.startswith("# ")
+
+
+@pytest.mark.parametrize("command", ["note", "report"])
+@pytest.mark.parametrize("place", ["file/below.html", "folder.html", "shut.html"])
+def test_a_place_that_cannot_be_written_is_refused(folder, tmp_path, monkeypatch, command, place):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.html").mkdir()
+    write_bytes = Path.write_bytes
+
+    def shut(path, data):
+        if path.name == "shut.html":
+            raise PermissionError(13, "Permission denied")
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", shut)
+    result = CliRunner().invoke(app, [command, str(folder), "--to", str(tmp_path / place)])
+    assert result.exit_code == 2
+    assert "DPR668" in result.output
+    assert not (tmp_path / "shut.html").exists()
 
 
 @pytest.mark.parametrize("name", ["data.csv", "report.html"])
