@@ -209,9 +209,9 @@ class Trial:
                 self.charge(name, self.debit(name, n))
             elif name == self.late:
                 self.before_it_joins(name, self.debit(name, n))
-        assert self.ledger.verify().ok, self.ledger.verify().problems
-        found = Ledger.open(self.place).populations().member
-        assert found == dict.fromkeys(self.own.members, MEMBERS)
+        ledger = Ledger.open(self.place)  # also where no dataset could join
+        assert ledger.verify().ok, ledger.verify().problems
+        assert ledger.populations().member == dict.fromkeys(self.own.members, MEMBERS)
         return self.tally
 
     def said(self, name):
