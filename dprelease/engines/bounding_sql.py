@@ -1,7 +1,7 @@
 """Contribution bounding as SQL: which rows of a unit count, and in which place of its order.
 
     many      rows of the units that could exceed a cap (`light_apart`; else all rows)
-    numbered  rows of one (unit, group) in the order of a salted hash
+    numbered  rows of one (unit, group) in the order of a salted hash; one of them where they are `alike`
     ranked    groups of one unit in the order of a salted hash
     capped    the groups that a unit keeps; rows of one unit over its groups, under a total cap
     bounded   `capped`, and the rows of the other units as they are (`light_apart`)
@@ -117,15 +117,6 @@ class Bounding:
         """The largest row number per (unit, group) that any primitive counts."""
         return max((row_cap(self.query, p) for p in self.query.primitives), default=1)
 
-    @property
-    def least_cap(self) -> int:
-        """The most rows of a unit that can exceed no cap."""
-        return least_cap(self.query)
-
-    @property
-    def _drops_groups(self) -> bool:
-        return _drops_groups(self.query)
-
     def _passed(self) -> list[str]:
         """Return the columns beside the codes that the sums read."""
         return ["g", "u"] if self.query.per is not None or self.query.cell_maps else ["g"]
@@ -140,7 +131,7 @@ class Bounding:
 
     def _heavy(self, rows: str) -> Stage:
         """Return the units of more rows than any of them may lose."""
-        many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(self.least_cap))
+        many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(least_cap(self.query)))
         units = _from(rows, *map(column, self.keys)).group_by(*map(column, self.keys), copy=False)
         return Stage("heavy", units.having(many, copy=False), kept=True)
 
@@ -187,6 +178,8 @@ class Bounding:
             exp.Coalesce(this=try_cast(column(v), "VARCHAR"), expressions=[exp.Literal.string("-")])
             for v in self._codes()
         ]
+        if alike(self.query):
+            return Stage("numbered", _from(rows, exp.Star(), aliased(number(1), "n")).distinct())
         key = self._hash([*self._unit(), *cells])
         row = _ordered(exp.RowNumber(), [*self.keys, "g"], [key])
         return Stage("numbered", _from(rows, exp.Star(), aliased(row, "n")))
@@ -195,7 +188,7 @@ class Bounding:
         select = _from("numbered", exp.Star())
         # rows before groups: every (unit, group) keeps its row 1, so the ranks are the same, and
         # the window sees fewer rows
-        if self._drops_groups or self.query.max_rows_total is not None:
+        if _drops_groups(self.query) or self.query.max_rows_total is not None:
             rank = _ordered(exp.DenseRank(), self.keys, [self._hash(self._unit()), column("g")])
             select = select.select(aliased(rank, "r"), copy=False)
         few = exp.LTE(this=column("n"), expression=number(self.most_rows))
@@ -203,7 +196,7 @@ class Bounding:
 
     def _capped(self) -> Stage:
         select = _from("ranked", *map(column, self._passed()), *self._wide(), column("n"))
-        if self._drops_groups:
+        if _drops_groups(self.query):
             few = exp.LTE(this=column("r"), expression=number(self.query.max_groups))
             select = select.where(few, copy=False)
         if self.query.max_rows_total is not None:
@@ -228,6 +221,11 @@ class Bounding:
             few = exp.LTE(this=column("c", "t"), expression=number(self.query.max_rows_total))
             select = select.where(few, copy=False)
         return Stage("placed", select)
+
+
+def alike(query: BoundedQuery) -> bool:
+    """Return whether all rows of a unit and group are equal and one of them counts: then none needs a place."""
+    return not query.codes and all(row_cap(query, p) == 1 for p in query.primitives)
 
 
 def least_cap(query: BoundedQuery) -> int:

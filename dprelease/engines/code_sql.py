@@ -180,7 +180,7 @@ def _different(
 
 def _adds_one(primitive: Primitive) -> bool:
     """Return whether a kept row adds 1 or nothing."""
-    return primitive.kind in ("rows", "between", "persons_in_cells") or (
+    return primitive.kind in ("rows", "persons", "between", "persons_in_cells") or (
         primitive.kind == "power" and primitive.power == 0
     )
 

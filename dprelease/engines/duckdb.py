@@ -25,6 +25,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dprelease.core.errors import DpreleaseError, InternalError, SourceError
 from dprelease.core.secret import Secret
@@ -234,7 +235,7 @@ class DuckDBEngine:
                 opened.enter_context(metered(connection, self.meter))
                 run = start()
                 if query.groups.found:
-                    return found_keys(*run.fetchnumpy().values())
+                    return found_keys(run)
                 batches: Iterable[Any] = iter(partial(run.fetchmany, _AT_ONCE), [])
                 if is_graph(query):
                     found = run.fetchnumpy()
@@ -283,8 +284,12 @@ class DuckDBEngine:
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
-            return partial(self._run, connection, sql, used)
-        return self._run(connection, sql, used)
+        run = partial(self._table if query.groups.found else self._run, connection, sql, used)
+        return run if empty else run()
+
+    def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
+        self.statements.append(sql)
+        return connection.sql(sql, params=parameters).to_arrow_table()
 
     def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
         self.statements.append(sql)

@@ -18,7 +18,7 @@ from dprelease.engines.row_sql import RowStages
 from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
 from dprelease.query.bounded import Label
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.labels import texts_of
+from dprelease.schema.labels import BLANK, texts_of
 from dprelease.schema.naming import LONGEST_KEY, UNFIT
 
 
@@ -62,19 +62,24 @@ class LabelStages(RowStages):
 
     def _found_key(self, declared: Column) -> exp.Expression:
         """Return the key of a cell as `schema.naming.found_key` says it: by its own text alone."""
-
-        def text() -> exp.Expression:
-            return trimmed(self._value(declared.name))
-
-        unfit = exp.RegexpLike(this=text(), expression=self._bind(UNFIT, "VARCHAR"))
-        length = exp.Length(this=text())
-        short = exp.Between(this=length, low=number(1), high=number(LONGEST_KEY))
-        labels = [
+        cell = partial(self._value, declared.name)
+        null, other = (
             exp.Null() if k is None else self._bind(k, "VARCHAR")
             for k in (declared.null_key, declared.other)
-        ]
-        null = is_null(self._value(declared.name)), labels[0]
-        return case(null, (unfit, labels[1].copy()), (short, text()), default=labels[1])
+        )
+
+        def short(text: exp.Expression) -> exp.Expression:
+            length = exp.Length(this=text)
+            few = exp.Between(this=length, low=number(1), high=number(LONGEST_KEY))
+            return case((few, text.copy()), default=other.copy())
+
+        unfit = exp.RegexpLike(this=cell(), expression=self._bind(UNFIT, "VARCHAR"))
+        first, last = (
+            exp.Like(this=cell(), expression=self._bind(pattern, "VARCHAR"))
+            for pattern in (f"{BLANK}%", f"%{BLANK}")
+        )
+        blank = exp.Or(this=first, expression=last), short(trimmed(cell()))  # taking off is slow
+        return case((is_null(cell()), null), (unfit, other), blank, default=short(cell()))
 
     def _label_numbers(self, place: int) -> dict[str | None, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""

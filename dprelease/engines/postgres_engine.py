@@ -230,5 +230,5 @@ def _mostly_light(session: Any, query: BoundedQuery) -> bool:
 def _answer(cursor: Any, query: BoundedQuery) -> Answer:
     """Return the statement's rows as arrays."""
     if query.groups.found:
-        return listed_keys(cursor.fetchall())
+        return listed_keys(iter(partial(cursor.fetchmany, _AT_ONCE), []))
     return answer_of(query, map(whole, iter(partial(cursor.fetchmany, _AT_ONCE), [])))

@@ -202,7 +202,7 @@ def _cells(row: Coded) -> list[str]:
 def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
     if query.groups.found:
         once = {(r.group, r.unit if query.user else i) for i, (r, _) in enumerate(rows)}
-        return listed_keys(Counter(group for group, _ in once).items())
+        return listed_keys([[*Counter(group for group, _ in once).items()]])
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     tables: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
     tallies: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}

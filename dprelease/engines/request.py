@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
@@ -37,6 +37,7 @@ from dprelease.query.bounded import (
     largest_code,
 )
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.naming import LONGEST_KEY, UNFIT
 
 _EXACT_DOUBLE = 2**53
 _NUMERIC = (Kind.integer, Kind.number, Kind.boolean)
@@ -133,16 +134,28 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
 
 
-def found_keys(keys: Iterable[str], persons: Iterable[int]) -> Answer:
-    """Return the answer of keys and their numbers of persons."""
-    counts = np.fromiter(persons, dtype=np.int64)
-    return Answer(counts.astype(object)[:, None], keys=pa.array(keys, pa.string()))
+def found_keys(table: pa.Table) -> Answer:
+    """Return the answer of a table of keys and their numbers of persons; a text that may be no label is left out.
+
+    Engines have merged those texts by their own patterns. Leaving out is by the text alone, so it moves no other key.
+    """
+    keys, persons = (column.combine_chunks() for column in table.columns)
+    keys = keys.cast(pa.large_string())
+    length, unfit = pc.utf8_length(keys), pc.match_substring_regex(keys, UNFIT)
+    short = pc.and_(pc.greater(length, 0), pc.less_equal(length, LONGEST_KEY))
+    fits = pc.and_not(short, unfit)
+    counts = persons.cast(pa.int64()).filter(fits).to_numpy()  # refuses a null
+    return Answer(counts.astype(object)[:, None], keys=keys.filter(fits))
 
 
-def listed_keys(rows: Iterable[Sequence[Any]]) -> Answer:
-    """Return the same of rows of a key and its number."""
-    listed = list(rows)
-    return found_keys([row[0] for row in listed], (row[1] for row in listed))
+def listed_keys(some: Iterable[Sequence[Sequence[Any]]]) -> Answer:
+    """Return the same of lists of pairs, of which one at a time is there as Python's objects."""
+    types = pa.schema({"key": pa.string(), "persons": pa.int64()})
+    parts = [
+        pa.record_batch([[row[0] for row in rows], [int(row[1]) for row in rows]], schema=types)
+        for rows in some
+    ]
+    return found_keys(pa.Table.from_batches(parts, types))
 
 
 def check_query(query: BoundedQuery) -> None:

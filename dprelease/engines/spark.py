@@ -30,7 +30,7 @@ from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, So
 from dprelease.core.secret import Secret
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns, check_times
-from dprelease.engines.request import check_query, listed_keys, used_columns
+from dprelease.engines.request import check_query, found_keys, used_columns
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
@@ -157,9 +157,10 @@ class SparkEngine:
                 self._session(source) as session,
                 self._prepared(session, source, narrow, salt, rows=True) as (found, _),
             ):
-                rows = collected(session, found)
-                if query.groups.found:
-                    return listed_keys(rows)
+                if narrow.groups.found:
+                    keys = collected(session, found.toArrow)
+                    return found_keys(keys.select([0, 1]))
+                rows = collected(session, found.collect)
                 return together(answer_of(narrow, [whole(rows)], MOST_ROWS))
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None

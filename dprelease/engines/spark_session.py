@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
@@ -39,8 +39,8 @@ _LOGGERS = (
 )
 
 
-def collected(session: Any, frame: Any) -> list[Any]:
-    """Return the rows of a frame; Ctrl-C stops its jobs, and waits until they are stopped.
+def collected(session: Any, collect: Callable[[], Any]) -> Any:
+    """Return what Spark collects; Ctrl-C stops its jobs, and waits until they are stopped.
 
     In a thread of its own, which has a connection to Java of its own: PySpark's handler of Ctrl-C
     talks to Java on the main thread's, and fails where that one waits for an answer.
@@ -56,12 +56,12 @@ def collected(session: Any, frame: Any) -> list[Any]:
         else (context.addJobTag, context.cancelJobsWithTag)
     )
 
-    def collect() -> Any:
+    def marked() -> Any:
         mark(tag)  # of this thread, which ends with the call
-        return frame.collect()
+        return collect()
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        rows: Future[list[Any]] = pool.submit(inheritable_thread_target(session)(collect))
+        rows: Future[Any] = pool.submit(inheritable_thread_target(session)(marked))
         try:
             return rows.result()
         except KeyboardInterrupt:

@@ -511,9 +511,7 @@ MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
     "null passes the clamp": (code_sql, "is_null", _never, query()),
     "a null unit is a unit": (bounded_sql, "not_null", _always, SPLIT),
     "ties go up": (bounded_sql, "code_of_steps", _upper_tie, query()),
-    "groups are not capped": (
-        bounding_sql.Bounding, "_drops_groups", property(lambda _: False), SPLIT,
-    ),
+    "groups are not capped": (bounding_sql, "_drops_groups", lambda _: False, SPLIT),
     "an undeclared key is the null key": (
         label_sql, "texts_of", lambda _: {v: v for v in ("a", "b", "none")}, query(),
     ),

@@ -84,8 +84,8 @@ GUARDS = (
     Guard(
         "texts that may be no label are keys",
         file="engines/label_sql.py",
-        old="(unfit, labels[1].copy()), (short, text())",
-        new="(short, text())",
+        old="(unfit, other), blank",
+        new="blank",
         tests=(_FOLDERS,),
     ),
     Guard(
