@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pandas as pd
 
@@ -154,16 +154,37 @@ class Accessor:
             period=period,
         )
 
-    def keys(self, schema: SchemaLike, **asked: Any) -> Keys:
+    def keys(
+        self,
+        schema: SchemaLike,
+        *,
+        column: str,
+        epsilon: Number,
+        delta: Number,
+        max_keys: int = 1,
+        during: str | None = None,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        period: str | None = None,
+    ) -> Keys:
         """Release the keys of a column of this frame that nobody declared, and how many persons have each.
 
         Args:
-            asked: `column`, `epsilon`, `delta` and the others of `dprelease.keys`.
+            schema, during: as in `release`.
+            column: a category without `values`.
+            epsilon, delta: what the whole list costs one person.
+            max_keys: keys that one person counts at, chosen by a secret hash.
+            ledger, dataset, period: as in `release`, under the key (dataset, schema name and "-keys", period).
+
+        Returns:
+            a `dp.Keys`: `table` (key, persons, lower, upper), `receipt`, `publish(folder)`.
 
         Raises:
             DpreleaseError: as `dprelease.keys`; its class says what was already spent.
         """
-        found: Keys = _doors().keys(self._frame, schema, **asked)
+        asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
+        where = {"during": during, "ledger": ledger, "dataset": dataset, "period": period}
+        found: Keys = _doors().keys(self._frame, schema, **asked, **where)
         return found
 
     def sql(

@@ -18,7 +18,7 @@ from dprelease.engines.source import TableLike, as_source
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
-from dprelease.pipeline.stages import Request, recorded
+from dprelease.pipeline.stages import Request, of_fixed_lists, recorded
 from dprelease.query.load import SchemaLike, as_schema, overrides
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.released import Keys, Release
@@ -133,9 +133,7 @@ def release(
         "rules": rules,
     }
     request = _request(table, ledger, dataset, period, during)
-    added = None if request is None else request.ledger.composition(request.key.dataset)
-    chosen = plan_release(table, overrides(given), during=during, composition=added)
-    return _drawn(data, chosen, request)
+    return _drawn(data, table, overrides(given), request, during=during)
 
 
 def keys(
@@ -166,11 +164,7 @@ def keys(
     table = as_schema(schema)
     asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
     request = _request(table, ledger, dataset, period, during, f"{table.name[:59]}-keys")
-    added = None if request is None else request.ledger.composition(request.key.dataset)
-    chosen = plan_release(
-        table, {"keys": asked}, origin="keys(...)", during=during, composition=added
-    )
-    found = _drawn(data, chosen, request)
+    found = _drawn(data, table, {"keys": asked}, request, origin="keys(...)", during=during)
     return Keys(found.noised, found.flow)
 
 
@@ -231,14 +225,25 @@ def sql(
     table = as_schema(schema)
     given = overrides({"sql": query, "epsilon": epsilon, "delta": delta})
     request = _request(table, ledger, dataset, period)
-    added = None if request is None else request.ledger.composition(request.key.dataset)
-    chosen = plan_release(table, given, origin="sql(...)", table=name, composition=added)
-    return _drawn(data, chosen, request)
+    return _drawn(data, table, given, request, origin="sql(...)", table=name)
 
 
-def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Release:
+def _drawn(
+    data: TableLike,
+    schema: TableSchema,
+    asked: Mapping[str, object] | None,
+    request: Request | None,
+    **more: Any,
+) -> Release:
+    if request is None:
+        plan = plan_release(schema, asked, **more)
+    else:
+        added, fixed = (
+            request.ledger.composition(request.key.dataset),
+            of_fixed_lists(schema, lambda: request),
+        )
+        plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
     source = as_source(data)
-    plan = chosen if request is None else recorded(chosen, request)
     flow = Flow(plan, request, engine_for(source))
     flow.preflight(source)
     if request is None:

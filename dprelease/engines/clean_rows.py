@@ -69,6 +69,9 @@ def key_of(column: Column, value: object) -> str | None:
     text = str(value)
     if not column.values:
         return text
+    if column.lists:
+        text = text.strip(" ")
+        return text if text in column.values else column.other
     by_value = compared_by_value(column.values)
     return _meanings(column.values).get(_meaning(text, by_value), column.other)
 

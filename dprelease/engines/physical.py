@@ -359,10 +359,12 @@ def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]
     Raises:
         SourceError: a period, or a unit's interval, of another zone is asked of it (DPR504).
     """
-    key = query.groups.columns[0].name if query.groups.found else None
-    if key and stored[key] is Physical.float:
+    every = (*query.groups.columns, *query.columns)
+    texts = {c.name for c in every if c.lists or (query.groups.found and c in query.groups.columns)}
+    key = next((name for name in texts if stored.get(name) is Physical.float), None)
+    if key:
         raise SourceError(
-            f"the keys of column {key!r} are to be found, and it is stored as {stored[key]}",
+            f"the keys of column {key!r} are found as texts, and it is stored as {stored[key]}",
             where=source,
             why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
             fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",

@@ -46,7 +46,6 @@ from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.labels import texts_of
 
 _WHOLE = (Physical.whole, Physical.unsigned)
 UNIT = "unit"
@@ -248,7 +247,7 @@ class RowStages:
         if not declared.values:
             return select, make
         name = alias = f"known_{self.place[declared.name]}"
-        texts = texts_of(declared.values)
+        texts = declared.texts
         columns = {"value": texts.keys(), "label": texts.values()}
         self.tables[name] = pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()})
         select, found = self._meeting(select, name, alias, declared, make)

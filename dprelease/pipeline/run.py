@@ -49,7 +49,7 @@ from dprelease.pipeline.due import due_at
 from dprelease.pipeline.flow import Flow, Progress, Signing, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
-from dprelease.pipeline.stages import Request, must_be_approved, recorded
+from dprelease.pipeline.stages import Request, must_be_approved, of_fixed_lists, recorded
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window
 from dprelease.release_plan.weak import weak_of
@@ -128,11 +128,13 @@ def run(
     closes = closes_at(config, name)
     must_be_held(config, name)
     folder_for(config.publish.to, config.name, name)
+    opened = partial(_request, config, name, now)
+    config = replace(config, schema=of_fixed_lists(config.schema, opened))
     plan = plan_pipeline(config, name if config.period else None)
     if planned is not None:
         planned(plan)
     report("plan", plan.guarantee)
-    request = _request(config, name, now)
+    request = opened()
     moment = now or datetime.now(UTC)
     ahead = None if closes is None or closes <= moment else closes
     ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None

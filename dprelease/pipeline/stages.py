@@ -11,7 +11,6 @@ Data flows one way; a stage is a function of the values before it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,20 +24,13 @@ from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
 from dprelease.core.codec import encode
-from dprelease.core.errors import DpreleaseError, LedgerError, WithheldError
+from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError, WithheldError
 from dprelease.core.numeric import plain
 from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.planning.again import plan_again
-from dprelease.planning.make import make_plan
-from dprelease.query.request import (
-    of_any_list,
-    request_for_all_periods,
-    request_from_json,
-    request_to_json,
-)
-from dprelease.query.spec import resolve
+from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, ledger_window
@@ -47,11 +39,13 @@ from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.over_time import ledger_over_time, over_tables
 from dprelease.results.formats.public_words import PublicWords
+from dprelease.results.publish import LATEST
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.about import About
 from dprelease.schema.read_column import read_lists
+from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.wall import execute
@@ -132,25 +126,19 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
     asked = read_json(canonical_json(request_to_json(plan.asked)))
     stated = read_json(files[FILE])
     lines = apart(_decided(stated["request"], asked), _decided(asked, asked), word="recorded")
+    why, fix = "in the published release (recorded) and here (asked)", refused.fix
     if not lines:
-        return LedgerError(
-            refused.what,
-            where=refused.where,
-            why=f"the requests are equal: dprelease {stated['software']['dprelease']} planned the release otherwise",
-            fix="its folder holds the release; that version runs it again",
-            code=refused.code,
-        )
-    why = "\n         ".join(("in the published release (recorded) and here (asked)", *lines))
-    return LedgerError(
-        refused.what, where=refused.where, why=why, fix=refused.fix, code=refused.code
-    )
+        why = f"the requests are equal: dprelease {stated['software']['dprelease']} planned the release otherwise"
+        fix = "its folder holds the release; that version runs it again"
+    why = "\n         ".join((why, *lines))
+    return LedgerError(refused.what, where=refused.where, why=why, fix=fix, code=refused.code)
 
 
 def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return of a request what `asked` speaks of too, without a publisher's words, which are no part of a plan."""
     found = {name: (said or {}).get(name) for name in asked}
     words = {k: v for k, v in (found["schema"] or {}).items() if k not in _ABOUT}
-    return {**found, "schema": {**words, "columns": of_any_list(words.get("columns", {}))}}
+    return {**found, "schema": words}
 
 
 def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
@@ -214,38 +202,59 @@ def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:
         return plan
     manifest = (ledger.files(key) or {}).get(FILE)
     if manifest is None:
-        return _of_fixed_lists(plan, request)
+        return plan
     try:
         stated = read_json(manifest)
         asked = read_json(canonical_json(request_to_json(plan.asked)))
         if _decided(stated["request"], asked) != _decided(asked, asked):
             return plan
-        own = {name: stated["request"].get(name) for name in asked}  # its lists of keys too
-        made = plan_again(request_from_json(own), stated["plan"])
+        made = plan_again(plan.asked, stated["plan"])
     except (DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError):
         return plan  # no version that makes this plan: the charge refuses it
     return made if plan_hash(stated["plan"]) == made.hash else plan
 
 
-def _of_fixed_lists(plan: ReleasePlan, request: Request) -> ReleasePlan:
-    """Return the plan with the keys that the key's debit fixed, whatever their lists' pipelines published since.
+def of_fixed_lists(schema: TableSchema, request: Callable[[], Request]) -> TableSchema:
+    """Return the schema with the keys that the key's debit fixed, by the ledger's copy: whatever their folders are since.
 
     Raises:
-        ConfigError: a folder is not there as it was then (DPR117).
+        ConfigError: another list is named; or nothing was committed, and a folder is not there as it was then (DPR117).
     """
-    asked, debits = plan.asked, request.ledger.entries(request.key.dataset)
-    fixed = next((row.lists for row in debits if row.entry.key == request.key), {})
-    if asked is None or not fixed:
-        return plan
-    columns = dict(asked.schema.columns)
+    if not any(column.folders for column in schema.columns.values()):
+        return schema
+    book = request()
+    debits = book.ledger.entries(book.key.dataset)
+    fixed = next((row.lists for row in debits if row.entry.key == book.key), {})
+    manifest = (book.ledger.files(book.key) or {}).get(FILE) if fixed else None
+    columns = dict(schema.columns)
     for name in fixed.keys() & columns.keys():
-        column, lists = columns[name], fixed[name]
-        folders = map(Path.with_name, column.folders, (re.split("[/@]", one)[1] for one in lists))
-        columns[name] = replace(column, **read_lists(folders, name, column.origin, lists))
-    schema, w = replace(asked.schema, columns=columns), asked.window
-    window = None if w is None else (w.column, w.start, w.end)
-    view, calendar = asked.view, asked.calendar
-    return make_plan(resolve(schema, asked.spec, window=window, view=view, calendar=calendar))
+        column, lists = columns[name], tuple(fixed[name])
+        if not column.folders or column.lists == lists:
+            continue
+        named = [one.partition("@")[0] for one in lists]
+        own = column.lists or [None] * len(column.folders)
+        if len(own) != len(lists) or not all(map(_is_list, column.folders, own, lists)):
+            raise ConfigError(
+                f"`{name}` has the keys of other lists than the debit of {book.key}",
+                where=column.origin,
+                why=f"a debit fixes them: {', '.join(named)}",
+                fix="name these, or release other keys under another period or name",
+                code="DPR117",
+            )
+        if manifest is None:
+            folders = map(Path.with_name, column.folders, (one.rpartition("/")[2] for one in named))
+            kept = read_lists(folders, name, column.origin, lists)
+        else:
+            stated = read_json(manifest)["request"]["schema"]["columns"][name]
+            kept = {"values": tuple(stated["values"]), "lists": lists}
+        columns[name] = replace(column, unread=None, **kept)
+    return replace(schema, columns=columns)
+
+
+def _is_list(folder: Path, own: str | None, listed: str) -> bool:
+    """Return whether a folder, or the newest beside it, can be a list that a debit names; `own` is what it holds."""
+    said = own or f"{folder.parent.name}/{folder.name}@"
+    return listed.startswith(said.partition("/")[0] + "/" if folder.name == LATEST else said)
 
 
 def debited_hash(plan: ReleasePlan, request: Request) -> str:

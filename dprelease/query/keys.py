@@ -59,7 +59,7 @@ def unfit_key(
         if found and (column.kind is not Kind.category or column.values):
             fix = f"declare `{json_text(name)}: {{kind: category}}`, without values"
             return f"no keys can be found in `{name}`", fix, "DPR136"
-        if column.kind is Kind.category and not found and not column.values:
+        if column.kind is Kind.category and not (found or column.values or column.unread):
             what = f"the category `{name}` needs either `values` or `values_from`"
             return what, 'add e.g. `values: ["a", "b"]`; or find its keys first', "DPR111"
         if column.kind in (Kind.category, Kind.boolean) or _few(column):

@@ -29,6 +29,10 @@ from dprelease.reading.released_values import Key
 from dprelease.results.draw import LEVEL
 from dprelease.results.rules import SUPPRESSED
 
+_HIDDEN = (
+    "a suppressed cell can have any value, so each may belong there in place of one that is listed:"
+    " of few listed groups can be said that they do"
+)
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
 Row = tuple[float | None, float | None, float | None, str, Method]
@@ -89,7 +93,9 @@ def derive(
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):
             sure = topmost(found, int(count), certain=certain)
-            confidence, notes = pa.array(sure.values(), pa.float64()), (*notes, _CONFIDENCE)
+            hidden = (_HIDDEN,) if any(q.suppressed for q in found) else ()
+            confidence = pa.array(sure.values(), pa.float64())
+            notes = (*notes, _CONFIDENCE, *hidden)
             whole = whole.take(pa.array(sure, pa.int64())).append_column("confidence", confidence)
     return Derived(
         expression=expression,

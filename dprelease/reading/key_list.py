@@ -51,7 +51,7 @@ def read_lists(
 def _keys_of(folder: Path, column: str) -> tuple[list[str], str, str]:
     """Return the keys of a folder, which release it is, and why it cannot be used, or ""."""
     try:
-        found = read(folder)
+        found = read(folder.resolve())
     except DpreleaseError as problem:
         return [], "", ": ".join(filter(None, (problem.what, problem.why)))
     if found.plan.tables is not None or found.plan.by != (column,):

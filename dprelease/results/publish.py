@@ -54,7 +54,7 @@ from dprelease.results.published_folder import (
     record_of,
 )
 
-_LATEST = "latest"
+LATEST = "latest"
 _ASIDE = ".publishing-"
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 _PROBE = 2**16
@@ -70,7 +70,7 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
     """
     check_identifier(pipeline, "pipeline")
     check_identifier(period, "period")
-    if period == _LATEST:
+    if period == LATEST:
         raise ConfigError(
             'a period cannot be called "latest"',
             why="that name links to the greatest period",
@@ -87,7 +87,7 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
                 fix="name the real folder",
                 code="DPR151",
             )
-    latest = folder.parent / _LATEST
+    latest = folder.parent / LATEST
     if latest.exists() and not latest.is_symlink():  # found before the charge, not after it
         raise ConfigError(
             "`latest` is not a link",
@@ -334,7 +334,7 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
         and stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     ]
     try:
-        now = os.readlink(_LATEST, dir_fd=parent)
+        now = os.readlink(LATEST, dir_fd=parent)
     except FileNotFoundError:
         now = None
     ordered = sorted(periods, key=period_order, reverse=True)
@@ -342,11 +342,11 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
     if now == greatest:
         return
     if greatest is None:  # everything was withdrawn, or released early
-        os.unlink(_LATEST, dir_fd=parent)
+        os.unlink(LATEST, dir_fd=parent)
         return
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.symlink(greatest, aside, dir_fd=parent)
-    os.rename(aside, _LATEST, src_dir_fd=parent, dst_dir_fd=parent)
+    os.rename(aside, LATEST, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _over(parent: int, period: str) -> bool:

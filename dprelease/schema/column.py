@@ -19,7 +19,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dprelease.core.errors import ConfigError
 from dprelease.schema.domain import Domain, GridSet
+from dprelease.schema.labels import compared_by_value, texts_of
 
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
@@ -62,7 +64,7 @@ class Column:
         made: that expression's tree, once the schema's columns are known.
         origin: `file:line` of the declaration.
         lists: the published lists that the values are from, as pipeline/period@SHA-256 of `release.json`;
-            folders: where these stand.
+            folders: where these stand; unread: why they give no values.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Column:
     made: Expression | None = field(default=None, compare=False, repr=False)
     lists: tuple[str, ...] = ()
     folders: tuple[Path, ...] = field(default=(), compare=False, repr=False)
+    unread: ConfigError | None = field(default=None, compare=False, repr=False)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -92,6 +95,16 @@ class Column:
         keys = ("false", "true") if self.kind is Kind.boolean else self.values
         extra = [k for k in (self.other, self.null_label) if k is not None]
         return tuple(dict.fromkeys((*keys, *extra)))
+
+    @property
+    def by_value(self) -> bool:
+        """Whether numbers and truth values are compared as such; the keys of published lists are texts."""
+        return not self.lists and compared_by_value(self.values)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Every text that a cell may have, and the declared value that it is."""
+        return {value: value for value in self.values} if self.lists else texts_of(self.values)
 
     @property
     def null_key(self) -> str | None:

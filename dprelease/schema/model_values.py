@@ -29,7 +29,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Exact, exact
 from dprelease.schema.labels import BLANK
-from dprelease.schema.naming import is_shown, nearest
+from dprelease.schema.naming import LONGEST_KEY, found_key, is_shown, nearest
 from dprelease.schema.synonyms import meant
 from dprelease.schema.yaml_marks import Ambiguous
 
@@ -111,6 +111,13 @@ def _label(value: object) -> str:
     return text
 
 
+def _key(value: object) -> str:
+    text = _label(value)
+    if found_key(text, None, None) is None:
+        raise fault("DPR112", f"a key has 1 to {LONGEST_KEY} characters", 'e.g. "other"')
+    return text
+
+
 def _label_text(value: object) -> str:
     plain = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if plain else _text(value)
@@ -182,11 +189,9 @@ Number = Annotated[Any, _Real, WithJsonSchema(NUMBER_JSON)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 Sql = Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string"})]
-Label = Annotated[
-    str,
-    BeforeValidator(_label),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
-]
+_LABEL_JSON: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+Label = Annotated[str, BeforeValidator(_label), WithJsonSchema(_LABEL_JSON)]
+Key = Annotated[str, BeforeValidator(_key), WithJsonSchema(_LABEL_JSON)]
 Identifier = Annotated[
     str,
     BeforeValidator(_identifier),

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dprelease.core.errors import ArgumentError
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import Exact, exact, plain
 from dprelease.schema.column import NUMERIC, Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
@@ -220,8 +220,12 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
         path = file.path(said, *place)
         return {"values": tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))}
     if model.values is None and said is not None:
-        folders = tuple(file.path(text, *place, "keys") for text in lists)
-        return {"folders": folders, **read_lists(folders, name, file.marks.at(*place, "keys"))}
+        folders = tuple(_folder(file, text, *place, "keys") for text in lists)
+        try:
+            read = read_lists(folders, name, file.marks.at(*place, "keys"))
+        except ConfigError as unread:  # no plan, unless a debit fixed them: the ledger has its copy
+            read = {"unread": unread}
+        return {"folders": folders, **read}
     if model.values is None:
         return {}
     seen: set[str] = set()
@@ -247,6 +251,19 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
             code="DPR157",
         )
     return {"values": tuple(model.values), "lists": lists}
+
+
+def _folder(file: DeclarationFile, text: str, *place: str) -> Path:
+    """Return a published folder by the name that it is called by: of a link such as `latest` its own."""
+    inside, own = file.path(text, *place), Path(text)
+    return inside if own.name == ".." else file.path(str(own.parent), *place) / own.name
+
+
+def must_have_keys(columns: Iterable[Column]) -> None:
+    """Refuse columns whose published lists gave no keys, as `read_lists`."""
+    for column in columns:
+        if column.unread is not None:
+            raise column.unread
 
 
 def read_lists(folders: Iterable[Path], *named: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -277,6 +278,44 @@ def test_keys_are_not_found_among_doubles_whose_text_one_empty_cell_can_change()
     assert refused.value.code == "DPR504"
     asked = one_more.astype("Int64").dp.keys(schema_of(), column="page", epsilon=1, delta="1e-6")
     assert asked.table.column("key").to_pylist() == shown.column("key").to_pylist()
+
+
+def test_found_keys_are_declared_as_the_texts_that_they_are(tmp_path: Path) -> None:
+    frame = rows(["1", "TRUE", "5.0", "2024-01-02"], 400)
+    _, folder, _ = found(frame, schema_of(PERSON), tmp_path)
+    (tmp_path / ".dprelease").mkdir()
+    (tmp_path / "s.json").write_text(
+        json.dumps(
+            schema_of(other={"as": "rest"}, values_from={"keys": str(folder.relative_to(tmp_path))})
+            | {"rows": {"max": 10_000}}
+        )
+    )
+    cells = ["1", " 1 ", "01", "1.0", "true", "TRUE", "5", "5.0", "2024-01-02 00:00:00"]
+    made = plan(tmp_path / "s.json", epsilon=1, by=["page"], statistics=["count"])
+    table = as_source(pd.DataFrame({"page": cells}))
+    for engine in (DuckDBEngine(), ReferenceEngine()):
+        answer = engine.compute(table, made.query, b"").reveal_to_mechanism()
+        counts = dict(zip((k for (k,) in made.keys), answer.sums[:, 0].tolist(), strict=True))
+        assert counts == {"1": 2, "TRUE": 1, "5.0": 1, "2024-01-02": 0, "rest": 5}
+    doubles = pd.DataFrame({"page": [1.0, 5.0]})
+    with pytest.raises(dp.SourceError, match="floating-point"):
+        doubles.dp.release(tmp_path / "s.json", epsilon=1, by=["page"], statistics=["count"])
+
+
+@pytest.mark.parametrize("word", ["other", "nulls"])
+@pytest.mark.parametrize("label", ["", "x" * 201, "two\nlines", " a"])
+def test_what_other_cells_are_called_is_a_key_like_others(word: str, label: str) -> None:
+    with pytest.raises(dp.ConfigError) as refused:
+        as_schema(schema_of(**{word: {"as": label}}))
+    assert refused.value.code == "DPR112"
+
+
+def test_a_frame_is_asked_by_the_same_words() -> None:
+    asked = [
+        {name: p for name, p in inspect.signature(door).parameters.items() if name not in given}
+        for door, given in ((dp.keys, {"data"}), (dp.Accessor.keys, {"self"}))
+    ]
+    assert asked[0] == asked[1]
 
 
 def test_nothing_is_computed_with_a_list_that_is_empty(tmp_path: Path) -> None:

@@ -135,6 +135,47 @@ def test_the_list_is_fixed_at_the_debit(place):
     assert named(longer) in str(Ledger.open(place / "ledger.db").entries("log")[-1].lists)
 
 
+@pytest.mark.parametrize("fate", ["gone", "withdrawn"])
+def test_a_rerun_needs_no_folder_of_a_list_that_is_named(place, fate):
+    first = listed("ab", "2026-W40")
+    schema = from_lists("public/pages/2026-W40")
+    folder = released(schema, "2026-W40").publish("public")
+    before, spent = held(folder), Ledger.open(place / "ledger.db").budget("log").spent
+    shutil.rmtree(first) if fate == "gone" else withdraw(first, reason="wrong rows")
+    again = released(schema, "2026-W40")
+    assert (again.receipt.fresh, again.plan.keys) == (False, (("a",), ("b",)))
+    assert held(again.publish("public")) == before
+    assert Ledger.open(place / "ledger.db").budget("log").spent == spent
+    for asked in ({"period": "2026-W41"}, {}):  # what no debit fixed is refused
+        with pytest.raises(ConfigError) as caught:
+            dp.release(
+                FRAME,
+                schema,
+                **asked,
+                **({"ledger": "ledger.db"} if asked else {}),
+                **({"dataset": "log"} if asked else {}),
+            )
+        assert caught.value.code == "DPR117"
+
+
+def test_another_list_by_its_own_name_is_refused_where_a_debit_fixed_one(place):
+    listed("ab", "2026-W40")
+    folder = released(from_lists("public/pages/2026-W40"), "2026-W40").publish("public")
+    listed("abc", "2026-W41")
+    listed("xy", "2026-W40", "more")
+    before = held(folder)
+    for other in ("public/pages/2026-W41", "public/more/latest", "public/pages/2026-W42"):
+        with pytest.raises(ConfigError, match="fixes them: pages/2026-W40") as caught:
+            released(from_lists(other), "2026-W40")
+        assert caught.value.code == "DPR117"
+    with pytest.raises(ConfigError, match="fixes them"):
+        released(from_lists("public/pages/2026-W40", "public/more/latest"), "2026-W40")
+    shutil.rmtree(place / "public" / "pages")
+    for same in ("public/pages/2026-W40", "public/pages/latest"):
+        assert released(from_lists(same), "2026-W40").publish("public") == folder
+    assert held(folder) == before
+
+
 def test_a_run_that_crashed_after_its_debit_goes_on_with_its_own_list(place, monkeypatch):
     first = listed("ab", "2026-W40")
     schema = from_lists("public/pages/latest")
@@ -220,7 +261,7 @@ def test_found_keys_are_values_like_others(place):
     assert {row["page"] for row in sure} <= {"a", "b"}
     nobody = frame[:0].dp.keys(log, period="2026-W41", **asked).publish("public")
     with pytest.raises(ConfigError) as caught:
-        dp.Schema.from_dict(from_lists(f"public/{nobody.parent.name}/2026-W41"))
+        dp.plan(from_lists(f"public/{nobody.parent.name}/2026-W41"))
     assert "it holds no key" in str(caught.value.why)
 
 
@@ -296,7 +337,7 @@ def test_a_folder_that_gives_no_keys_is_refused_before_anything_is_spent(place, 
 )
 def test_a_faulty_declaration_is_refused_at_its_place(place, page, code):
     with pytest.raises(DpreleaseError) as caught:
-        dp.Schema.from_dict(declared("views", page))
+        dp.plan(declared("views", page))
     assert caught.value.code == code
     assert "columns.page" in str(caught.value.where)
     assert caught.value.fix

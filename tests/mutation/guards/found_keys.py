@@ -63,7 +63,7 @@ GUARDS = (
     Guard(
         "keys are found among doubles, whose text one empty cell can change",
         file="engines/physical.py",
-        old="if key and stored[key] is Physical.float:",
+        old="if key:",
         new="if False:",
         tests=(_FOLDERS,),
     ),
