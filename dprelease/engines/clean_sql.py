@@ -21,7 +21,7 @@ from dprelease.engines.request import rounding
 from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
 from dprelease.query.bounded import Fixed
 from dprelease.schema.column import Column
-from dprelease.schema.labels import TRUTHS
+from dprelease.schema.labels import TRUTHS, compared_by_value
 
 
 def snapped_cleaned(code: Fixed, name: str, bind: Bind) -> exp.Expression:
@@ -101,7 +101,7 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
     def like(pattern: str) -> exp.Expression:
         return exp.RegexpLike(this=text(), expression=exp.Literal.string(pattern))
 
-    if not declared.by_value:
+    if not compared_by_value(declared.values, declared.lists):
         return text()
     word = exp.Lower(this=text())
     truth = exp.In(this=word, expressions=[exp.Literal.string(t) for t in TRUTHS])

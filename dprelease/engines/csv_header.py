@@ -19,6 +19,7 @@ from typing import IO, NamedTuple, cast
 
 from dprelease.core.errors import ArgumentError, SourceError
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import compared_by_value
 
 _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
@@ -77,7 +78,9 @@ def dialect(delimiter: object, decimal: object) -> Dialect:
 def decimal_labels(columns: Collection[Column]) -> frozenset[str]:
     """Return the categories of numbers, as which a file with a decimal comma writes 12,5 for a declared 12.5."""
     return frozenset(
-        c.name for c in columns if c.by_value and not any(map(_COMMA.fullmatch, c.values))
+        c.name
+        for c in columns
+        if compared_by_value(c.values, c.lists) and not any(map(_COMMA.fullmatch, c.values))
     )
 
 

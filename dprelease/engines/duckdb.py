@@ -25,7 +25,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from dprelease.core.errors import DpreleaseError, InternalError, SourceError
 from dprelease.core.secret import Secret
@@ -284,15 +283,20 @@ class DuckDBEngine:
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
-        run = partial(self._table if query.groups.found else self._run, connection, sql, used)
+        run = partial(self._run, connection, sql, used, arrow=query.groups.found)
         return run if empty else run()
 
-    def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
+    def _run(
+        self,
+        connection: Any,
+        sql: str,
+        parameters: dict[str, object] | None = None,
+        *,
+        arrow: bool = False,
+    ) -> Any:
         self.statements.append(sql)
-        return connection.sql(sql, params=parameters).to_arrow_table()
-
-    def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
-        self.statements.append(sql)
+        if arrow:
+            return connection.sql(sql, params=parameters).to_arrow_table()
         return connection.execute(sql, parameters) if parameters else connection.execute(sql)
 
     @contextmanager

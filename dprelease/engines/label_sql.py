@@ -18,7 +18,7 @@ from dprelease.engines.row_sql import RowStages
 from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
 from dprelease.query.bounded import Label
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.labels import BLANK
+from dprelease.schema.labels import BLANK, texts_of
 from dprelease.schema.naming import LONGEST_KEY, UNFIT
 
 
@@ -42,7 +42,7 @@ class LabelStages(RowStages):
         if declared.kind is Kind.boolean:
             text = partial(_as_text, text)
         elif declared.values:
-            own = declared.texts
+            own = texts_of(declared.values, declared.lists)
         values = pa.array(own, pa.string())
         labels = pa.array([numbers.get(v) for v in own.values()], pa.int32())
         self.tables[name] = pa.table({"value": values, "label": labels})
@@ -105,7 +105,8 @@ class LabelStages(RowStages):
         declared = next((c for c in every if c.name == code.column), None)
         texts = {v: v for v in code.values}
         if declared is not None and declared.values and code.column not in self.clean:
-            texts = {t: v for t, v in declared.texts.items() if v in texts}
+            spelt = texts_of(declared.values, declared.lists)
+            texts = {t: v for t, v in spelt.items() if v in texts}
         else:
             declared = None
         places = {v: place for place, v in enumerate(code.values)}

@@ -46,6 +46,7 @@ from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import texts_of
 
 _WHOLE = (Physical.whole, Physical.unsigned)
 UNIT = "unit"
@@ -247,7 +248,7 @@ class RowStages:
         if not declared.values:
             return select, make
         name = alias = f"known_{self.place[declared.name]}"
-        texts = declared.texts
+        texts = texts_of(declared.values, declared.lists)
         columns = {"value": texts.keys(), "label": texts.values()}
         self.tables[name] = pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()})
         select, found = self._meeting(select, name, alias, declared, make)

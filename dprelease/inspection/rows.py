@@ -42,6 +42,7 @@ from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.labels import texts_of
 
 MARK = (
     "PRIVATE: exact numbers about the raw rows. They have no privacy guarantee; "
@@ -177,7 +178,7 @@ def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, exp.Expre
             )
             yield name, f"between {low:g} and {high:g}, moved to the nearer end", between
     if declared.kind is Kind.category and declared.values:
-        known = [exp.Literal.string(v) for v in declared.texts]
+        known = [exp.Literal.string(v) for v in texts_of(declared.values, declared.lists)]
         inside = exp.In(this=spelt(declared, partial(column, value)), expressions=known)
         unknown = exp.And(this=not_null(column(value)), expression=exp.Not(this=inside))
         goes = "dropped" if declared.other is None else f"counted as {declared.other}"

@@ -8,7 +8,6 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline, plan_release
 from dprelease.query.load import Schema
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.schema.read_column import must_have_keys
 from dprelease.schema.yaml_marks import load_yaml
 
 
@@ -21,8 +20,10 @@ def checked(file: Path) -> dict[str, str | None]:
     if load_yaml(file).data.get("dprelease") == "pipeline/1":
         return _said("pipeline", plan_pipeline(load_pipeline(file)))
     schema = Schema.load(file)
-    must_have_keys(schema.columns.values())
-    return _said("schema", plan_release(schema, origin=str(file)) if schema.release else None)
+    plan = plan_release(schema, origin=str(file)) if schema.release else None
+    if (unread := next((c.unread for c in schema.columns.values() if c.unread), None)) is not None:
+        raise unread
+    return _said("schema", plan)
 
 
 def _said(kind: str, plan: ReleasePlan | None) -> dict[str, str | None]:

@@ -232,8 +232,12 @@ def of_fixed_lists(schema: TableSchema, request: Callable[[], Request]) -> Table
         if not column.folders or column.lists == lists:
             continue
         named = [one.partition("@")[0] for one in lists]
-        own = column.lists or [None] * len(column.folders)
-        if len(own) != len(lists) or not all(map(_is_list, column.folders, own, lists)):
+        own = column.lists or [f"{path.parent.name}/{path.name}@" for path in column.folders]
+        begin = [  # whatever is the newest of a pipeline now
+            one.partition("/")[0] + "/" if path.name == LATEST else one
+            for path, one in zip(column.folders, own, strict=True)
+        ]
+        if len(begin) != len(lists) or not all(map(str.startswith, lists, begin)):
             raise ConfigError(
                 f"`{name}` has the keys of other lists than the debit of {book.key}",
                 where=column.origin,
@@ -249,12 +253,6 @@ def of_fixed_lists(schema: TableSchema, request: Callable[[], Request]) -> Table
             kept = {"values": tuple(stated["values"]), "lists": lists}
         columns[name] = replace(column, unread=None, **kept)
     return replace(schema, columns=columns)
-
-
-def _is_list(folder: Path, own: str | None, listed: str) -> bool:
-    """Return whether a folder, or the newest beside it, can be a list that a debit names; `own` is what it holds."""
-    said = own or f"{folder.parent.name}/{folder.name}@"
-    return listed.startswith(said.partition("/")[0] + "/" if folder.name == LATEST else said)
 
 
 def debited_hash(plan: ReleasePlan, request: Request) -> str:

@@ -53,7 +53,11 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     found = request_to_json(query)
     said = schema_to_json(replace(query.schema, about=About()))
     words = ("title", "description")
-    said["columns"] = of_any_list({n: _without(c, *words) for n, c in said["columns"].items()})
+    said["columns"] = {n: _without(c, *words) for n, c in said["columns"].items()}
+    for name, column in said["columns"].items():  # which keys a list held is one period's
+        if "values_from" in column:
+            of = [text.partition("/")[0] for text in column["values_from"]["keys"]]
+            said["columns"][name] = {**_without(column, "values"), "values_from": of}
     if "hierarchies" in said:
         said["hierarchies"] = {n: _without(h, "titles") for n, h in said["hierarchies"].items()}
     found["schema"] = said
@@ -64,16 +68,6 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
         one = ("name", "zone_tables")
         found["period"] = {k: part for k, part in found["period"].items() if k not in one}
     return found
-
-
-def of_any_list(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns without which keys a published list held: that is one period's, its pipeline all periods'."""
-    out = dict(columns)
-    for name, column in columns.items():
-        if "values_from" in column:
-            of = [text.partition("/")[0] for text in column["values_from"]["keys"]]
-            out[name] = {**_without(column, "values"), "values_from": of}
-    return out
 
 
 def request_from_json(value: object) -> Query:

@@ -26,7 +26,6 @@ from dprelease.query.keys import key_column
 from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit, of_period
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.read_column import must_have_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
@@ -104,7 +103,8 @@ def resolve(
         ConfigError: an unknown column, a faulty expression (DPR12x), a name that is taken (DPR134).
         PlanError: the period is of another column than the schema's time (DPR209), too many groups, or a statistic that does not fit its column (DPR20x).
     """
-    must_have_keys(schema.columns.values())
+    if (unread := next((c.unread for c in schema.columns.values() if c.unread), None)) is not None:
+        raise unread
     period = Window(*window) if window else None
     if period is not None and schema.time is not None and period.column != schema.time.column:
         raise PlanError(

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal
 
 from dprelease.core.errors import ConfigError
 from dprelease.schema.domain import Domain, GridSet
-from dprelease.schema.labels import compared_by_value, texts_of
 
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
@@ -95,16 +94,6 @@ class Column:
         keys = ("false", "true") if self.kind is Kind.boolean else self.values
         extra = [k for k in (self.other, self.null_label) if k is not None]
         return tuple(dict.fromkeys((*keys, *extra)))
-
-    @property
-    def by_value(self) -> bool:
-        """Whether numbers and truth values are compared as such; the keys of published lists are texts."""
-        return not self.lists and compared_by_value(self.values)
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """Every text that a cell may have, and the declared value that it is."""
-        return {value: value for value in self.values} if self.lists else texts_of(self.values)
 
     @property
     def null_key(self) -> str | None:

@@ -10,7 +10,8 @@ A cell and a declared value are compared by their texts without blanks at their 
 
 Storage alone spells these differently: one null makes 1 of pandas 1.0, a decimal has the zeros of its
 column's scale. A column one of whose values would itself be spelt otherwise, such as the code 01, or
-of which two are the same number (1.1 and 1.10), is compared by its texts alone. No column of numbers or
+of which two are the same number (1.1 and 1.10), is compared by its texts alone; so are the keys of published
+lists, which are the texts that were found. No column of numbers or
 truth values holds such codes, and `engines.physical` refuses it.
 
 Everything here is a function of the declaration.
@@ -52,16 +53,18 @@ def spelt(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def compared_by_value(values: tuple[str, ...]) -> bool:
-    """Return whether numbers and truth values among a category's values are compared as such."""
+def compared_by_value(values: tuple[str, ...], lists: tuple[str, ...] = ()) -> bool:
+    """Return whether numbers and truth values among a category's values are compared as such; of `lists` none is."""
     own = {value: spelt(value) for value in values}
     meant = [v for v in own if _is_number(v) or v.lower() in TRUTHS]
     kept = all(own[v] == v for v in own if v not in meant)
-    return bool(meant) and kept and len(set(own.values())) == len(own)
+    return bool(meant) and kept and not lists and len(set(own.values())) == len(own)
 
 
-def texts_of(values: Sequence[str]) -> dict[str, str]:
-    """Return every text that a cell may have, as `spelt` or stored, and the value that it is."""
+def texts_of(values: Sequence[str], lists: Sequence[str] = ()) -> dict[str, str]:
+    """Return every text that a cell may have, as `spelt` or stored, and the value that it is; of `lists` each its own."""
+    if lists:
+        return dict(zip(values, values, strict=True))
     by_value = compared_by_value(tuple(values))
     texts = {spelt(v) if by_value else v: v for v in values}
     others: dict[str, str | None] = {}

@@ -220,9 +220,16 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
         path = file.path(said, *place)
         return {"values": tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))}
     if model.values is None and said is not None:
-        folders = tuple(_folder(file, text, *place, "keys") for text in lists)
+        at = *place, "keys"
+        inside = [file.path(text, *at) for text in lists]
+        folders = tuple(  # by their own names, where these are links such as `latest`
+            path
+            if text.endswith("..")
+            else file.path(str(Path(text).parent), *at) / Path(text).name
+            for text, path in zip(lists, inside, strict=True)
+        )
         try:
-            read = read_lists(folders, name, file.marks.at(*place, "keys"))
+            read = read_lists(folders, name, file.marks.at(*at))
         except ConfigError as unread:  # no plan, unless a debit fixed them: the ledger has its copy
             read = {"unread": unread}
         return {"folders": folders, **read}
@@ -251,19 +258,6 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
             code="DPR157",
         )
     return {"values": tuple(model.values), "lists": lists}
-
-
-def _folder(file: DeclarationFile, text: str, *place: str) -> Path:
-    """Return a published folder by the name that it is called by: of a link such as `latest` its own."""
-    inside, own = file.path(text, *place), Path(text)
-    return inside if own.name == ".." else file.path(str(own.parent), *place) / own.name
-
-
-def must_have_keys(columns: Iterable[Column]) -> None:
-    """Refuse columns whose published lists gave no keys, as `read_lists`."""
-    for column in columns:
-        if column.unread is not None:
-            raise column.unread
 
 
 def read_lists(folders: Iterable[Path], *named: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from dprelease.engines import (
     csv_rows,
     duckdb_tables,
     in_memory,
+    label_sql,
     typed_sql,
 )
 from dprelease.engines import duckdb as engine_module
@@ -512,7 +513,7 @@ MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
     "ties go up": (bounded_sql, "code_of_steps", _upper_tie, query()),
     "groups are not capped": (bounding_sql, "_drops_groups", lambda _: False, SPLIT),
     "an undeclared key is the null key": (
-        Column, "texts", property(lambda _: {v: v for v in ("a", "b", "none")}), query(),
+        label_sql, "texts_of", lambda *_: {v: v for v in ("a", "b", "none")}, query(),
     ),
 }  # fmt: skip
 
