@@ -139,13 +139,8 @@ def build_kept(
 
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
-    added = (
-        "rows",
-        "persons",
-        "power",
-        "product",
-        "between",
-    )  # digit products have the kind they are made of
+    # digit products have the kind they are made of
+    added = ("rows", "persons", "power", "product", "between")
     alone = query.user is None and len(query.groups.columns) == 1
     return alone and all(p.kind in added for p in query.primitives)
 
@@ -168,9 +163,8 @@ class _Builder(LabelStages):
         self.salt = salt.hex()
         self.quick = quick
         self.texts_first = quick and _adds_up(query)
-        self.bounding = Bounding(
-            query, self._unit_text, self._salt, light_apart=quick and not alike(query)
-        )
+        apart = quick and query.user is not None and not alike(query)
+        self.bounding = Bounding(query, self._unit_text, self._salt, light_apart=apart)
 
     def build(self) -> Statement:
         self._rows()
@@ -295,7 +289,7 @@ class _Builder(LabelStages):
             # labels and conditions are codes already
             value = code_of_steps(code, f"s{j}") if isinstance(code, Fixed) else column(f"s{j}")
             parts.append(aliased(try_cast(value, kind), f"v{j}"))
-        self._stage("coded", self._select(*parts), kept=user and self.bounding.light_apart)
+        self._stage("coded", self._select(*parts), kept=self.bounding.light_apart)
 
     def _bounded(self) -> None:
         if maps := self.query.cell_maps:

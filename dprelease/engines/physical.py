@@ -359,17 +359,16 @@ def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]
     Raises:
         SourceError: a period, or a unit's interval, of another zone is asked of it (DPR504).
     """
-    every = (*query.groups.columns, *query.columns)
-    texts = {c.name for c in every if c.lists or (query.groups.found and c in query.groups.columns)}
-    key = next((name for name in texts if stored.get(name) is Physical.float), None)
-    if key:
-        raise SourceError(
-            f"the keys of column {key!r} are found as texts, and it is stored as {stored[key]}",
-            where=source,
-            why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
-            fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",
-            code="DPR504",
-        )
+    for column in (*query.groups.columns, *query.columns):
+        found = column.lists or (query.groups.found and column in query.groups.columns)
+        if found and stored.get(column.name) is Physical.float:
+            raise SourceError(
+                f"the keys of column {column.name!r} are found as texts, and it is stored as {Physical.float}",
+                where=source,
+                why="one empty cell makes floats of whole numbers, and other texts of large ones: all keys would show it",
+                fix="convert the column to whole numbers or text, e.g. `astype('Int64')`",
+                code="DPR504",
+            )
     midnights = query.window is None or all(
         at.astimezone(UTC).time() == time.min for at in (query.window.start, query.window.end)
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dprelease.core.errors import ArgumentError
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.periods import EXAMPLES, every_of, parse_period
 from dprelease.planning.make import make_plan
 from dprelease.query.calendar import Calendar, window_of, zone_tables
@@ -19,6 +19,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.schema.naming import LONGEST_KEY
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ def plan_release(
         spec = merge_release(schema, overrides, origin, table=table)
     spec = replace(spec, composition=composition or spec.composition)
     query = resolve(schema, spec, window=window, view=view, calendar=calendar)
+    column = schema.columns[spec.by[0]] if spec.found else None
+    for label in () if column is None else (column.other, column.null_label):
+        if label is not None and not 0 < len(label) <= LONGEST_KEY:
+            raise ConfigError(
+                f"`{label[:60]}` is a key of `{spec.by[0]}`, and a found key has 1 to {LONGEST_KEY} characters",
+                where=schema.origin,
+                fix='call these cells e.g. "other"',
+                code="DPR112",
+            )
     return make_plan(query, brief=brief)
 
 

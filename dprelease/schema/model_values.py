@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -30,7 +29,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Exact, exact
 from dprelease.schema.labels import BLANK
-from dprelease.schema.naming import LONGEST_KEY, is_shown, nearest
+from dprelease.schema.naming import is_shown, nearest
 from dprelease.schema.synonyms import meant
 from dprelease.schema.yaml_marks import Ambiguous
 
@@ -103,10 +102,8 @@ def one_line(value: object) -> str:
     return _text(" ".join(value.split()) if isinstance(value, str) else value)
 
 
-def _label(value: object, *, most: int | None = None) -> str:
+def _label(value: object) -> str:
     text = _label_text(value)
-    if most is not None and not 0 < len(text) <= most:
-        raise fault("DPR112", f"a key has 1 to {most} characters", 'e.g. "other"')
     if text != text.strip(BLANK):
         shown = text.strip(BLANK)
         fix = f'write "{shown}"; cells with blanks at their ends are counted as it, too'
@@ -185,10 +182,10 @@ Number = Annotated[Any, _Real, WithJsonSchema(NUMBER_JSON)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 Sql = Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string"})]
-_LABEL_JSON: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
-Label = Annotated[str, BeforeValidator(_label), WithJsonSchema(_LABEL_JSON)]
-Key = Annotated[
-    str, BeforeValidator(partial(_label, most=LONGEST_KEY)), WithJsonSchema(_LABEL_JSON)
+Label = Annotated[
+    str,
+    BeforeValidator(_label),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
 ]
 Identifier = Annotated[
     str,

@@ -17,7 +17,7 @@ from dprelease.schema.model_values import (
     STATISTIC_JSON,
     Ends,
     Identifier,
-    Key,
+    Label,
     Labels,
     Number,
     Pair,
@@ -43,7 +43,7 @@ from dprelease.schema.table_models import (
 class As(Strict):
     """A replacement key."""
 
-    label: Key = Field(alias="as", description="The key that these values go to.")
+    label: Label = Field(alias="as", description="The key that these values go to.")
 
 
 class NullDefault(Strict):

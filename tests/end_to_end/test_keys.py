@@ -16,12 +16,16 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
+from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.facade import plan
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import as_schema
+from dprelease.query.merge import merge_release
+from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.spec import resolve
 from dprelease.schema.naming import found_key
 from dprelease.verification.fits import are_found
 
@@ -306,8 +310,28 @@ def test_found_keys_are_declared_as_the_texts_that_they_are(tmp_path: Path) -> N
 @pytest.mark.parametrize("label", ["", "x" * 201, "two\nlines", " a"])
 def test_what_other_cells_are_called_is_a_key_like_others(word: str, label: str) -> None:
     with pytest.raises(dp.ConfigError) as refused:
-        as_schema(schema_of(**{word: {"as": label}}))
+        dp.keys(
+            rows(["/a"], 1),
+            schema_of(**{word: {"as": label}}),
+            column="page",
+            epsilon=1,
+            delta="1e-6",
+        )
     assert refused.value.code == "DPR112"
+
+
+@pytest.mark.parametrize("word", ["other", "nulls"])
+def test_a_label_without_a_character_is_read_where_it_was_published(
+    word: str, tmp_path: Path
+) -> None:
+    schema = schema_of(values=["/a", "/b"], **{word: {"as": ""}}) | {"rows": {"max": 100}}
+    done = rows(["/a", "/c"], 9).dp.release(schema, epsilon=1, by=["page"], statistics=["count"])
+    done.publish(tmp_path / "out")
+    assert dp.verify(tmp_path / "out").ok
+    listed = as_schema(schema_of(**{word: {"as": ""}}))
+    asked = {"keys": {"column": "page", "epsilon": 1, "delta": "1e-6", "max_keys": 1}}
+    earlier = resolve(listed, merge_release(listed, asked, "keys(...)"))
+    assert request_from_json(read_json(canonical_json(request_to_json(earlier)))).spec.found == 1
 
 
 def test_a_frame_is_asked_by_the_same_words() -> None:
