@@ -325,12 +325,13 @@ def test_a_label_without_a_character_is_read_where_it_was_published(
     word: str, tmp_path: Path
 ) -> None:
     schema = schema_of(values=["/a", "/b"], **{word: {"as": ""}}) | {"rows": {"max": 100}}
-    done = rows(["/a", "/c"], 9).dp.release(schema, epsilon=1, by=["page"], statistics=["count"])
-    done.publish(tmp_path / "out")
-    assert dp.verify(tmp_path / "out").ok
+    ledger = dp.create_ledger(tmp_path / "l.db", schema, epsilon=9, delta=0)
+    asked = {"epsilon": 1, "by": ["page"], "statistics": ["count"], "ledger": ledger}
+    done = rows(["/a", "/c"], 9).dp.release(schema, **asked)
+    assert dp.verify(done.publish(tmp_path / "public")).ok
     listed = as_schema(schema_of(**{word: {"as": ""}}))
-    asked = {"keys": {"column": "page", "epsilon": 1, "delta": "1e-6", "max_keys": 1}}
-    earlier = resolve(listed, merge_release(listed, asked, "keys(...)"))
+    found = {"keys": {"column": "page", "epsilon": 1, "delta": "1e-6", "max_keys": 1}}
+    earlier = resolve(listed, merge_release(listed, found, "keys(...)"))
     assert request_from_json(read_json(canonical_json(request_to_json(earlier)))).spec.found == 1
 
 
