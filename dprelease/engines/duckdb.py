@@ -283,20 +283,15 @@ class DuckDBEngine:
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
-        run = partial(self._run, connection, sql, used, arrow=query.groups.found)
+        run = partial(self._table if query.groups.found else self._run, connection, sql, used)
         return run if empty else run()
 
-    def _run(
-        self,
-        connection: Any,
-        sql: str,
-        parameters: dict[str, object] | None = None,
-        *,
-        arrow: bool = False,
-    ) -> Any:
+    def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
         self.statements.append(sql)
-        if arrow:
-            return connection.sql(sql, params=parameters).to_arrow_table()
+        return connection.sql(sql, params=parameters).to_arrow_table()
+
+    def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
+        self.statements.append(sql)
         return connection.execute(sql, parameters) if parameters else connection.execute(sql)
 
     @contextmanager

@@ -132,14 +132,14 @@ def test_after_set_up_nothing_else_can_be_reached(
     refused: list[str] = []
     run = DuckDBEngine._run
 
-    def probing(self: Any, connection: Any, sql: str, parameters: Any = None, **more: Any) -> Any:
+    def probing(self: Any, connection: Any, sql: str, parameters: Any = None) -> Any:
         if sql.startswith("WITH"):
             for attempt in attempts:
                 try:
                     connection.execute(attempt)
                 except duckdb.Error:
                     refused.append(attempt)
-        return run(self, connection, sql, parameters, **more)
+        return run(self, connection, sql, parameters)
 
     monkeypatch.setattr(DuckDBEngine, "_run", probing)
     if kind == "parquet":

@@ -99,7 +99,7 @@ def test_collected_in_the_main_thread_py4j_complains(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The broken twin: the handler finds the main thread's connection waiting for an answer."""
-    monkeypatch.setattr(spark, "collected", lambda _session, frame: frame.collect())
+    monkeypatch.setattr(spark, "collected", lambda _session, collect: collect())
     source = endless()
     try:
         with pressed_while_a_job_runs(HANDLERS["pyspark"]), pytest.raises(KeyboardInterrupt):
