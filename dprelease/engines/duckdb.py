@@ -25,6 +25,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dprelease.core.errors import DpreleaseError, InternalError, SourceError
 from dprelease.core.secret import Secret

@@ -63,7 +63,7 @@ GUARDS = (
     Guard(
         "keys are found among doubles, whose text one empty cell can change",
         file="engines/physical.py",
-        old="if key:",
+        old="if found and stored.get(column.name) is Physical.float:",
         new="if False:",
         tests=(_FOLDERS,),
     ),

@@ -452,8 +452,8 @@ GUARDS = (
     Guard(
         "keys are taken from a folder that does not verify",
         "reading/key_list.py",
-        "        found = read(folder)\n",
-        "        found = read(folder, verify=False)\n",
+        "        found = read(folder.resolve())\n",
+        "        found = read(folder.resolve(), verify=False)\n",
         _LISTS,
     ),
     Guard(
