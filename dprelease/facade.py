@@ -229,19 +229,13 @@ def sql(
 
 
 def _drawn(
-    data: TableLike,
-    schema: TableSchema,
-    asked: Mapping[str, object] | None,
-    request: Request | None,
-    **more: Any,
+    data: TableLike, schema: TableSchema, asked: Any, request: Request | None, **more: Any
 ) -> Release:
     if request is None:
         plan = plan_release(schema, asked, **more)
     else:
-        added, fixed = (
-            request.ledger.composition(request.key.dataset),
-            of_fixed_lists(schema, lambda: request),
-        )
+        added = request.ledger.composition(request.key.dataset)
+        fixed = of_fixed_lists(schema, lambda: request)
         plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
     source = as_source(data)
     flow = Flow(plan, request, engine_for(source))

@@ -128,13 +128,12 @@ def run(
     closes = closes_at(config, name)
     must_be_held(config, name)
     folder_for(config.publish.to, config.name, name)
-    opened = partial(_request, config, name, now)
-    config = replace(config, schema=of_fixed_lists(config.schema, opened))
-    plan = plan_pipeline(config, name if config.period else None)
+    fixed = of_fixed_lists(config.schema, partial(_request, config, name, now))
+    plan = plan_pipeline(replace(config, schema=fixed), name if config.period else None)
     if planned is not None:
         planned(plan)
     report("plan", plan.guarantee)
-    request = opened()
+    request = _request(config, name, now)
     moment = now or datetime.now(UTC)
     ahead = None if closes is None or closes <= moment else closes
     ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None

@@ -93,9 +93,8 @@ def derive(
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):
             sure = topmost(found, int(count), certain=certain)
-            hidden = (_HIDDEN,) if any(q.suppressed for q in found) else ()
+            notes += (_CONFIDENCE, *(_HIDDEN,) * any(q.suppressed for q in found))
             confidence = pa.array(sure.values(), pa.float64())
-            notes = (*notes, _CONFIDENCE, *hidden)
             whole = whole.take(pa.array(sure, pa.int64())).append_column("confidence", confidence)
     return Derived(
         expression=expression,

@@ -14,12 +14,12 @@ MOST = 4
 
 ONE_MEANING = {
     "DPR111": (5, "a declaration lacks a key that it needs, or has two for one thing"),
-    "DPR112": (26, "a value in a declaration is not of the form that its key takes"),
+    "DPR112": (27, "a value in a declaration is not of the form that its key takes"),
     "DPR113": (7, "a value in a declaration is no number"),
     "DPR114": (11, "range, step, forbidden intervals, default and guess of a column contradict each other"),
     "DPR115": (7, "the unit does not say whose rows belong together"),
     "DPR116": (5, "a path of a declaration or of the environment cannot be used"),
-    "DPR117": (5, "a file of values or keys is not usable, or lists one that no column has"),
+    "DPR117": (6, "a file of values or keys is not usable, or lists one that no column has"),
     "DPR119": (7, "epsilon, delta or a share is out of its range"),
     "DPR122": (6, "there is no column of that name"),
     "DPR123": (7, "a part of an expression is not of the type that its place takes"),
