@@ -164,6 +164,7 @@ peers: $(VENV)/.installed
 		$(foreach e,peers smartnoise tumult google,--$(e) .bench/$(e)/bin/python)
 	$(BIN)/python benchmarks/baselines.py --peers .bench/peers/bin/python
 	$(BIN)/python benchmarks/normal_noise.py --accounting .bench/accounting/bin/python
+	$(BIN)/python benchmarks/keys.py $(foreach e,peers smartnoise google,--$(e) .bench/$(e)/bin/python)
 
 # FIELD="--requests 200" or "--minutes 10" runs a part. The real tables come with packages, in an environment of their own.
 FIELD    ?=

@@ -110,8 +110,7 @@ def run(
 
     Args:
         pipeline: a pipeline file, or its loaded configuration.
-        period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
-            a name of your choice (default `once`).
+        period: the period's name, `2013-W05`; needed with a `period` block, else of your choice (default `once`).
         early: release a period that is not over, too; the release says so for good. One that is
             over waits for its rows all the same (`period.ready`).
         now: what the time is, aware; the system's clock by default.
