@@ -109,7 +109,7 @@ class Derivation:
 
     @cached_property
     def report(self) -> int | None:
-        """The edition of the page: a folder's page stays as it was published."""
+        """The edition of the files: a folder's stay as they were published."""
         named = self.manifest["request"].get("report")
         if named not in (None, REPORT):
             raise _refused("the report is of an edition that no version writes")

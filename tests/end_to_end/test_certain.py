@@ -72,7 +72,7 @@ def test_every_file_and_page_holds_them(published: tuple[Path, dp.Release]) -> N
             drawn["certain_lower"] is None or float(row["certain_lower"]) == drawn["certain_lower"]
         )
         assert (drawn["certain_lower"] is None) is (drawn["statistic"] == "mean_x")
-    with (folder / "wide.csv").open(encoding="utf-8") as file:
+    with (folder / "wide.csv").open(encoding="utf-8-sig") as file:
         wide = next(csv.reader(file))
     assert wide[1:7] == [
         "count", "count_lower", "count_upper", "count_certain_lower", "count_certain_upper", "count_status",

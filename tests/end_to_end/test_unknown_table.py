@@ -87,7 +87,7 @@ def test_from_an_unknown_table_to_a_verified_folder(tmp_path, monkeypatch):
     followed(COMMANDS, edit)
     folder = tmp_path / "public" / "survey" / "first"
     assert {"data.csv", "report.html", "release.json"} <= {p.name for p in folder.iterdir()}
-    published = (folder / "wide.csv").read_text(encoding="utf-8")
+    published = (folder / "wide.csv").read_text(encoding="utf-8-sig")
     assert all(f"mean_{name}_lower" in published for name in ANSWERS)
 
 
@@ -132,7 +132,7 @@ def test_from_a_file_of_which_only_names_are_known(tmp_path, monkeypatch):
 
     said = followed(FROM_A_FILE, edit)
     assert "12 lines to answer" in said[0]
-    wide = (tmp_path / "public" / "penguins" / "2009" / "wide.csv").read_text(encoding="utf-8")
+    wide = (tmp_path / "public" / "penguins" / "2009" / "wide.csv").read_text(encoding="utf-8-sig")
     assert wide.splitlines()[0].startswith("species,count,count_lower")
     shares = (tmp_path / "shares.csv").read_text(encoding="utf-8").splitlines()
     assert [line.split(",")[0] for line in shares] == ["species", "Adelie", "Chinstrap", "Gentoo"]

@@ -91,7 +91,7 @@ def test_what_is_missing_is_fitted_and_not_published() -> None:
     assert moved["districts.sum of income around the middle"] == "60"
     release = dp.release(people(), ALONE)
     assert list(release.to_pandas("districts", intervals=False, status=False)) == [
-        "district", "sex", "count", "mean_age", "mean_income",
+        "district", "sex", "count", "mean_age", "mean_income", "region",
     ]  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def both(tmp_path_factory):
 
 
 def rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / name).open(encoding="utf-8", newline="") as file:
+    with (folder / name).open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -18,6 +18,7 @@ from dprelease.release_plan.detail import branches, detail_by, keys_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.draw import Draw, tidy_columns
+from dprelease.results.formats.format import of_today
 
 MOST_ACROSS = 12
 """Columns of numbers, at most."""
@@ -60,8 +61,7 @@ def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
 
 def above_in(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
     """Return these columns of one table of a folder, a label per group; older folders stay without them."""
-    today = "report" in (manifest.get("request") or {})
-    tables = manifest["plan"].get("tables") if today else None
+    tables = manifest["plan"].get("tables") if of_today(manifest) else None
     found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
     return {name: pa.array(labels, pa.utf8()) for name, labels in found.items()}
 

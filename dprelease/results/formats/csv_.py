@@ -1,6 +1,7 @@
 r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
 
-In `wide.csv` every value stands beside its interval and its status. Of several tables a finer one ends with the
+In `wide.csv` every value stands beside its interval and its status; it starts with the mark of UTF-8, without which
+Excel reads `Zürich` as `ZÃ¼rich`. Of several tables a finer one ends with the
 key columns of the coarser ones that it adds up to: a district's region.
 
 A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
@@ -15,6 +16,7 @@ exact form; what is unknown is an empty cell. Same release, same bytes.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +27,7 @@ import pyarrow.compute as pc
 from dprelease.release_plan.statistic import CERTAIN_NAMES, WIDE_PARTS
 from dprelease.results.draw import Draw
 from dprelease.results.formats.cross_tabs import above_in
-from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.format import of_today, several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
     TEXT,
@@ -70,7 +72,8 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     places = pa.array(group_places(noised.table, noised.plan)) if above else None
     beside = [column.take(places) for column in above.values()]
     tidy = encoded([*names, *above], [*texts, *beside])
-    return {TIDY_FILE: tidy, WIDE_FILE: _wide(noised, texts, above)}
+    mark = BOM_UTF8 if of_today(manifest) else b""
+    return {TIDY_FILE: tidy, WIDE_FILE: mark + _wide(noised, texts, above)}
 
 
 def finished_cells(noised: Draw) -> list[pa.Array]:

@@ -28,7 +28,7 @@ from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.formats import csv_, parquet
 from dprelease.results.formats.cross_tabs import above_of
 from dprelease.results.formats.csv_ import guarded
-from dprelease.results.formats.format import several_tables, table_file
+from dprelease.results.formats.format import of_today, several_tables, table_file
 from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.formats.licences import licence_entry
 from dprelease.results.formats.public_words import PublicWords, public_words
@@ -112,7 +112,7 @@ def descriptor(
         resources = _resources(plan, words, None)
     else:
         assert plan.tables is not None
-        today = "report" in (manifest.get("request") or {})
+        today = of_today(manifest)
         above = {n: above_of(plan.tables, part) if today else {} for n, part in parts.items()}
         resources = []
         for name, part in parts.items():

@@ -14,7 +14,7 @@ refused before the charge (`unfit`): nothing that is known beforehand may fail a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from dprelease.core import registry
 
@@ -64,6 +64,11 @@ def unfit(name: str, *, many_tables: bool) -> str | None:
     if many_tables and tables_of(write) == "one":
         return 'it writes one table; one for several says so: `write.tables = "each"` or "all"'
     return None
+
+
+def of_today(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a folder is of today's edition; the files of an older one are made as they were published."""
+    return "report" in (manifest.get("request") or {})
 
 
 def table_file(file: str, table: str | None) -> str:

@@ -27,7 +27,7 @@ from dprelease.release_plan.weak import weak_promise
 from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
 from dprelease.results.formats.cross_tabs import cross_tab, parents_of
-from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.format import of_today, several_tables
 from dprelease.results.formats.hierarchy import beside, layers
 from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
 from dprelease.results.formats.plain_words import group_name
@@ -73,7 +73,7 @@ def report_from_manifest(
             after publication. The published page cannot know and must never change (`verify` makes
             it again byte for byte), so it names the record's place.
     """
-    labelled = "report" in (manifest["request"] or {})
+    labelled = of_today(manifest)
     page = page_of(manifest, table, labelled=labelled)
     return _template(labelled).render(page=page, gone=gone).encode("utf-8")
 

@@ -83,12 +83,12 @@ def build_manifest(
             the clock, so that a late run gives the same bytes.
         published: the day of publication, `2013-02-07` (UTC): noted before any row was read, and
             committed with the other bytes, so that a repeat gives the same ones.
-        what_if: expected errors at other budgets; report: the page's edition, None for the first one.
+        what_if: expected errors at other budgets; report: the edition of pages and files, None for the first one.
     """
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    edition = {"report": report} if report and "html" in formats else {}
+    edition = {"report": report} if report else {}
     anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
     when = {**_period(receipt), "scheduled": scheduled, "published": published}
     paid = {

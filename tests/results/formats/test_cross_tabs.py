@@ -149,11 +149,11 @@ def test_a_page_before_editions_is_as_it_was(made):
 def test_csv_files_end_with_the_keys_of_coarser_tables(made):
     regions = {district: region for region, district in KEYS}
     for file in ("data.csv", "wide.csv"):
-        text = csv_.write(made._noised.parts["districts"], made.manifest)[file].decode()
+        text = csv_.write(made._noised.parts["districts"], made.manifest)[file].decode("utf-8-sig")
         rows = list(csv.DictReader(io.StringIO(text)))
         assert list(rows[0])[-1] == "region"
         assert all(row["region"] == regions[row["district"]] for row in rows)
-        coarse = csv_.write(made._noised.parts["regions"], made.manifest)[file].decode()
+        coarse = csv_.write(made._noised.parts["regions"], made.manifest)[file].decode("utf-8-sig")
         assert coarse.partition("\n")[0].split(",").count("region") == 1
     parts = {name: part.plan for name, part in made._noised.parts.items()}
     said = {r["name"]: r["schema"] for r in data_package.descriptor(

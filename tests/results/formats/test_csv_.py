@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -41,6 +42,18 @@ def test_the_tidy_file_reads_back_as_the_table():
             assert [float(t) if t else None for t in texts] == cells
         else:
             assert texts == cells
+
+
+def _of(edition):
+    return {"request": edition, "plan": {}}
+
+
+def test_a_wide_file_starts_with_the_mark_by_which_excel_reads_utf_8_and_an_older_one_stays():
+    made, old = (write(GOOD, _of(edition))["wide.csv"] for edition in ({"report": 2}, {}))
+    assert made == b"\xef\xbb\xbf" + old
+    assert made.decode("utf-8-sig") == old.decode("utf-8")
+    assert pd.read_csv(io.BytesIO(made)).columns[0] == "region"
+    assert write(GOOD, _of({"report": 2}))["data.csv"] == write(GOOD, {})["data.csv"]
 
 
 def test_values_have_the_decimals_of_their_step_and_wide_counts_are_whole():

@@ -41,7 +41,7 @@ def best_guess(epsilon, delta):
 
 def odds_words(said, right):
     """Return the sentence that pages say, without what HTML makes of its apostrophes."""
-    template = with_parts()
+    template = with_parts("")
     template.autoescape = False
     source = '{% import "sentences.j2" as say %}{{ say.odds(page) }}'
     return template.from_string(source).render(page={"promise": said, "guesses": right})
