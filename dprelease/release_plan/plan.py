@@ -22,6 +22,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note
 from dprelease.core.numeric import counted, plain
 from dprelease.query.spec import Query
+from dprelease.query.statistic import split_where
 from dprelease.query.task import WrittenTask, for_keys
 from dprelease.release_plan.block import Block, Composition
 from dprelease.release_plan.identity import plan_hash
@@ -148,3 +149,6 @@ class ReleasePlan(Stored):
                 f"{', '.join(dict.fromkeys(counts))}: the number of rows kept, {caps_words(unit, len(self.keys), unit.column, rows)}"
                 + ("" if persons else "; `count(persons)` counts persons")
             )
+        chosen = [s.name for s in self.statistics if split_where(s.text)[1]]
+        if chosen:
+            yield f"{', '.join(chosen)}: of the rows kept; a release's own `where` takes rows away before it is chosen which are kept"

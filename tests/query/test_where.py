@@ -217,3 +217,19 @@ def test_a_column_may_be_called_like_a_filtered_one() -> None:
     found = [c[0][0] for c in cells_of(plan, answer_of(plan, table, ReferenceEngine()))]
     assert found[1] == len(FRAME)
     assert found[0] == FRAME[FRAME["b"] == True]["age"].clip(0, 90).sum()  # noqa: E712
+
+
+def test_of_a_person_it_chooses_among_the_rows_that_are_kept_and_the_plan_says_so() -> None:
+    unit = {"user": "id", "max_groups": 1, "max_rows_per_group": 1}
+    columns = {**SCHEMA["columns"], "id": {"kind": "identifier"}}
+    rows = [(f"p{i // 10}", i % 10 == 0) for i in range(1000)]
+    table = pa.table({"id": [r[0] for r in rows], "b": [r[1] for r in rows]})
+    said = "of the rows kept; a release's own `where` takes rows away before"
+    own, filtered = (
+        dp.plan({**asked(*one), "unit": unit, "columns": columns})
+        for one in ((["count where b"],), (["count"], "b"))
+    )
+    found = [cells_of(p, answer_of(p, table, ReferenceEngine()))[0][0, 0] for p in (own, filtered)]
+    assert found[0] < found[1] == 100
+    assert said in " ".join(str(own).split())
+    assert said not in " ".join(str(filtered).split())
