@@ -133,6 +133,7 @@ _OWN: dict[str, dict[str, str]] = {
         "scatter": "dprelease.statistics.exact:scatter",
         "sparse_connectivity": "dprelease.statistics.graph_cells:sparse",
         "spectrum": "dprelease.statistics.spectrum_cells:spectrum",
+        "table_set": "dprelease.statistics.table_set:exact",
         "winsorised": "dprelease.statistics.joint_ranks:exact",
     },
     "matrix_cells": {
@@ -145,6 +146,7 @@ _OWN: dict[str, dict[str, str]] = {
         "ending": "dprelease.wall.ending_noise:as_counted",
         "found_keys": "dprelease.wall.found_keys:as_counted",
     },
+    "table_fits": {"table_set": "dprelease.results.fitted_margins:MarginFit"},
     "measurements": {
         "bernstein2": "dprelease.measurements.linear:bernstein2",
         "bins": "dprelease.measurements.bins:family",
@@ -165,6 +167,7 @@ _OWN: dict[str, dict[str, str]] = {
         "shared_rows": "dprelease.measurements.several_columns:sharing",
         "soft_table": "dprelease.measurements.several_columns:soft_table",
         "spectrum": "dprelease.measurements.several_columns:spectrum",
+        "table_set": "dprelease.measurements.table_set:family",
         "tensor": "dprelease.measurements.several_columns:tensor",
         "tree_of_bins": "dprelease.measurements.binned_tree:tree_of_bins",
         "tree_of_shares": "dprelease.measurements.binned_tree:tree_of_shares",

@@ -44,7 +44,7 @@ from dprelease.engines.row_sql import UNIT
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
-from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
+from dprelease.query.bounded import BoundedQuery, Cross, Fixed, Label, Primitive, largest_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,8 @@ class _Builder(LabelStages):
 
     def _stepped(self) -> None:
         query = self.query
-        width = len(query.groups.columns)
+        known = [column(f"g{i}", "t") for i in range(len(query.groups.columns))]
+        width = 0 if query.groups.whole else len(known)
         group = (number(0), column("g0", "t"), column("g", "k"))[min(width, 2)]
         parts = [aliased(group, "g")]
         if self.texts_first:
@@ -257,6 +258,8 @@ class _Builder(LabelStages):
                 value = self._steps(code)
             elif isinstance(code, Label):
                 continue
+            elif isinstance(code, Cross):
+                value = self._cell(code)
             else:
                 condition = self._expression(code.expression, f"q{j}_")
                 negated = exp.Not(this=exp.Paren(this=condition.copy()))
@@ -267,11 +270,22 @@ class _Builder(LabelStages):
             select = select.where(not_null(column("g0", "t")), copy=False)
         elif width > 1:
             select = self._join_keys(select, width)
+        elif query.groups.whole:
+            select = select.where(*map(not_null, known), copy=False)
         for j, code in enumerate(query.codes):
             if isinstance(code, Label):
                 select, value = self._join_values(select, j, code)
                 select = select.select(aliased(value, f"s{j}"), copy=False)
         self._stage("stepped", select)
+
+    def _cell(self, code: Cross) -> exp.Expression:
+        """Return the row's cell of a cross: its labels' numbers, the last one fastest."""
+        places = {c.name: i for i, c in enumerate(self.query.groups.columns)}
+        value: exp.Expression = number(0)
+        for name, size in zip(code.crossed, code.sizes, strict=True):
+            above = exp.Mul(this=exp.Paren(this=value), expression=number(size))
+            value = exp.Add(this=above, expression=column(f"g{places[name]}", "t"))
+        return value
 
     def _unit_text(self) -> exp.Expression:
         return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")

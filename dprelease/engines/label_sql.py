@@ -83,7 +83,7 @@ class LabelStages(RowStages):
 
     def _label_numbers(self, place: int) -> dict[str | None, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""
-        return {v: i for i, v in enumerate(dict.fromkeys(k[place] for k in self.query.groups.keys))}
+        return {v: i for i, v in enumerate(self.query.groups.labels(place))}
 
     def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
         keys = self.query.groups.keys

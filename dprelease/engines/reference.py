@@ -31,7 +31,7 @@ from dprelease.engines.request import (
 )
 from dprelease.engines.source import Source
 from dprelease.query.answer import TALLY_COLUMNS, Answer
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Near, Primitive
+from dprelease.query.bounded import BoundedQuery, Condition, Cross, Fixed, Label, Near, Primitive
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Kind
 from dprelease.schema.naming import found_key
@@ -116,12 +116,18 @@ def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
         if label is None:
             return None
         labels.append(label)
-    group: Any = labels[0] if query.groups.found else None
-    if group is None:
-        if tuple(labels) not in query.groups.keys:
+    found = query.groups.found
+    group: Any = labels[0] if found else None
+    if not found:
+        key = () if query.groups.whole else tuple(labels)
+        known = (label in query.groups.labels(i) for i, label in enumerate(labels))
+        if key not in query.groups.keys or not all(known):
             return None
-        group = query.groups.keys.index(tuple(labels))
-    codes = tuple(_value(code, row, clean) for code in query.codes)
+        group = query.groups.keys.index(key)
+    codes = tuple(
+        _cell(code, query, labels) if isinstance(code, Cross) else _value(code, row, clean)
+        for code in query.codes
+    )
     if query.per is None:
         return Coded(str(unit), group, codes)
     moment = _moment(row[query.per.column])
@@ -129,6 +135,15 @@ def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
         return None
     first = query.per.first_day(moment.replace(tzinfo=UTC))
     return Coded(str(unit), group, codes, first.isoformat())
+
+
+def _cell(code: Cross, query: BoundedQuery, labels: list[str]) -> int:
+    """Return the row's cell of a cross."""
+    named, cell = {c.name: i for i, c in enumerate(query.groups.columns)}, 0
+    for name, size in zip(code.crossed, code.sizes, strict=True):
+        place = named[name]
+        cell = cell * size + query.groups.labels(place).index(labels[place])
+    return cell
 
 
 def _in_window(row: Row, query: BoundedQuery) -> bool:
@@ -158,7 +173,7 @@ def _label(value: object, query: BoundedQuery, place: int) -> str | None:
     return text if text in declared_labels(query, place) else column.other
 
 
-def _value(code: Code, row: Row, clean: Row) -> int | None:
+def _value(code: Fixed | Condition | Label, row: Row, clean: Row) -> int | None:
     if isinstance(code, Condition):
         truth = evaluate(code.expression, clean)
         return None if truth is None else int(bool(truth))

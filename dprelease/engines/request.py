@@ -31,6 +31,7 @@ from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT, Answer
 from dprelease.query.bounded import (
     BoundedQuery,
     Condition,
+    Cross,
     Fixed,
     Label,
     Primitive,
@@ -91,7 +92,7 @@ def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
     for code in query.codes:
         if isinstance(code, Fixed | Label):
             names.append(code.column)
-        else:
+        elif isinstance(code, Condition):
             names += sorted(code.expression.columns)
     if query.where is not None:
         names += sorted(query.where.columns)
@@ -131,7 +132,7 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     if column.values:
         return tuple(dict.fromkeys(column.values))
     special = {column.other, column.null_label}
-    return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
+    return tuple(label for label in query.groups.labels(place) if label not in special)
 
 
 def found_keys(table: pa.Table) -> Answer:
@@ -172,6 +173,9 @@ def check_query(query: BoundedQuery) -> None:
     for code in query.codes:
         if isinstance(code, Condition):
             continue
+        if isinstance(code, Cross):
+            _check_cross(query, code)
+            continue
         if isinstance(code, Label):
             _check_label(code, kinds[code.column], ends=is_graph(query))
             continue
@@ -202,7 +206,7 @@ def check_query(query: BoundedQuery) -> None:
         caps.append(query.max_rows_total)
     if min(caps) < 1:
         raise PlanError("every contribution bound is at least 1", code="DPR233")
-    width = len(query.groups.columns)
+    width = 0 if query.groups.whole else len(query.groups.columns)
     keys = query.groups.keys
     if len(set(keys)) != len(keys) or any(len(k) != width for k in keys):
         raise PlanError(
@@ -212,6 +216,20 @@ def check_query(query: BoundedQuery) -> None:
             code="DPR233",
         )
     _check_cells(query)
+
+
+def _check_cross(query: BoundedQuery, code: Cross) -> None:
+    """A cross is of different key columns of rows that are one group, with all labels of each."""
+    named = {c.name: i for i, c in enumerate(query.groups.columns)}
+    places = [named.get(name) for name in code.crossed]
+    sizes = [0 if i is None else len(query.groups.labels(i)) for i in places]
+    if not query.groups.whole or len(set(places)) != len(places) or sizes != list(code.sizes):
+        raise PlanError(
+            "a cross is not of the key columns, with all their labels",
+            why="rows would be counted in cells that are not those of the table",
+            fix="make the plan again",
+            code="DPR233",
+        )
 
 
 def _check_cells(query: BoundedQuery) -> None:

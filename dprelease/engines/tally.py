@@ -15,9 +15,8 @@ Units: ranks in rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -80,11 +79,13 @@ class Tallies:
     def cumulated(self, select: exp.Select) -> exp.Select:
         """Return the rows of `grouped` with the rows at or below each code."""
         places = range(len(self.sets))
+        known: list[exp.Expression] = []
         for j in places:
             null = exp.And(
                 this=self._counts(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null())
             )
-            select = select.where(exp.Not(this=exp.Paren(this=null)), copy=False)
+            known.append(exp.Not(this=exp.Paren(this=null)))
+        select = select.where(_balanced(_and, known), copy=False)
 
         def window(**more: object) -> exp.Expression:
             apart = [column("g"), *(column(f"h{j}") for j in places)]
@@ -108,7 +109,7 @@ class Tallies:
         sums_only: list[exp.Expression] = [
             exp.EQ(this=column(f"h{j}"), expression=number(1)) for j in range(len(self.sets))
         ]
-        wanted = [reduce(_and, sums_only)]
+        wanted = [_balanced(_and, sums_only)]
         for j, counted in enumerate(self.sets):
             near = [
                 self.query.primitives[i].near
@@ -120,7 +121,7 @@ class Tallies:
             else:
                 wanted += [_and(self._counts(j), _near_sql(n)) for n in near if n is not None]
         apart: list[exp.Expression] = [exp.Paren(this=w) for w in wanted]
-        return select.where(reduce(_or, apart), copy=False)
+        return select.where(_balanced(_or, apart), copy=False)
 
     @staticmethod
     def _counts(j: int) -> exp.Expression:
@@ -149,6 +150,16 @@ def _near_sql(near: Near) -> exp.Expression:
         exp.LTE(this=under, expression=exp.Add(this=target, expression=number(near.last))),
         exp.GTE(this=over, expression=target.copy()),
     )
+
+
+def _balanced(
+    join: Callable[[exp.Expression, exp.Expression], exp.Expression], parts: list[exp.Expression]
+) -> exp.Expression:
+    """Return the parts joined as a tree of little depth: hundreds of tallies are read by recursion."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [*(join(*pair) for pair in pairs), *parts[len(parts) // 2 * 2 :]]
+    return parts[0]
 
 
 def _times(factor: int, name: str) -> exp.Expression:

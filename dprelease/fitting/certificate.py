@@ -14,6 +14,7 @@ Sources  `docs/theory/publications-that-add-up.md#the-certificate`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -120,6 +121,68 @@ def gaps(
             spent += w * (_R * v - t) ** 2
             bound += _least(t, w, pull, allowed)
         out[table.name] = Fraction(spent - bound, _R * _R * _HEAVIEST)
+    return out
+
+
+def node_faults(
+    axes: Sequence[Sequence[Sequence[int]]],
+    order: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]],
+    estimates: Mapping[Any, Sequence[int]],
+    values: Mapping[Any, Sequence[int]],
+    nodes: Mapping[Any, Any],
+) -> list[str]:
+    """Return the tables that are not the nearest ones with their margins, by their node numbers.
+
+    A cell x of estimate t has up(x - 1) <= u + v <= up(x), up(x) = 2 R x + R - 2 t: the numbers of its row and column.
+
+    Args:
+        axes: per axis and level, coarse to fine, the cell of each of its keys.
+        order: tables by their levels, each with its margins; estimates: in 2^-32 step.
+        nodes: per table, of every cell of what its margins share: numbers of rows, and of columns.
+    """
+    found = []
+    for table, margins in order:
+        if not margins:
+            continue
+        both = margins[0], margins[-1]
+        cells = [
+            *itertools.product(
+                *(sorted({*a[k - 1]}) if k else [0] for a, k in zip(axes, table, strict=True))
+            )
+        ]
+        places = [
+            [_place(axes, table, at, t) for t in (tuple(map(min, *both)), *both)] for at in cells
+        ]
+        ranks = [_ranks({(p[0], p[side]) for p in places}) for side in (1, 2)]
+        blocks = {block: i for i, block in enumerate(sorted({p[0] for p in places}))}
+        for p, v, t in zip(places, values[table], _aims(estimates[table]), strict=True):
+            numbers = nodes[table][blocks[p[0]]]
+            pull = sum(
+                int(of[rank[p[0], at]]) for of, rank, at in zip(numbers, ranks, p[1:], strict=True)
+            )
+            up = 2 * _R * v + _R - 2 * t
+            if pull > up or (v > 0 and pull < up - 2 * _R):
+                found.append(f"the table of levels {list(table)} is not the nearest one")
+                break
+    return found
+
+
+def _place(
+    axes: Sequence[Sequence[Sequence[int]]],
+    table: Sequence[int],
+    at: Sequence[int],
+    level: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the cell of a coarser table that a table's cell is in, axis by axis."""
+    each = zip(axes, table, at, level, strict=True)
+    return tuple(axis[r - 1][axis[k - 1].index(cell)] if r else 0 for axis, k, cell, r in each)
+
+
+def _ranks(pairs: set[tuple[tuple[int, ...], tuple[int, ...]]]) -> dict[Any, int]:
+    """Return the rank of every second within its first."""
+    out: dict[Any, int] = {}
+    for _, same in itertools.groupby(sorted(pairs), lambda pair: pair[0]):
+        out |= {pair: i for i, pair in enumerate(same)}
     return out
 
 

@@ -32,20 +32,31 @@ Ends = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
 def half_widths(
-    estimator: Estimator, table: str, level: float = 0.95, *, many: int = 64
+    estimator: Estimator,
+    table: str,
+    level: float = 0.95,
+    *,
+    many: int = 64,
+    known: dict[Any, Fraction] | None = None,
 ) -> list[Fraction]:
     """Return the half width per class of a table's cells, in the order of `classes`.
 
     Where there are `many` classes the series is a fourth as long: at most 3 % of a standard
-    deviation wider.
+    deviation wider. `known`: half widths by terms, which are looked up and added.
     """
     _, first = np.unique(estimator.classes(table), return_index=True)
     points = FINE if first.size < many else COARSE
     out = []
     for cell in first.tolist():
-        law, terms = estimator.law(table, cell), estimator.terms(table, cell)
+        terms = estimator.terms(table, cell)
+        if known is not None and (terms, points) in known:
+            out.append(known[terms, points])
+            continue
+        law = estimator.law(table, cell)
         exact = None if law.bulk.variance else exact_quantile(terms, level, most=EXACT)
         out.append(quantile_of(law, level, points=points) if exact is None else exact)
+        if known is not None:
+            known[terms, points] = out[-1]
     return out
 
 

@@ -17,10 +17,44 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.core.codec import Stored
 from dprelease.core.errors import PlanError
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+Level = tuple[int, ...]
+"""A table of a cross: of every axis its level, 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginSource(Stored):
+    """What is measured: the cells of a table, or its residuals alone, times `scale`."""
+
+    level: Level
+    scale: int = 1
+    residual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Design(Stored):
+    """How a set is measured.
+
+    Attributes:
+        axes: per axis and level, coarse to fine, the cell of each of the axis's keys.
+        counted: the tables that rows are counted in, of which all margins are sums; tables: those that it is for.
+    """
+
+    axes: tuple[tuple[tuple[int, ...], ...], ...]
+    counted: tuple[Level, ...]
+    sources: tuple[MarginSource, ...]
+    tables: tuple[Level, ...]
+
+    def structure(self) -> Structure:
+        """Return its tables, by their places."""
+        axes = [Dimension(tuple(np.array(k, dtype=np.int64) for k in axis)) for axis in self.axes]
+        return apart(axes, {str(i): level for i, level in enumerate(self.tables)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +148,9 @@ class Structure:
         return factor(above.of, below.of) if _refines(below, above) else None
 
     def empty(self, table: Table) -> BoolArray:
-        """Return which cells of a table hold structural zeros alone."""
+        """Return which cells of a table hold structural zeros alone; of tables without a finest one none."""
+        if not self.chain:
+            return np.zeros(table.cells, dtype=bool)
         full = np.zeros(table.cells, dtype=bool)
         full[table.of[~self.zeros]] = True
         return ~full
@@ -150,6 +186,25 @@ def crossed(
         cells = math.prod(axis.sizes[k] for axis, k in zip(axes, level, strict=True))
         made.append(Table(name, of, cells, tuple(level)))
     return _ordered(made, zeros, tuple(axes))
+
+
+def apart(axes: Sequence[Dimension], tables: Mapping[str, Level]) -> Structure:
+    """Return the structure of tables of a cross of which none is the finest: the cross is never made."""
+    none = np.zeros(0, dtype=np.int64)
+    made = tuple(
+        Table(name, none, math.prod(a.sizes[k] for a, k in zip(axes, level, strict=True)), level)
+        for name, level in tables.items()
+    )
+    return Structure(made, none.astype(bool), (), tuple(axes))
+
+
+def coarser(axes: Sequence[Dimension], fine: Level, coarse: Level) -> IntArray:
+    """Return the cell of a coarser table of a cross that each cell of a finer one lies in."""
+    out = np.zeros(1, dtype=np.int64)
+    for axis, k, r in zip(axes, fine, coarse, strict=True):
+        if k:
+            out = (out[:, None] * axis.sizes[r] + factor(axis.map(r), axis.map(k))).reshape(-1)
+    return out
 
 
 def nested(tables: Mapping[str, IntArray], zeros: BoolArray | None = None) -> Structure:

@@ -25,6 +25,7 @@ Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in
 
 from __future__ import annotations
 
+import math
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -70,13 +71,26 @@ class Label:
     values: tuple[str, ...]
 
 
-Code = Fixed | Condition | Label
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """Cell of the cross of some key columns, of rows that are all one group; the last column's labels are fastest.
+
+    sizes: how many labels each has.
+    """
+
+    crossed: tuple[str, ...]
+    sizes: tuple[Annotated[int, AtLeast(1)], ...]
+
+
+Code = Fixed | Condition | Label | Cross
 
 
 def largest_code(code: Code) -> int:
     """Return the largest code that a row can have, a null's default included; the least is 0."""
     if isinstance(code, Fixed):
         return max(code.grid.hull_steps, code.default or 0)
+    if isinstance(code, Cross):
+        return math.prod(code.sizes) - 1
     return len(code.values) - 1 if isinstance(code, Label) else 1
 
 
@@ -148,7 +162,8 @@ class GroupKeys:
     """The public groups. `keys[i]` is group i's labels, one per column of `columns`.
 
     A value maps to its own label, else to the column's `other`, else the row is dropped; null maps
-    to `null_key`, else the row is dropped. No columns: one group with the empty key.
+    to `null_key`, else the row is dropped. No columns: one group with the empty key. Columns and only the
+    empty key: rows with a label in every column are one group (`whole`).
 
     Where keys are `found` every text of the one column is a key (`schema.naming.found_key`), and hashes take the
     text where they take a group's index otherwise. Which keys there are is private: the engine's answer alone has them.
@@ -162,6 +177,15 @@ class GroupKeys:
     def count(self) -> int:
         """How many there are, or can be at most."""
         return MOST_FOUND if self.found else len(self.keys)
+
+    @property
+    def whole(self) -> bool:
+        return bool(self.columns) and self.keys == ((),)
+
+    def labels(self, place: int) -> tuple[str, ...]:
+        """Return the labels of the column at `place` that keys have, in their order."""
+        each = self.columns[place].keys if self.whole else (key[place] for key in self.keys)
+        return tuple(dict.fromkeys(each))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +20,7 @@ from dprelease.schema.paths import read_keys
 from dprelease.schema.table import DetailSpec, StatisticSpec, TableSchema, TableSpec, TotalSpec
 from dprelease.schema.table_models import DetailModel, TableModel, TotalModel
 
-MOST_TABLES = 50
+MOST_TABLES = 400
 _TAKEN = ("report", "release", "registry", "datapackage", "data", "wide")
 """What the other files of a folder are called."""
 
@@ -50,7 +51,12 @@ class TableReader:
         """
         if not 1 <= len(models) <= MOST_TABLES:
             self._fail("tables", f"a release has 1 to {MOST_TABLES} tables", "list at least one")
-        self._names([model.name for model in models])
+        asked = [part for i, model in enumerate(models) for part in self._spread(i, model)]
+        if len(asked) > MOST_TABLES:
+            self._fail(
+                "tables", f"{len(asked)} tables, at most {MOST_TABLES}", "name fewer columns"
+            )
+        self._names([(i, name) for i, name, _, _ in asked])
         detailed = [i for i, model in enumerate(models) if model.detail is not None]
         if len(detailed) > 1:
             self._fail(
@@ -60,15 +66,36 @@ class TableReader:
                 "two tables have a `detail`",
                 "keep it in the finest",
             )
-        return tuple(self._table(i, model) for i, model in enumerate(models))
+        return tuple(self._table(i, name, by, model) for i, name, by, model in asked)
+
+    def _spread(
+        self, i: int, model: TableModel
+    ) -> Sequence[tuple[int, str, tuple[str, ...], TableModel]]:
+        """Return the tables that an entry asks for: place, name, columns, and the entry."""
+        if (model.by is None) == (model.all_pairs is None):
+            self._fail("tables", i, "a table has `by` or `all_pairs`", "write one of them")
+        if model.by is not None:
+            name = model.name or "_".join(model.by)
+            if not name:
+                self._fail("tables", i, "a table without columns needs a `name`", "e.g. total")
+            return [(i, name, tuple(model.by), model)]
+        alone = (model.name, model.share, model.zeros, model.zeros_from, model.detail)
+        columns = model.all_pairs or []
+        if any(part is not None for part in alone) or len(columns) < 2:
+            self._fail(
+                "tables", i, "all_pairs", "`all_pairs` is of two columns or more, with `statistics` alone",
+                "leave the rest out, or list the tables one by one",
+            )  # fmt: skip
+        sets = [by for n in range(3) for by in combinations(columns, n)]
+        return [(i, "_".join(by) or "total", by, model) for by in sets]
 
     def _fail(self, *place_what_fix: Any, code: str = "DPR154", why: str | None = None) -> NoReturn:
         *place, what, fix = place_what_fix
         raise ConfigError(what, where=self.at(*place), why=why, fix=fix, code=code)
 
-    def _names(self, names: list[str]) -> None:
+    def _names(self, names: Sequence[tuple[int, str]]) -> None:
         seen: dict[str, str] = {}
-        for i, name in enumerate(names):
+        for i, name in names:
             for file in (name.lower(), f"{name.lower()}_wide"):
                 if file in seen:
                     self._fail(
@@ -81,14 +108,13 @@ class TableReader:
             if name.lower() in _TAKEN:
                 self._fail("tables", i, f"`{name}` is the name of another file", "rename the table")
 
-    def _table(self, i: int, model: TableModel) -> TableSpec:
-        by = tuple(model.by)
-        for j, name in enumerate(by):
-            self._key(i, j, name, by)
+    def _table(self, i: int, name: str, by: tuple[str, ...], model: TableModel) -> TableSpec:
+        for j, column in enumerate(by):
+            self._key(i, j, column, by)
         below = {k[3:]: v for k, v in self.lines.items() if k[:3] == ("tables", i, "statistics")}
         origin = self.at("tables", i, "statistics")
         if not model.statistics:
-            self._fail("tables", i, f"table `{model.name}` has no statistics", "e.g. [count]")
+            self._fail("tables", i, f"table `{name}` has no statistics", "e.g. [count]")
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
         statistics = tuple(self._statistic(statistic, by) for statistic in statistics)
         detail = None
@@ -96,7 +122,7 @@ class TableReader:
             names = [s.name for s in statistics]
             detail = detail_spec(model.detail, names, self.at("tables", i, "detail"))
         return TableSpec(
-            name=model.name,
+            name=name,
             by=by,
             statistics=statistics,
             share=self._share(i, model.share),

@@ -22,6 +22,7 @@ from dprelease.core.errors import PlanError
 from dprelease.query.bounded import GroupKeys
 from dprelease.query.calendar import Calendar
 from dprelease.query.keys import key_column
+from dprelease.schema.column import Column
 from dprelease.schema.table import ReleaseSpec, TableSchema, TableSpec
 
 Places = npt.NDArray[np.int64]
@@ -88,6 +89,11 @@ class Tables:
     tables: tuple[TableGroups, ...]
     groups: GroupKeys = field(repr=False)
 
+    @property
+    def margins(self) -> bool:
+        """Whether no table is the finest: rows are counted in each, and their cross is never made."""
+        return self.groups.whole
+
     def named(self, name: str) -> TableGroups:
         return next(t for t in self.tables if t.name == name)
 
@@ -119,7 +125,9 @@ def table_groups(
     wide = sorted(spec.tables, key=lambda table: -len(table.by))
     names = dict.fromkeys(bottom.get(name, name) for table in wide for name in table.by)
     made = {name: key_column(schema, calendar, spec.origin, name) for name in names}
-    axes = [_axis(schema, name, column.keys) for name, column in made.items()]
+    axes = tuple(_axis(schema, name, column.keys) for name, column in made.items())
+    if (margins := _margins(spec, axes, tuple(made.values()))) is not None:
+        return margins
     count = 1
     for axis in axes:
         count *= len(axis.labels[-1])
@@ -153,7 +161,24 @@ def table_groups(
         TableGroups(table.spec, table.level, table.keys, cells[kept])
         for table, cells in zip(tables, of, strict=True)
     )
-    return Tables(tuple(axes), named, GroupKeys(tuple(made.values()), keys))
+    return Tables(axes, named, GroupKeys(tuple(made.values()), keys))
+
+
+def _margins(
+    spec: ReleaseSpec, axes: tuple[TableAxis, ...], columns: tuple[Column, ...]
+) -> Tables | None:
+    """Return tables of counts of which none is the finest; None for others."""
+    made = [_table(axes, table) for table in spec.tables]
+    counts = all([s.text for s in table.statistics] == ["count"] for table in spec.tables)
+    if (
+        not counts
+        or any(table.zeros or table.detail or table.share for table in spec.tables)
+        or spec.totals
+    ):
+        return None
+    _check_different(axes, made)
+    tables = Tables(axes, tuple(made), GroupKeys(columns, ((),)))
+    return None if tables.finest_of([t.name for t in made]) else tables
 
 
 def _axis(schema: TableSchema, name: str, keys: tuple[str, ...]) -> TableAxis:

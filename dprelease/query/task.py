@@ -24,6 +24,7 @@ from dprelease.query.bounded import (
     BoundedQuery,
     Code,
     Condition,
+    Cross,
     Fixed,
     GroupKeys,
     Label,
@@ -54,11 +55,12 @@ class _Numbers:
     numbers: Annotated[int, AtLeast(0)]
 
 
-_Code = Fixed | Label | _Asked | _Numbers
+_Code = Fixed | Label | Cross | _Asked | _Numbers
 _SHAPES: Mapping[str, Any] = {
     "condition": _Asked,
     "numbers": _Numbers,
     "values": Label,
+    "crossed": Cross,
     "runs": Fixed,
 }
 """A code's class, by the key that it alone has."""

@@ -219,6 +219,14 @@ def values_of(noised: Draw, table: str | None) -> ReleasedValues:
         return ReleasedValues(noised)
     if names and table is None and len(names) == 1:
         table = names[0]
+    if table in names and noised.plan.query.groups.whole:
+        raise ArgumentError(
+            "tables of which none is the finest are not computed with",
+            where="table",
+            why="an expression over them follows no single table's noise",
+            fix="compute with their files, or publish a table by all of the columns",
+            code="DPR669",
+        )
     if table in names:
         return TableValues(noised, table)
     if table is None:

@@ -46,6 +46,8 @@ def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], o
     try:
         for fit in tables.fits:
             structure = tables.structure([t.table for t in fit.tables])
+            if not structure.chain:  # whole tables exist within any margins (`fitting.margin_sets`)
+                continue
             _, found[fit.name] = feasible_values(fit, known, structure)
         for fit in tables.fits:
             if fit.counts is not None:

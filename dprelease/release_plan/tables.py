@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Digits, Note
-from dprelease.fitting.structure import Dimension, Structure, crossed, nested
+from dprelease.fitting.structure import Dimension, Structure, apart, crossed, nested
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -171,8 +171,12 @@ class PlannedTables(Stored):
         raise LookupError("no table is the finest")
 
     def structure(self, names: Sequence[str]) -> Structure:
-        """Return how the tables `names` add up; its finest cells are those of their finest table."""
-        finest = self.finest(names)
+        """Return how the tables `names` add up; its finest cells are those of their finest table, if one is."""
+        try:
+            finest = self.finest(names)
+        except LookupError:
+            open_axes = [_axis(axis, len(axis) - 1) for axis in self.axes]
+            return apart(open_axes, {n: tuple(k + 1 for k in self.named(n).level) for n in names})
         zeros = np.ones(len(finest.keys), dtype=bool)
         zeros[list(finest.of)] = False
         used = [i for i, at in enumerate(finest.level) if at >= 0]

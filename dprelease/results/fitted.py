@@ -19,13 +19,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.fitting.certificate import violations
+from dprelease.core import registry
+from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.interval import Ends, certain_ends, ends, holding
@@ -164,7 +165,7 @@ def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
     out: dict[str, dict[str, Any]] = {}
     # counts first: a sum of the same rows keeps within what they allow
     for fit in sorted(plan.tables.fits, key=lambda f: f.counts is not None):
-        each = OneFit(plan, fit, cells)
+        each = one_fit(plan, fit, cells)
         found = each.nearest(out)
         out[fit.name] = {
             "values": {name: list(map(int, values)) for name, values in found.values.items()},
@@ -178,7 +179,7 @@ def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
     assert plan.tables is not None
     out: dict[str, list[str]] = {}
     for fit in plan.tables.fits:
-        each = OneFit(plan, fit, {})
+        each = one_fit(plan, fit, {})
         values = fits.get(fit.name, {}).get("values", {})
         if not shaped(each.structure, values):
             out[fit.name] = ["its values are of another shape"]
@@ -201,7 +202,7 @@ def columns_of(
     """Return every fitted column, by table and published name."""
     assert plan.tables is not None
     out: dict[tuple[str, str], PublishedColumn] = {}
-    ones = {fit.name: OneFit(plan, fit, cells) for fit in plan.tables.fits}
+    ones = {fit.name: one_fit(plan, fit, cells) for fit in plan.tables.fits}
     for name, each in ones.items():
         for part in each.fit.tables:
             out[part.table, part.column] = each.column(part.table, fits[name]["values"])
@@ -218,6 +219,12 @@ def columns_of(
         )
         out[ratio.table, statistic.columns[0]] = PublishedColumn(**parts)
     return out
+
+
+def one_fit(plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> OneFit:
+    """Return a fit: of tables of which one is the finest, or of a set of them."""
+    made = registry.load("table_fits", "table_set") if plan.query.groups.whole else OneFit
+    return cast("type[OneFit]", made)(plan, fit, cells)
 
 
 class OneFit:
@@ -300,6 +307,13 @@ class OneFit:
             between=(0, 0) if between is None else (between.low, between.high),
         )
 
+    def distance(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return how far, by what is stated as a proof, values may be from the nearest ones; per table."""
+        stated = fits[self.fit.name]
+        aims, variances = self.aims
+        sets, values = self.sets(fits), stated["values"]
+        return gaps(self.structure, sets, aims.values, variances, values, stated["proof"])
+
     def sets(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what every cell can take: beside counts, what they leave of it."""
         between = self.between(fits)
@@ -338,10 +352,10 @@ class OneFit:
             self._scaled(estimate),
             self._scaled(reach),
             self._status(table, value, lows, highs, hull),
-            *map(self._scaled, self._certain(table, statistic)),
+            *map(self._scaled, self.certain(table, statistic)),
         )
 
-    def _certain(self, table: str, statistic: PlannedStatistic) -> Ends:
+    def certain(self, table: str, statistic: PlannedStatistic) -> Ends:
         """Return certain ends in steps, outward to the multiples that are published."""
         domain, each = statistic.domain, self.fit.multiple
         hull = (

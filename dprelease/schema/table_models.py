@@ -69,8 +69,16 @@ class DetailModel(Strict):
 class TableModel(Strict):
     """One table of a release of several."""
 
-    name: Identifier = Field(description="Its name, and that of its files.")
-    by: Texts = Field(description="Grouping columns, or levels of a hierarchy; [] for one row.")
+    name: Identifier | None = Field(
+        None, description="Its name, and that of its files; by default its columns, joined by `_`."
+    )
+    by: Texts | None = Field(
+        None, description="Grouping columns, or levels of a hierarchy; [] for one row."
+    )
+    all_pairs: Texts | None = Field(
+        None,
+        description="Instead of `by`: every two of these columns, each of them, and the total.",
+    )
     statistics: Annotated[list[Any], BeforeValidator(listed)] = Field(
         description="What to publish, as in a release of one table."
     )

@@ -58,7 +58,9 @@ def exact_cells(
     """
     first = primitives[0] if primitives else -1
     given: Any = np.zeros((groups, 0), dtype=object)
-    if first in answer.tables:
+    if measurement.margins is not None:
+        given = [answer.tallies[place] for place in primitives]
+    elif first in answer.tables:
         given = answer.tables[first]
     elif first in answer.tallies:
         given = answer.tallies[first], groups

@@ -28,6 +28,7 @@ Families
     winsorised      two limits, drawn first, then two sums or Bernstein cells of the rows clamped to them.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
+    table_set       cells of tables over several columns, or what each says beyond its own margins.
     constant        a public number: nothing is drawn, nothing is charged.
 
 Units: cells are integers in steps, so nothing is rounded before noise. `l1_added_row`
@@ -48,6 +49,7 @@ from typing import Annotated, Any, Literal
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Digits, Labels, Note, Places
 from dprelease.core.numeric import FEW
+from dprelease.fitting.structure import Design
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.schema.domain import Domain
@@ -78,6 +80,7 @@ Family = Literal[
     "matrix",
     "laplacian",
     "graph_box",
+    "table_set",
 ]
 
 Form = Literal[
@@ -98,6 +101,7 @@ Form = Literal[
     "sparse_connectivity",
     "laplacian",
     "graph_box",
+    "table_set",
 ]
 """How exact cells are made of primitives (`statistics.exact`)."""
 
@@ -148,6 +152,7 @@ class Measurement(Stored):
         public_rows: n, if it is public; then `l1_replaced_row` is the whole sensitivity.
         axes: the columns of a measurement of several, in the order of its codes.
         squares: the squared L2 norms that go with `l1_added_row` and `l1_replaced_row`, where they are less than those.
+        margins: of a set of tables, how it is measured: its cells have no labels but their places.
         linf_per_component: the most that one unit moves every single cell, where a law is made of those.
         primitives: of a plan: the places of its measures among the query's primitives.
         max_rows: of a plan: rows of one unit and group that enter, where it is not the query's.
@@ -174,6 +179,7 @@ class Measurement(Stored):
     axes: tuple[Axis, ...] = ()
     squares: tuple[Digits, ...] = ()
     linf_per_component: tuple[Digits, ...] = ()
+    margins: Design | None = None
     primitives: Annotated[Places, Note.always] = ()
     max_rows: Annotated[int | None, Note.always] = None
     data: Annotated[Mapping[str, Any], Note.always] = field(default_factory=dict, hash=False)

@@ -58,7 +58,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Cross, Primitive
 from dprelease.query.derived import DerivedColumn, derived_columns
 from dprelease.query.shortcuts import MISSING_COLUMN
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
@@ -302,7 +302,9 @@ def _derived(query: Query, codes: Sequence[Code]) -> tuple[DerivedColumn, ...]:
     """Return the derived columns that the query reads, each after those it is made from."""
     names = list(map(attrgetter("name"), query.groups.columns))
     for code in codes:
-        names += sorted(code.expression.columns) if isinstance(code, Condition) else [code.column]
+        if not isinstance(code, Cross):
+            of = code.expression.columns if isinstance(code, Condition) else {code.column}
+            names += sorted(of)
     names += sorted(query.where.columns) if query.where is not None else []
     names += [query.window.column] if query.window is not None else []
     return derived_columns(names, query.columns)

@@ -292,7 +292,7 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
         cells = tuple(few.randrange(min(groups, 3)) for _ in range(groups))
         maps = (cells, (0,) * groups)
         out["primitives"] += tuple(Primitive("persons_in_cells", cells=m) for m in maps)
-    read = {code.column for code in codes if not isinstance(code, Condition)}
+    read = {code.column for code in codes if isinstance(code, Fixed | Label)}
     read |= {n for c in codes if isinstance(c, Condition) for n in c.expression.columns}
     read |= {c.name for c in out["groups"].columns}
     read |= {out["window"].column} if out["window"] is not None else set()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dprelease.core.strict_json import canonical_json
-from dprelease.fitting.certificate import gaps
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Cells
-from dprelease.results.fitted import Fits, OneFit, shaped
+from dprelease.results.fitted import Fits, one_fit, shaped
 from dprelease.schema.column import Column
 from dprelease.schema.naming import found_key
 
@@ -20,7 +19,7 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
         return ["the fitted values are of other statistics"]
     found: list[str] = []
     for fit in plan.tables.fits:
-        each = OneFit(plan, fit, cells)
+        each = one_fit(plan, fit, cells)
         stated = fits[fit.name]
         values = stated["values"]
         if set(stated) != {"values", "proof"} or not shaped(each.structure, values):
@@ -29,14 +28,7 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
         found += [f"{fit.name}: {problem}" for problem in wrong]
         if wrong:
             continue
-        off = gaps(
-            each.structure,
-            each.sets(fits),
-            each.aims[0].values,
-            each.aims[1],
-            values,
-            stated["proof"],
-        )
+        off = each.distance(fits)
         # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
         # equally near, or the multipliers, of which many prove the same: the fit is made again.
         again = each.nearest(fits)

@@ -30,6 +30,7 @@ from dprelease.statistics.rank_interval import interval_spreads
 from dprelease.statistics.ranks import spreads
 from dprelease.statistics.recursive_ranks import recursive_spreads
 from dprelease.statistics.tree_shape import tree_of
+from dprelease.wall.sums_of_groups import set_sensitivity
 
 _BITS = 64
 _TWO_BY_ROOT_THREE = Fraction(isqrt((4 << 2 * _BITS) // 3) + 1, 1 << _BITS)
@@ -37,14 +38,16 @@ _TWO_BY_ROOT_THREE = Fraction(isqrt((4 << 2 * _BITS) // 3) + 1, 1 << _BITS)
 
 def form_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
-) -> tuple[int, int]:
-    """Return the spreads of an added and of a replaced row; of winsorised rows and of trees, how far their cells move.
+) -> tuple[int, ...]:
+    """Return the spreads of an added and of a replaced row; of winsorised rows, trees and tables how far their cells move.
 
     Raises:
         ValueError: the scores are not the ranks of one column's values, or the cells no tree over its bins, in words.
     """
     if measurement.form == "binned_tree":
         return _tree(measurement, used)
+    if measurement.form == "table_set":
+        return set_sensitivity(query, measurement, used)
     codes = [query.codes[p.code] for p in used if p.code is not None]
     if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are not the ranks of one column's values")

@@ -54,7 +54,7 @@ _ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
 def row_sensitivity(
     query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
-) -> tuple[int, int]:
+) -> tuple[int, ...]:
     """Return (l1_added_row, l1_replaced_row) of `measurement`, recomputed from what the engine really sums.
 
     Every cell of measures of one code is a polynomial of degree at most 2, which `code_sensitivity` bounds over the
@@ -72,7 +72,7 @@ def row_sensitivity(
         return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
-    if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree"):
+    if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree", "table_set"):
         try:
             return forms.form_sensitivity(query, measurement, used)
         except ValueError as problem:

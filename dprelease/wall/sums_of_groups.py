@@ -5,14 +5,26 @@ each and T in all. So the table has the bounds of a query that keeps E rows per 
 Only sums over rows can be summed again. Persons can if a unit is in one group, or if the engine counts
 each in one of a cell's groups only: then a cell's sum is the number of its different persons.
 
-Source: `docs/theory/sensitivities-and-contribution-bounding.md#sums-of-groups`.
+Of a set of tables without a finest one, every source is a product over its axes of one matrix each: sums of its keys, or f
+times these less the sum of all cells beside them. So is what a row adds, a column of it, and the product of what two rows add, whose columns are equal in some axes and
+differ in the others. Here these are added up axis by axis; the plan says it in closed form.
+
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#sums-of-groups`,
+`docs/theory/publications-that-add-up.md#any-set-of-tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from math import prod
+from operator import le
 
-from dprelease.query.bounded import Primitive
+import numpy as np
+
+from dprelease.query.bounded import BoundedQuery, Cross, Primitive
+from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Bounds, merged
 
 Merge = tuple[tuple[int, ...], int]
@@ -42,3 +54,68 @@ def bounds_of_sums(
     if "persons" in kinds and bounds.groups > 1:
         return None
     return merged(bounds, cells), cells
+
+
+def set_sensitivity(
+    query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
+) -> tuple[int, int, int, int]:
+    """Return L1 and squared L2 of an added and of a replaced row, as (added, replaced, added^2, replaced^2).
+
+    Raises:
+        ValueError: rows are not counted in the crosses of its tables.
+    """
+    design = measurement.margins
+    codes = [query.codes[p.code] for p in used if p.kind == "tally" and p.code is not None]
+    if design is None or len(codes) != len(used) or len(design.counted) != len(used):
+        raise ValueError("its tables are not counted")
+    if any(p.near is not None for p in used) or not query.groups.whole:
+        raise ValueError("its tables are not counted whole")
+    if any(list(axis[-1]) != list(range(len(axis[-1]))) for axis in design.axes):
+        raise ValueError("the keys of an axis of its tables are not its finest cells")
+    columns: dict[int, str] = {}
+    for level, code in zip(design.counted, codes, strict=True):
+        places = [i for i, k in enumerate(level) if k]
+        sizes = [len(design.axes[i][-1]) for i in places]
+        if not isinstance(code, Cross) or list(code.sizes) != sizes:
+            raise ValueError("its tables have other cells than what is counted")
+        if any(
+            columns.setdefault(a, name) != name
+            for a, name in zip(places, code.crossed, strict=True)
+        ):
+            raise ValueError("one axis of its tables is two columns")
+    if len(set(columns.values())) != len(columns):
+        raise ValueError("two axes of its tables are one column")
+    added = square = replaced = 0
+    for source in design.sources:
+        held = any(all(map(le, source.level, level)) for level in design.counted)
+        if not held or source.scale < 1 or min(source.level, default=0) < 0:
+            raise ValueError("a table that it measures is no sum of what is counted")
+        each = [
+            _moves(design.axes[i][:k], residual=source.residual)
+            for i, k in enumerate(source.level)
+            if k
+        ]
+        added += source.scale * prod(l1 for l1, _, _ in each)
+        own = source.scale**2 * prod(l2 for _, l2, _ in each)
+        met = min(prod(two) for two in product(*[(least, l2) for _, l2, least in each]))
+        square += own
+        replaced += 2 * (own - source.scale**2 * met)
+    return added, 2 * added, square, replaced
+
+
+@lru_cache(maxsize=1024)
+def _moves(maps: tuple[tuple[int, ...], ...], *, residual: bool) -> tuple[int, int, int]:
+    """Return the most that a key moves in L1 and squared L2, and the least product of what two keys do.
+
+    Args:
+        maps: of every key the cell of each level of an axis, down to the one that is measured.
+    """
+    fine = np.array(maps[-1])
+    above = np.array(maps[-2]) if len(maps) > 1 else np.zeros_like(fine)
+    moved = (fine[:, None] == np.unique(fine)).astype(int)
+    if residual:
+        _, first = np.unique(fine, return_index=True)
+        beside = above[:, None] == above[first]
+        moved = int(beside.sum(axis=1).max()) * moved - beside
+    met = moved @ moved.T
+    return int(np.abs(moved).sum(axis=1).max()), int(met.max()), int(met.min())

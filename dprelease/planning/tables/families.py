@@ -60,7 +60,7 @@ class Family:
 
     Attributes:
         name: as it is asked for; members: by table, in the tables' order; finest: the table of which
-            all others are sums.
+            all others are sums, "" where none is.
         hidden: tables that do not publish it: a quotient there is computed from it.
         counts: the family of the rows that it sums, where it is a sum; aims: of quotients that it is a part of.
     """
@@ -247,7 +247,7 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
     members = found.members
     first = next(iter(members.values())).statistic.spec
     finest = query.tables.finest_of(list(members))
-    if finest is None:
+    if finest is None and not query.tables.margins:
         raise PlanError(
             f"no table with {first.text} is the finest of those that publish it",
             where=first.origin,
@@ -274,6 +274,8 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
             fix="leave `step` out of the statistic's `domain`, or declare it for the column",
             code="DPR292",
         )
+    if finest is None:
+        return Family(found.name, members, "")
     widened = _widened(query, members, finest)
     return Family(found.name, widened, finest.name, frozenset(found.hidden), counts)
 

@@ -3,6 +3,7 @@
     totals       public numbers of a table, where they may be stated at all: they are not measured
     estimator    least squares over the measured tables, by the noise that each is drawn with
     fits         per table: the block that measures it, half widths of its intervals, its totals
+    sets         tables of which none is the finest: one block behind all of them
     pairs        a sum beside the count of the same rows: l count <= sum <= u count
 
 All of it is public and decided before the charge.
@@ -16,23 +17,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NoReturn, Protocol
+from functools import partial
+from typing import Any, NoReturn, Protocol, cast
 
 from dprelease.allocation.share import Priced
 from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.interval import half_widths
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.structure import Structure
+from dprelease.fitting.structure import Level, Structure
 from dprelease.intervals.noise import Gaussian, Noise
-from dprelease.measurements.members import Member
+from dprelease.measurements.base import family_named, family_of
+from dprelease.measurements.members import BlockLayout, Member
 from dprelease.planning.tables.families import Family, stated
 from dprelease.planning.tables.quotients import row_range
 from dprelease.query.spec import Query
+from dprelease.query.tables import TableGroups, Tables
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTables
 from dprelease.schema.table import TotalSpec
-from dprelease.schema.unit import Adjacency, RowUnit
+from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +91,30 @@ def fitting_of(
         for table in family.members
         if (name := family.layout(table, None).name) in by_name
     }
+    if not family.finest:
+        (priced[""],) = by_name.values()
     noises: dict[str, Noise | None] = dict.fromkeys(family.members)
     noises |= {table: noise_of(p.best.draw) for table, p in priced.items()}
     totals = _totals(query, family, tables)
-    made = estimator(structure, noises, list(totals))
-    halves = {table: tuple(half_widths(made, table)) for table in family.members}
+    made = _estimator(structure, noises, totals, priced.get(""))
+    known: dict[Any, Fraction] | None = None if family.finest else {}
+    halves = {table: tuple(half_widths(made, table, known=known)) for table in family.members}
     if recorded is not None:
         names = {table: m.statistic.spec.name for table, m in family.members.items()}
         halves = {t: recorded.halves(t, names[t], found) for t, found in halves.items()}
     return Fitting(family, structure, made, priced, halves, totals, raised)
+
+
+def _estimator(
+    structure: Structure,
+    noises: Mapping[str, Noise | None],
+    totals: Mapping[str, Any],
+    whole: Priced | None,
+) -> Estimator:
+    if whole is None:
+        return estimator(structure, noises, list(totals))
+    kind: Any = family_of(whole.best.measurement)
+    return cast("Estimator", kind.estimator(whole.best.measurement, structure, whole.best.draw))
 
 
 def fits_of_family(found: Fitting) -> list[PlannedFit]:
@@ -129,6 +148,14 @@ def alone_variance(found: Fitting, table: str) -> float:
     count = sum(name not in found.totals for name in found.family.members)
     finest = found.priced[found.family.finest]
     mine = found.priced.get(table, finest)
+    if not found.family.finest:
+        of = finest.best.measurement  # a row moves a table alone by 1
+        each = (
+            of.squares[0]
+            if isinstance(noise_of(finest.best.draw), Gaussian)
+            else of.l1_added_row**2 / count
+        )
+        return float(noise_of(finest.best.draw).variance()) * count / each
     if isinstance(noise_of(finest.best.draw), Gaussian):
         rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
         own = mine.share.rho or rho
@@ -218,4 +245,70 @@ def _refuse(total: TotalSpec, what: str, fix: str) -> NoReturn:
         why="a public total is a number of the bounded table as it is released",
         fix=fix,
         code="DPR294",
+    )
+
+
+# --- sets without a finest table --------------------------------------------------------------
+
+
+def set_block(query: Query, family: Family) -> BlockLayout:
+    """Return the one block; PlanError where whole tables may not exist (DPR290), or a statistic asks for more (DPR292)."""
+    tables = query.tables
+    assert tables is not None
+    odd = next((s.spec for s in query.statistics if s.spec.domain or s.spec.certain), None)
+    if odd is not None or query.spec.rules is not None:
+        what = "rules" if odd is None else "a domain of its own" if odd.domain else "`certain`"
+        raise PlanError(
+            f"tables of which none is the finest have no {what}",
+            where=query.spec.origin,
+            why="their whole numbers are fitted within their margins alone",
+            fix="leave it out, or add a table by all of the columns",
+            code="DPR292",
+        )
+    kind: Any = family_named("table_set")
+    axes = tuple(tuple(tuple(c.tolist()) for c in axis.cells) for axis in tables.axes)
+    ways = partial(kind.ways, [axis.column for axis in tables.axes], axes)
+    try:
+        options = ways([_level(t) for t in tables.tables])
+    except LookupError as found:
+        raise _no_order(query, tables, ways, *found.args) from None
+    unit, most = query.schema.unit, None
+    if isinstance(unit, UserUnit):  # all rows of a unit, in whichever cells
+        most = unit.max_groups * unit.max_rows_per_group
+        most = most if unit.max_rows is None else min(most, unit.max_rows)
+    member = next(iter(family.members.values()))
+    spec = replace(member.statistic.spec, name="tables", max_error=None, max_rows=most)
+    member = replace(member, statistic=replace(member.statistic, spec=spec), options=options)
+    return BlockLayout((member,), options)
+
+
+def _level(table: TableGroups) -> Level:
+    return tuple(k + 1 for k in table.level)
+
+
+def _no_order(
+    query: Query, tables: Tables, ways: Any, table: Level, margins: Sequence[Level]
+) -> PlanError:
+    """Return the refusal of a set, with the nearest one that is taken."""
+    names = {_level(t): t.name for t in tables.tables}
+
+    def words(level: Level) -> str:
+        each = zip(tables.axes, level, strict=True)
+        return " x ".join(axis.levels[k - 1] for axis, k in each if k)
+
+    def taken(without: Level) -> bool:
+        try:
+            ways([t for t in names if t != without])
+        except LookupError:
+            return False
+        return True
+
+    out = [names[m] for m in (*reversed(margins), table) if m in names and taken(m)]
+    near = f"leave out the table `{out[0]}`" if out else "add a table by all of the columns"
+    return PlanError(
+        f"`{words(table)}` has the margins {', '.join(map(words, margins))}, which may be those of no whole table",
+        where=query.spec.origin,
+        why="each of them may fit the others in whole numbers, and all together none",
+        fix=near,
+        code="DPR290",
     )

@@ -43,6 +43,7 @@ from dprelease.planning.tables.fitting import (
     fits_of_family,
     fitting_of,
     paired,
+    set_block,
 )
 from dprelease.planning.tables.quotients import TableQuotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
@@ -65,6 +66,18 @@ _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 Errors = tuple[float, float | None, float]
 """Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
 
+SETS = {
+    kind: [
+        f"measured are {way}; the cross of all columns is never made",
+        "contributions are bounded once for all tables: rows of a unit in whichever cells",
+    ]
+    for kind, way in {
+        "residuals": "what every margin says beyond its own margins",
+        "tables": "the largest tables",
+    }.items()
+}
+"""Notes of a set of tables, by what is measured."""
+
 WAYS = ("fitted to the other tables", "as measured", "every table measured alone")
 """Notes of the three errors that a plan states of a number."""
 
@@ -79,6 +92,8 @@ class Frame:
     quotients: tuple[TableQuotient, ...]
     tables: PlannedTables
     detail: Detail | None = None
+    set: BlockLayout | None = None
+    """What is behind all tables, where none is the finest."""
 
     @property
     def sizing(self) -> list[BlockLayout]:
@@ -103,6 +118,10 @@ def plan_tables(query: Query) -> ReleasePlan:
             nothing (DPR220), a `max_error` cannot be met (DPR240), or no values can be valid (DPR281 to DPR284, DPR294).
     """
     frame = frame_of(query)
+    if frame.set is not None:
+        return write_tables(
+            frame, spend([frame.set], query.epsilon, query.spec.delta, query.loss, frame.prices)
+        )
     structures = {family.name: frame.structure(family) for family in frame.families}
     moved = {
         family.name: {
@@ -156,7 +175,9 @@ def frame_of(query: Query) -> Frame:
         names = [m.statistic.spec.name for m in members]
         certain = any(m.statistic.spec.certain for m in members)
         check_names(table.spec.by, names, columns, table.spec.origin, certain=certain)
-    return Frame(query, Prices(query), found, quotients, _tables(query), detail_of(query, found))
+    made = set_block(query, found[0]) if query.tables.margins else None
+    detail = detail_of(query, found)
+    return Frame(query, Prices(query), found, quotients, _tables(query), detail, made)
 
 
 def _tables(query: Query) -> PlannedTables:
@@ -176,6 +197,8 @@ def _tables(query: Query) -> PlannedTables:
 def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
     """Return the blocks of these names, as `plan_tables` orders them, with their declared shares."""
     out: list[BlockLayout] = []
+    if frame.set is not None:
+        return (frame.set,)
     for family in frame.families:
         for table in family.members:
             block = family.layout(table, None)
@@ -301,6 +324,8 @@ def _moved_text(found: Fitting, table: str, moved: str) -> str:
         return f"{moved} over all cells"
     if table in found.totals:
         return f"not measured: {STATED}"
+    if not found.family.finest:
+        return f"{moved} over what is measured for all tables"
     return f"not measured: added up from `{found.family.finest}`"
 
 
@@ -331,7 +356,12 @@ def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
     names = ", ".join(t.name for t in query.tables.tables)
     finest = ", ".join(c.name for c in query.groups.columns) or "no column"
     notes = [
-        f"the tables {names} add up: their values are fitted to each other, from noisy numbers alone",
+        f"the tables {names} add up: their values are fitted to each other, from noisy numbers alone"
+    ]
+    if query.tables.margins:
+        (kind,) = found[0].priced[""].best.measurement.key
+        return [*notes, *SETS[kind]]
+    notes += [
         f"contributions are bounded once for all tables, by the finest groups ({finest}; {len(query.groups.keys):,})",
     ]
     notes += not_added_up(query, [each.family for each in found])
