@@ -191,7 +191,7 @@ def _tables(query: Query) -> PlannedTables:
             for t in query.tables.tables
         ),
     )
-    return replace(made, impossible=any(len(set(t.of)) < len(t.keys) for t in made.tables))
+    return replace(made, impossible=any(0 < len(set(t.of)) < len(t.keys) for t in made.tables))
 
 
 def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
