@@ -179,6 +179,9 @@ _OWN: dict[str, dict[str, str]] = {
 """Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and
 a plan's file names it."""
 
+TABLE_SET = "table_set"
+"""The measurement behind all tables of a release of which none is the finest."""
+
 JOINING = ("graph_box", "joint_ranks", "rank_interval", "recursive_ranks", "tensor", "winsorised")
 """The measurements that may hold several statistics of a request together (`MeasurementFamily.together`)."""
 

@@ -223,7 +223,7 @@ def columns_of(
 
 def one_fit(plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> OneFit:
     """Return a fit: of tables of which one is the finest, or of a set of them."""
-    made = registry.load("table_fits", "table_set") if plan.query.groups.whole else OneFit
+    made = registry.load("table_fits", registry.TABLE_SET) if plan.query.groups.whole else OneFit
     return cast("type[OneFit]", made)(plan, fit, cells)
 
 

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, NoReturn, Protocol, cast
 
 from dprelease.allocation.share import Priced
+from dprelease.core import registry
 from dprelease.core.errors import PlanError
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.interval import half_widths
@@ -265,7 +266,7 @@ def set_block(query: Query, family: Family) -> BlockLayout:
             fix="leave it out, or add a table by all of the columns",
             code="DPR292",
         )
-    kind: Any = family_named("table_set")
+    kind: Any = family_named(registry.TABLE_SET)
     axes = tuple(tuple(tuple(c.tolist()) for c in axis.cells) for axis in tables.axes)
     ways = partial(kind.ways, [axis.column for axis in tables.axes], axes)
     try:
