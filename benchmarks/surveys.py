@@ -133,7 +133,7 @@ def draws(rounds: int, rng: np.random.Generator) -> list[str]:
         aims = fitted.estimated(parts_of(design, noisy), {}, [t for t, _ in order])
         values, nodes = fit(structure, order, aims, 10**6)
         flat = [{t: v.tolist() for t, v in part.items()} for part in (aims, values)]
-        unproved += len(node_faults(design.axes, order, *flat, nodes))
+        unproved += len(node_faults(structure.axes, order, *flat, nodes))
         for table, margins in order:
             below += int((values[table] < 0).sum())
             own = values[table].reshape([n if k else 1 for n, k in zip(sizes, table, strict=True)])

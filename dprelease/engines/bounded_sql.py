@@ -243,8 +243,7 @@ class _Builder(LabelStages):
 
     def _stepped(self) -> None:
         query = self.query
-        known = [column(f"g{i}", "t") for i in range(len(query.groups.columns))]
-        width = 0 if query.groups.whole else len(known)
+        width = 0 if query.groups.whole else len(query.groups.columns)
         group = (number(0), column("g0", "t"), column("g", "k"))[min(width, 2)]
         parts = [aliased(group, "g")]
         if self.texts_first:
@@ -271,7 +270,8 @@ class _Builder(LabelStages):
         elif width > 1:
             select = self._join_keys(select, width)
         elif query.groups.whole:
-            select = select.where(*map(not_null, known), copy=False)
+            for i in range(len(query.groups.columns)):
+                select = select.where(not_null(column(f"g{i}", "t")), copy=False)
         for j, code in enumerate(query.codes):
             if isinstance(code, Label):
                 select, value = self._join_values(select, j, code)

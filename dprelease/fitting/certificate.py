@@ -14,7 +14,6 @@ Sources  `docs/theory/publications-that-add-up.md#the-certificate`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.fitting.structure import Structure, Table
+from dprelease.fitting.structure import Dimension, Level, Structure, Table, coarser
 
 _R = 2**16
 _UNIT = 2**32
@@ -125,65 +124,31 @@ def gaps(
 
 
 def node_faults(
-    axes: Sequence[Sequence[Sequence[int]]],
-    order: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]],
-    estimates: Mapping[Any, Sequence[int]],
-    values: Mapping[Any, Sequence[int]],
-    nodes: Mapping[Any, Any],
+    axes: Sequence[Dimension],
+    order: Sequence[tuple[Level, Sequence[Level]]],
+    estimates: Mapping[Level, Sequence[int]],
+    values: Mapping[Level, Sequence[int]],
+    nodes: Mapping[Level, Sequence[Sequence[int]]],
 ) -> list[str]:
     """Return the tables that are not the nearest ones with their margins, by their node numbers.
 
-    A cell x of estimate t has up(x - 1) <= u + v <= up(x), up(x) = 2 R x + R - 2 t: the numbers of its row and column.
+    With the numbers u + v of its margins' cells a cell x of estimate t has up(x - 1) <= u + v <= up(x), up(x) = 2 R x + R - 2 t.
 
     Args:
-        axes: per axis and level, coarse to fine, the cell of each of its keys.
-        order: tables by their levels, each with its margins; estimates: in 2^-32 step.
-        nodes: per table, of every cell of what its margins share: numbers of rows, and of columns.
+        order: tables, each with its margins; estimates: in 2^-32 step; nodes: per table, of each margin a number per cell.
     """
     found = []
     for table, margins in order:
-        if not margins:
-            continue
-        both = margins[0], margins[-1]
-        cells = [
-            *itertools.product(
-                *(sorted({*a[k - 1]}) if k else [0] for a, k in zip(axes, table, strict=True))
-            )
-        ]
-        places = [
-            [_place(axes, table, at, t) for t in (tuple(map(min, *both)), *both)] for at in cells
-        ]
-        ranks = [_ranks({(p[0], p[side]) for p in places}) for side in (1, 2)]
-        blocks = {block: i for i, block in enumerate(sorted({p[0] for p in places}))}
-        for p, v, t in zip(places, values[table], _aims(estimates[table]), strict=True):
-            numbers = nodes[table][blocks[p[0]]]
-            pull = sum(
-                int(of[rank[p[0], at]]) for of, rank, at in zip(numbers, ranks, p[1:], strict=True)
-            )
+        pulls = [0] * len(values[table])
+        for margin, numbers in zip(margins, nodes[table], strict=True):
+            places = coarser(axes, table, margin).tolist()
+            pulls = [pull + int(numbers[at]) for pull, at in zip(pulls, places, strict=True)]
+        for v, t, pull in zip(values[table], _aims(estimates[table]), pulls, strict=True):
             up = 2 * _R * v + _R - 2 * t
-            if pull > up or (v > 0 and pull < up - 2 * _R):
+            if margins and (pull > up or (v > 0 and pull < up - 2 * _R)):
                 found.append(f"the table of levels {list(table)} is not the nearest one")
                 break
     return found
-
-
-def _place(
-    axes: Sequence[Sequence[Sequence[int]]],
-    table: Sequence[int],
-    at: Sequence[int],
-    level: Sequence[int],
-) -> tuple[int, ...]:
-    """Return the cell of a coarser table that a table's cell is in, axis by axis."""
-    each = zip(axes, table, at, level, strict=True)
-    return tuple(axis[r - 1][axis[k - 1].index(cell)] if r else 0 for axis, k, cell, r in each)
-
-
-def _ranks(pairs: set[tuple[tuple[int, ...], tuple[int, ...]]]) -> dict[Any, int]:
-    """Return the rank of every second within its first."""
-    out: dict[Any, int] = {}
-    for _, same in itertools.groupby(sorted(pairs), lambda pair: pair[0]):
-        out |= {pair: i for i, pair in enumerate(same)}
-    return out
 
 
 def _margin_part(

@@ -26,7 +26,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from operator import le
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,7 @@ from dprelease.fitting.estimate import (
     check_measured,
     whole_numbers,
 )
-from dprelease.fitting.structure import Dimension, IntArray, Level, Structure, factor
+from dprelease.fitting.structure import Dimension, IntArray, Level, Structure, factor, within
 from dprelease.intervals.law import SumLaw, law_of
 from dprelease.intervals.noise import Noise, Term
 
@@ -144,7 +143,7 @@ class CrossEstimator(Spaces):
         held = [
             (i, s, self._worth[i])
             for i, s in enumerate(self.sources)
-            if (s.level == space if s.residual else _within(space, s.level))
+            if (s.level == space if s.residual else within(space, s.level))
         ]
         sure = [i for i, s, _ in held if s.noise is None]
         if sure:
@@ -155,7 +154,7 @@ class CrossEstimator(Spaces):
     def _spaced(self, level: Level) -> list[tuple[Level, int]]:
         """Return the residual spaces of a table that hold something, and how many of its cells are in one of theirs."""
         of = self.merged(level)
-        return [(s, self.merged(s) // of) for s in _up_to(level) if 1 not in self.fans(s)]
+        return [(s, self.merged(s) // of) for s in up_to(level) if 1 not in self.fans(s)]
 
     def estimates(
         self, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]
@@ -263,7 +262,7 @@ class CrossEstimator(Spaces):
         ]
         return {
             agree: sum((w * self._part(space, agree) for space, w in parts), Fraction(0))
-            for agree in _up_to(common)
+            for agree in up_to(common)
         }
 
     def _part(self, space: Level, agree: Level) -> Fraction:
@@ -357,9 +356,6 @@ class EvenAxis:
         return np.asarray(found, dtype=np.int64).reshape(-1)
 
 
-def _within(low: Sequence[int], high: Sequence[int]) -> bool:
-    return all(map(le, low, high))
-
-
-def _up_to(level: Level) -> Iterator[Level]:
+def up_to(level: Level) -> Iterator[Level]:
+    """Return a level and all that are coarser."""
     return itertools.product(*[range(k + 1) for k in level])

@@ -17,18 +17,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from operator import le
 from typing import Any
 
 import numpy as np
 
-from dprelease.fitting.cross import CrossEstimator, KnownTable, Spaces
+from dprelease.fitting.cross import CrossEstimator, KnownTable, Spaces, up_to
 from dprelease.fitting.estimate import ONE, Objects
-from dprelease.fitting.shares import FINE
-from dprelease.fitting.structure import Design, Level, MarginSource, Structure, coarser
+from dprelease.fitting.shares import FINE, shared
+from dprelease.fitting.structure import Design, Level, MarginSource, Structure, coarser, within
 from dprelease.fitting.transport import nearest_whole
 from dprelease.intervals.noise import Noise
 
+_ANY = ((0, 2**60),)
 _FINE = 8
 """The least scale of a residual: others are whole numbers of a row as well."""
 
@@ -44,7 +44,7 @@ def tables_first(tables: Iterable[Level]) -> list[tuple[Level, tuple[Level, ...]
     asked = set(tables)
     found = _closed(asked | {tuple(0 for _ in t) for t in asked})
     while True:
-        margins = {t: _maximal([s for s in found if s != t and _within(s, t)]) for t in found}
+        margins = {t: _maximal([s for s in found if s != t and within(s, t)]) for t in found}
         wrong = [t for t in sorted(found, key=_size) if not _fits(t, margins[t])]
         if not wrong:
             return [(t, tuple(margins[t])) for t in sorted(found, key=_size)]
@@ -58,10 +58,6 @@ def tables_first(tables: Iterable[Level]) -> list[tuple[Level, tuple[Level, ...]
 
 def _size(level: Level) -> tuple[int, Level]:
     return sum(level), level
-
-
-def _within(low: Level, high: Level) -> bool:
-    return all(map(le, low, high))
 
 
 def _fits(table: Level, margins: Sequence[Level]) -> bool:
@@ -79,7 +75,7 @@ def _closed(tables: set[Level]) -> set[Level]:
 
 
 def _maximal(tables: Sequence[Level]) -> list[Level]:
-    return sorted(t for t in tables if not any(s != t and _within(t, s) for s in tables))
+    return sorted(t for t in tables if not any(s != t and within(t, s) for s in tables))
 
 
 def estimator_of(design: Design, structure: Structure, noise: Noise) -> CrossEstimator:
@@ -104,7 +100,7 @@ def drawn_for(design: Design, tables: Sequence[Objects]) -> list[int]:
     spaces = Spaces(design.structure().axes)
     out: list[int] = []
     for source in design.sources:
-        at = next(i for i, t in enumerate(design.counted) if _within(source.level, t))
+        at = next(i for i, t in enumerate(design.counted) if within(source.level, t))
         full = tuple(
             k and len(axis) for k, axis in zip(design.counted[at], design.axes, strict=True)
         )
@@ -117,7 +113,7 @@ def drawn_for(design: Design, tables: Sequence[Objects]) -> list[int]:
 def fit(
     structure: Structure, order: Order, aims: Mapping[Level, Objects], most: int
 ) -> tuple[dict[Level, Objects], dict[Level, Any]]:
-    """Return the whole numbers of every table in the order of fit, and their node numbers.
+    """Return the whole numbers of every table in the order of fit, and their node numbers, margin by margin.
 
     Args:
         aims: the estimates; most: the greatest number of all rows.
@@ -128,18 +124,27 @@ def fit(
         aim = (aims[table] + ONE // FINE // 2) // (ONE // FINE)
         if not margins:
             values[table] = np.clip((2 * aim + FINE) // (2 * FINE), 0, most)
+            nodes[table] = []
             continue
         first, last = margins[0], margins[-1]
-        shared = tuple(map(min, first, last))
-        blocks, rows, columns = (coarser(structure.axes, table, t) for t in (shared, first, last))
+        rows, columns = (coarser(structure.axes, table, t) for t in (first, last))
+        if len(margins) == 1:
+            each = [1] * aim.size, [_ANY] * aim.size
+            split = shared(aim.tolist(), *each, rows, values[first].tolist())
+            values[table] = np.array(split.values, dtype=object)
+            nodes[table] = [[2 * m for m in split.multipliers]]
+            continue
+        values[table] = np.empty(aim.size, dtype=object)
+        numbers = np.empty_like(values[first]), np.empty_like(values[last])
+        blocks = coarser(structure.axes, table, tuple(map(min, first, last)))
         places = np.lexsort((columns, rows, blocks))
-        values[table], nodes[table] = np.empty(aim.size, dtype=object), []
         for part in np.split(places, np.flatnonzero(np.diff(blocks[places])) + 1):
             own, other = np.unique(rows[part]), np.unique(columns[part])
-            kept = values[last][other] if len(margins) > 1 else None
-            made = nearest_whole(aim[part].reshape(own.size, -1), values[first][own], kept)
+            kept = values[first][own], values[last][other]
+            made = nearest_whole(aim[part].reshape(own.size, -1), *kept)
             values[table][part] = made.values.reshape(-1)
-            nodes[table].append([made.rows.tolist(), made.columns.tolist()])
+            numbers[0][own], numbers[1][other] = made.rows, made.columns
+        nodes[table] = [part.tolist() for part in numbers]
     return values, nodes
 
 
@@ -165,7 +170,7 @@ def designs(
         return (whole,)
     held: dict[Level, float] = {}
     for t in asked:
-        for r in itertools.product(*[range(k + 1) for k in t]):
+        for r in up_to(t):
             held[r] = held.get(r, 0.0) + (spaces.merged(t) / spaces.merged(r)) ** 2
     wanted = {r: s**0.25 / math.prod(spaces.fans(r)) for r, s in held.items()}
     least = min(wanted.values())

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import le
 
 import numpy as np
 import numpy.typing as npt
@@ -207,6 +208,11 @@ def coarser(axes: Sequence[Dimension], fine: Level, coarse: Level) -> IntArray:
     return out
 
 
+def within(low: Level, high: Level) -> bool:
+    """Return whether a table's cells are sums of another's."""
+    return all(map(le, low, high))
+
+
 def nested(tables: Mapping[str, IntArray], zeros: BoolArray | None = None) -> Structure:
     """Return the structure of tables that refine each other.
 
@@ -241,7 +247,7 @@ def factor(coarse: IntArray, fine: IntArray) -> IntArray:
 
 def _refines(fine: Table, coarse: Table) -> bool:
     if fine.level:
-        return all(a >= b for a, b in zip(fine.level, coarse.level, strict=True))
+        return within(coarse.level, fine.level)
     out = np.zeros(fine.cells, dtype=np.int64)
     out[fine.of] = coarse.of
     return bool(np.array_equal(out[fine.of], coarse.of))

@@ -1,6 +1,6 @@
 """Whole tables with given whole margins, nearest to an estimate: transportation problems in own integer arithmetic.
 
-A problem has `rows[i]` and, or not, `columns[j]` to keep; among all tables of whole numbers >= 0 with these sums the one
+A problem has `rows[i]` and `columns[j]` to keep; among all tables of whole numbers >= 0 with these sums the one
 with the least sum of (FINE x - t)^2 is returned, with node numbers that prove it:
 
     up(x - 1) <= u_i + v_j <= up(x),   up(x) = 2 FINE x + FINE - 2 t,   on the left only where x > 0.
@@ -35,16 +35,14 @@ class Whole(NamedTuple):
     columns: Objects
 
 
-def nearest_whole(aims: Objects, rows: Objects, columns: Objects | None) -> Whole:
-    """Return the nearest whole table with these sums of rows and, if given, of columns.
+def nearest_whole(aims: Objects, rows: Objects, columns: Objects) -> Whole:
+    """Return the nearest whole table with these sums of rows and columns.
 
     Args:
         aims: `(rows, columns)`, Python integers as all else.
     """
     v = np.zeros(aims.shape[1], dtype=object)
     u = _filled(aims, v, rows)
-    if columns is None:
-        return _shared(aims, u, rows)
     best = None
     for _ in range(_ROUNDS):
         v = _filled(aims.T, u, columns)
@@ -74,15 +72,6 @@ def _filled(aims: Objects, v: Objects, rows: Objects) -> Objects:
         fits = _least(aims, middle, v).sum(axis=1) <= rows
         low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
     return np.asarray(low, object)
-
-
-def _shared(aims: Objects, u: Objects, rows: Objects) -> Whole:
-    """Give what is left of each row to the first of the cells that may have one more."""
-    none = np.zeros(aims.shape[1], dtype=object)
-    values = _least(aims, u, none)
-    more = (2 * FINE * values + FINE - 2 * aims) == u[:, None]
-    first = np.cumsum(more, axis=1) <= (rows - values.sum(axis=1))[:, None]
-    return Whole(values + (more & first), u, none)
 
 
 def _routed(aims: Objects, u: Objects, v: Objects, rows: Objects, columns: Objects) -> Whole:

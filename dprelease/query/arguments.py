@@ -89,9 +89,11 @@ class Arguments(ABC):
         of_edges: the statistic is of a graph, so of a table with the edge unit.
         sql: how the SELECT door writes them: names of columns, a column and a number, or as they
             stand ("text").
+        crossed: without any, the statistic may stand in tables of which none is the finest.
     """
 
     of_edges: bool = False
+    crossed: bool = False
     sql: Written = "text"
 
     def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ import math
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs, WrittenAs
@@ -184,8 +185,9 @@ class GroupKeys:
 
     def labels(self, place: int) -> tuple[str, ...]:
         """Return the labels of the column at `place` that keys have, in their order."""
-        each = self.columns[place].keys if self.whole else (key[place] for key in self.keys)
-        return tuple(dict.fromkeys(each))
+        if self.whole:
+            return tuple(dict.fromkeys(self.columns[place].keys))
+        return tuple(dict.fromkeys(map(itemgetter(place), self.keys)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
+from dprelease.query.arguments import syntax_of
 from dprelease.query.bounded import GroupKeys
 from dprelease.query.calendar import Calendar
 from dprelease.query.keys import key_column
@@ -168,14 +169,14 @@ def _margins(
     spec: ReleaseSpec, axes: tuple[TableAxis, ...], columns: tuple[Column, ...]
 ) -> Tables | None:
     """Return tables of counts of which none is the finest; None for others."""
+    for table in spec.tables:
+        for one in table.statistics:
+            syntax = syntax_of(one.function)
+            if one.arguments or one.where or syntax is None or not syntax.arguments.crossed:
+                return None
+        if table.zeros or table.detail or table.share or len(table.statistics) > 1 or spec.totals:
+            return None
     made = [_table(axes, table) for table in spec.tables]
-    counts = all([s.text for s in table.statistics] == ["count"] for table in spec.tables)
-    if (
-        not counts
-        or any(table.zeros or table.detail or table.share for table in spec.tables)
-        or spec.totals
-    ):
-        return None
     _check_different(axes, made)
     tables = Tables(axes, tuple(made), GroupKeys(columns, ((),)))
     return None if tables.finest_of([t.name for t in made]) else tables

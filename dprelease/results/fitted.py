@@ -43,12 +43,7 @@ from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
 from dprelease.results.fitted_ratios import Sums, ratio_parts
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import (
-    Decision,
-    without_companions,
-    without_impossible,
-    without_values,
-)
+from dprelease.results.rules import Decision, without_companions, without_impossible, without_values
 from dprelease.statistics.base import Floats
 
 Fits = Mapping[str, Mapping[str, Any]]
@@ -288,12 +283,7 @@ class OneFit:
 
     def nearest(self, fits: Mapping[str, Any]) -> Fit:
         """Return the values, beside those of the counts that they keep within."""
-        return nearest(
-            self.structure,
-            self.feasible,
-            *self.aims,
-            between=self.between(fits),
-        )
+        return nearest(self.structure, self.feasible, *self.aims, between=self.between(fits))
 
     def broken(self, fits: Mapping[str, Any]) -> list[str]:
         """Return the constraints that the values of this fit do not meet."""
@@ -309,10 +299,9 @@ class OneFit:
 
     def distance(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return how far, by what is stated as a proof, values may be from the nearest ones; per table."""
-        stated = fits[self.fit.name]
-        aims, variances = self.aims
-        sets, values = self.sets(fits), stated["values"]
-        return gaps(self.structure, sets, aims.values, variances, values, stated["proof"])
+        stated, (aims, variances) = fits[self.fit.name], self.aims
+        sets = self.sets(fits), aims.values, variances
+        return gaps(self.structure, *sets, stated["values"], stated["proof"])
 
     def sets(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what every cell can take: beside counts, what they leave of it."""

@@ -26,6 +26,8 @@ from dprelease.statistics.scalar import require_cap
 class RowsOrPersons(Arguments):
     """Nothing, or `*`, for rows; `persons` for units."""
 
+    crossed = True
+
     def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
         if texts == ("*",):
             return ()

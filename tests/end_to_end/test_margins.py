@@ -151,7 +151,7 @@ def test_a_folder_with_other_values_or_another_proof_does_not_verify(tmp_path: P
             )  # fmt: skip
         else:
             proof = changed["draw"]["fits"]["count"]["proof"]
-            proof[next(reversed(proof))][0][0][0] += 1
+            proof[next(reversed(proof))][0][0] += 1
         assert changed["draw"]["fits"]["count"] != fit
         place = write(tmp_path / wrong, sealed(files, changed))
         said = str(dp.verify(place))

@@ -32,6 +32,7 @@ ONE_MEANING = {
     "DPR155": (8, "what is read back is not a request as one is written"),
     "DPR254": (7, "an argument in a SELECT is none that its function takes"),
     "DPR255": (7, "keys in a SELECT are not columns of GROUP BY, each once"),
+    "DPR292": (5, "a statistic, or a rule for it, cannot stand in tables that add up"),
     "DPR402": (5, "the ledger cannot be opened, read or written with what rights and storage there are"),
     "DPR502": (10, "a source does not open"),
     "DPR504": (8, "a column is stored as a type that its declaration does not fit"),

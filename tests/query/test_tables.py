@@ -159,7 +159,7 @@ def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, 
         ([NATION, {**NATION, "name": "land"}], {}, "DPR290"),
         ([NATION, {**FINE, "zeros": [["d9"]]}], {}, "DPR291"),
         ([NATION, {**FINE, "zeros": [[p] for p in PLACES]}], {}, "DPR291"),
-        ([{**FINE, "name": "a"}, {"name": "b", "by": ["sex"], "statistics": ["count"]}], {}, "DPR290"),
+        ([{**FINE, "name": "a"}, {"name": "b", "by": ["sex"], "statistics": ["sum(income)"]}], {}, "DPR290"),
         ([NATION, {**FINE, "by": ["district"], "statistics": [{"statistic": "count", "as": "status_"}, {"statistic": "sum(income)", "as": "status__lower"}]}], {}, "DPR207"),
         (
             [

@@ -66,18 +66,6 @@ _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 Errors = tuple[float, float | None, float]
 """Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
 
-SETS = {
-    kind: [
-        f"measured are {way}; the cross of all columns is never made",
-        "contributions are bounded once for all tables: rows of a unit in whichever cells",
-    ]
-    for kind, way in {
-        "residuals": "what every margin says beyond its own margins",
-        "tables": "the largest tables",
-    }.items()
-}
-"""Notes of a set of tables, by what is measured."""
-
 WAYS = ("fitted to the other tables", "as measured", "every table measured alone")
 """Notes of the three errors that a plan states of a number."""
 
@@ -359,8 +347,18 @@ def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
         f"the tables {names} add up: their values are fitted to each other, from noisy numbers alone"
     ]
     if query.tables.margins:
-        (kind,) = found[0].priced[""].best.measurement.key
-        return [*notes, *SETS[kind]]
+        design = found[0].priced[""].best.measurement.margins
+        assert design is not None
+        way = (
+            "what every margin says beyond its own margins"
+            if design.sources[-1].residual
+            else "the largest tables"
+        )
+        return [
+            *notes,
+            f"measured are {way}; the cross of all columns is never made",
+            "contributions are bounded once for all tables: rows of a unit in whichever cells",
+        ]
     notes += [
         f"contributions are bounded once for all tables, by the finest groups ({finest}; {len(query.groups.keys):,})",
     ]
