@@ -83,7 +83,8 @@ class LabelStages(RowStages):
 
     def _label_numbers(self, place: int) -> dict[str | None, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""
-        return {v: i for i, v in enumerate(self.query.groups.labels(place))}
+        labels = self.query.groups.labels(place)
+        return dict(zip(labels, range(len(labels)), strict=True))
 
     def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
         keys = self.query.groups.keys

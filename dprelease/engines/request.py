@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import filterfalse
 from operator import attrgetter
 from typing import Any
 
@@ -133,7 +132,7 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     if column.values:
         return tuple(dict.fromkeys(column.values))
     special = {column.other, column.null_label}
-    return tuple(filterfalse(special.__contains__, query.groups.labels(place)))
+    return tuple(label for label in query.groups.labels(place) if label not in special)
 
 
 def found_keys(table: pa.Table) -> Answer:

@@ -170,6 +170,8 @@ def test_what_a_set_cannot_hold_is_refused_before_any_charge() -> None:
             [{"all_pairs": NAMES, "statistics": [{"statistic": "count", "certain": True}]}],
             {"delta": 1e-6},
         ),
+        ([{"all_pairs": NAMES, "statistics": [{"statistic": "count", "max_error": 9}]}], {}),
+        ([{"all_pairs": NAMES, "statistics": [{"statistic": "count", "where": "age > 9"}]}], {}),
         (PAIRS, {"rules": {"round": 5}}),
         (PAIRS, {"rules": {"suppress": {"below": 10}}}),
     ]

@@ -15,6 +15,7 @@ from dprelease.query.spec import resolve
 from tests.several_tables import BOTH, PLACES, REGION, TREE, USER, schema
 
 FINE = {"name": "districts", "by": ["district"], "statistics": ["count"]}
+ADDED = ["count", "sum(income)"]
 NATION = {"name": "nation", "by": [], "statistics": ["count"]}
 
 
@@ -159,7 +160,7 @@ def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, 
         ([NATION, {**NATION, "name": "land"}], {}, "DPR290"),
         ([NATION, {**FINE, "zeros": [["d9"]]}], {}, "DPR291"),
         ([NATION, {**FINE, "zeros": [[p] for p in PLACES]}], {}, "DPR291"),
-        ([{**FINE, "name": "a"}, {"name": "b", "by": ["sex"], "statistics": ["sum(income)"]}], {}, "DPR290"),
+        ([{**FINE, "name": "a", "statistics": ADDED}, {"name": "b", "by": ["sex"], "statistics": ADDED}], {}, "DPR290"),
         ([NATION, {**FINE, "by": ["district"], "statistics": [{"statistic": "count", "as": "status_"}, {"statistic": "sum(income)", "as": "status__lower"}]}], {}, "DPR207"),
         (
             [

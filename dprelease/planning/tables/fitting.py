@@ -15,6 +15,7 @@ Sources: `docs/theory/publications-that-add-up.md#feasible-values`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -256,13 +257,23 @@ def set_block(query: Query, family: Family) -> BlockLayout:
     """Return the one block; PlanError where whole tables may not exist (DPR290), or a statistic asks for more (DPR292)."""
     tables = query.tables
     assert tables is not None
-    odd = next((s.spec for s in query.statistics if s.spec.domain or s.spec.certain), None)
-    if odd is not None or query.spec.rules is not None:
-        what = "rules" if odd is None else "a domain of its own" if odd.domain else "`certain`"
+    asked = [
+        what
+        for one in (each.spec for each in query.statistics)
+        for what, said in (
+            ("domain of its own", one.domain),
+            ("`certain`", one.certain),
+            ("`max_error`", one.max_error),
+            ("`mechanism`", one.mechanism),
+            ("`rules`", query.spec.rules),
+        )
+        if said
+    ]
+    if asked:
         raise PlanError(
-            f"tables of which none is the finest have no {what}",
+            f"tables of which none is the finest have no {asked[0]}",
             where=query.spec.origin,
-            why="their whole numbers are fitted within their margins alone",
+            why="they are drawn as one, and their whole numbers are fitted within their margins alone",
             fix="leave it out, or add a table by all of the columns",
             code="DPR292",
         )
@@ -278,7 +289,7 @@ def set_block(query: Query, family: Family) -> BlockLayout:
         most = unit.max_groups * unit.max_rows_per_group
         most = most if unit.max_rows is None else min(most, unit.max_rows)
     member = next(iter(family.members.values()))
-    spec = replace(member.statistic.spec, name="tables", max_error=None, max_rows=most)
+    spec = replace(member.statistic.spec, name="tables", max_rows=most)
     member = replace(member, statistic=replace(member.statistic, spec=spec), options=options)
     return BlockLayout((member,), options)
 
@@ -297,15 +308,12 @@ def _no_order(
         each = zip(tables.axes, level, strict=True)
         return " x ".join(axis.levels[k - 1] for axis, k in each if k)
 
-    def taken(without: Level) -> bool:
-        try:
+    taken = []
+    for without in (*reversed(margins), table):
+        with suppress(LookupError):
             ways([t for t in names if t != without])
-        except LookupError:
-            return False
-        return True
-
-    out = [names[m] for m in (*reversed(margins), table) if m in names and taken(m)]
-    near = f"leave out the table `{out[0]}`" if out else "add a table by all of the columns"
+            taken.append(names[without])
+    near = f"leave out the table `{taken[0]}`" if taken else "add a table by all of the columns"
     return PlanError(
         f"`{words(table)}` has the margins {', '.join(map(words, margins))}, which may be those of no whole table",
         where=query.spec.origin,
