@@ -86,9 +86,8 @@ def error_of(measurement: Measurement, law: Law, loss: Loss) -> float:
     assert measurement.margins is not None
     root = math.sqrt(_noise(law).variance())
     deviations = [d * root for d in _deviations(measurement.margins)]
-    if loss == "squared":
-        return sum(d * d for d in deviations) / len(deviations)
-    return sum(math.sqrt(2 / math.pi) * d for d in deviations) / len(deviations)
+    mean = [d * d if loss == "squared" else math.sqrt(2 / math.pi) * d for d in deviations]
+    return sum(mean) / len(mean)
 
 
 @lru_cache(maxsize=16)
@@ -111,10 +110,8 @@ def _measurement(columns: Sequence[str], design: Design) -> Measurement:
             default=-own if source.residual or not any(source.level) else 0,
         )
         added, square = added + k * math.prod(2 * (f - 1) for f in fans), square + own
-        replaced, cells = (
-            replaced + 2 * (own + apart),
-            cells + math.prod(places.shape(source.level)),
-        )
+        replaced += 2 * (own + apart)
+        cells += math.prod(places.shape(source.level))
     return Measurement(
         family="table_set",
         key=("residuals" if design.sources[-1].residual else "tables",),

@@ -150,15 +150,12 @@ def alone_variance(found: Fitting, table: str) -> float:
     count = sum(name not in found.totals for name in found.family.members)
     finest = found.priced[found.family.finest]
     mine = found.priced.get(table, finest)
+    normal = isinstance(noise_of(finest.best.draw), Gaussian)
     if not found.family.finest:
         of = finest.best.measurement  # a row moves a table alone by 1
-        each = (
-            of.squares[0]
-            if isinstance(noise_of(finest.best.draw), Gaussian)
-            else of.l1_added_row**2 / count
-        )
-        return float(noise_of(finest.best.draw).variance()) * count / each
-    if isinstance(noise_of(finest.best.draw), Gaussian):
+        each = of.squares[0] / count if normal else (of.l1_added_row / count) ** 2
+        return float(noise_of(finest.best.draw).variance()) / each
+    if normal:
         rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
         own = mine.share.rho or rho
         return float(noise_of(mine.best.draw).variance() * own * count / rho)
