@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
         published = release.to_pandas(table)
         keys = [name for name in ("carrier", "origin", "quarter") if name in published]
         added = months.groupby(keys, sort=False)["flights"].sum()
-        rows = published.set_index(keys)["flights"]
+        rows = published.set_index(keys)["flights"].dropna()  # an impossible route has no number
         rows = rows[
             rows.index.isin(added.index)
         ]  # quarters that stand in a whole year's row are not

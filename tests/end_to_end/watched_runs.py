@@ -82,7 +82,7 @@ class Pipeline:
 
         plan, plans = planned.make_plan, []
 
-        def made_once(query: Query) -> ReleasePlan:
+        def made_once(query: Query, **_rest: bool) -> ReleasePlan:
             """Return the plan of equal requests, made before a row is read; what else was thought of is left out."""
             same = next((p for q, p in plans if q == query), None)
             if same is None:

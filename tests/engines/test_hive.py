@@ -15,8 +15,9 @@ from dprelease.engines.hive import of_columns
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source, as_source
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Intervals, Primitive, Window
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
+from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 
 COLUMNS = {
