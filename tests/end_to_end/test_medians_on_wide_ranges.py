@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.facade import _drawn
+from dprelease import facade
 from dprelease.pipeline.planned import plan_release
 from tests.sizes import whole
 
@@ -38,8 +38,10 @@ def released(path, *tables, times=1):
     plan = plan_release(dp.Schema.load(path))
     found = []
     for values in tables * times:
-        with pytest.warns(dp.UnledgeredWarning):
-            table = _drawn(pd.DataFrame({"x": values}), plan, None).table
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(facade, "plan_release", lambda *_: plan)
+            with pytest.warns(dp.UnledgeredWarning):
+                table = facade._drawn(pd.DataFrame({"x": values}), None, None, None).table
         pairs = zip(table["statistic"].to_pylist(), table["value"].to_pylist(), strict=True)
         found.append(dict(pairs))
     return found

@@ -146,7 +146,7 @@ def test_everything_else_is_refused_where_it_stands(text: str) -> None:
     ("item", "text", "code"),
     [
         ("VAR_POP(income)", "ROLLUP(sex)", "DPR292"),
-        ("COUNT(*)", "GROUPING SETS (sex, region)", "DPR290"),
+        ("COUNT(*), SUM(income)", "GROUPING SETS (sex, region)", "DPR290"),
         ("COUNT(*)", "ROLLUP(district, region)", "DPR290"),
         ("GROUPING(sex), COUNT(*)", "ROLLUP(sex)", "DPR257"),
         ("income, COUNT(*)", "ROLLUP(sex)", "DPR255"),

@@ -145,7 +145,7 @@ GUARDS = (
     Guard(
         "an old report is made again as one of today",
         "results/formats/html.py",
-        'labelled = "report" in (manifest["request"] or {})',
+        "labelled = of_today(manifest)",
         "labelled = True",
         ("tests/verification/test_verify.py",),
     ),
