@@ -178,10 +178,11 @@ class Released:
 
     def _of(self, table: str | None) -> Draw:
         if table is None and not self._noised.parts:
-            return self._noised if self.plan.rules is None else self._noised.published
-        from dprelease.reading.table_values import values_of
+            return self._noised.published
+        from dprelease.reading.table_values import named_table
 
-        return values_of(self._noised, table).noised
+        name = named_table(self._noised, table)
+        return self._noised.published if name is None else self._noised.parts[name]
 
     def _periods(self, values: ReleasedValues) -> Periods:
         from dprelease.reading.evaluation import Periods

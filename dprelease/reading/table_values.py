@@ -209,26 +209,36 @@ class TableValues(ReleasedValues):
 
 
 def values_of(noised: Draw, table: str | None) -> ReleasedValues:
-    """Return the values of a release's table: the only one, or the one named.
+    """Return the values of a release's table to compute with: the only one, or the one named.
+
+    Raises:
+        ArgumentError: there is no such table, there are several and none is named, or none is the finest (DPR669).
+    """
+    table = named_table(noised, table)
+    if table is None:
+        return ReleasedValues(noised)
+    if noised.plan.query.groups.whole:
+        raise ArgumentError(
+            "tables of which none is the finest are not computed with",
+            where="table",
+            why="an expression over them follows no single table's noise",
+            fix="compute with `to_pandas`, or publish a table by all of the columns",
+            code="DPR669",
+        )
+    return TableValues(noised, table)
+
+
+def named_table(noised: Draw, table: str | None) -> str | None:
+    """Return the name of a release's table, the only one or the one named; None where a release has no tables.
 
     Raises:
         ArgumentError: there is no such table, or there are several and none is named (DPR669).
     """
     names = list(noised.parts)
     if not names and table in (None, "data"):
-        return ReleasedValues(noised)
-    if names and table is None and len(names) == 1:
-        table = names[0]
-    if table in names and noised.plan.query.groups.whole:
-        raise ArgumentError(
-            "tables of which none is the finest are not computed with",
-            where="table",
-            why="an expression over them follows no single table's noise",
-            fix="compute with their files, or publish a table by all of the columns",
-            code="DPR669",
-        )
-    if table in names:
-        return TableValues(noised, table)
+        return None
+    if table in names or (table is None and len(names) == 1):
+        return table or names[0]
     if table is None:
         raise ArgumentError(
             f"the release has {len(names)} tables",

@@ -73,6 +73,12 @@ def test_every_pair_of_columns_adds_up_and_is_made_again(
     whole = _cells(release, "total", [])[0]
     with pytest.raises(ArgumentError, match="none is the finest"):
         release.derive("share(count)", table="q1_q2")
+    frame, said = release.to_pandas("q1_q2"), release._repr_html_()
+    assert list(frame["count"]) == release.tables["q1_q2"].column("value").to_pylist()
+    assert release.long("q1_q2")["lower"].tolist() == frame["count_lower"].tolist()
+    assert "<svg" in release.plot("count", table="q1_q2").svg
+    assert all(f"<p>{name}</p>" in said for name in wanted)
+    assert list(dp.read(folder).to_pandas("q1_q2")["count"]) == list(frame["count"])
     for a, b in pairs:
         cells = _cells(release, f"{a}_{b}", [a, b])
         assert (cells >= 0).all()
