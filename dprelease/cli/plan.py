@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json, say, show_error
+from dprelease.cli.terminal import AsJson, console, loaded, print_json, save, say, show_error
 from dprelease.core.numeric import counted, short
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ def load_and_show(
     needs = [needed(config, name, error, made) for name, error in asked]
     changes = None if against is None else compare(plan_of(against), made)
     if page is not None:
-        page.write_bytes(_page(config, made))
+        save(page, _page(config, made))
     if file is not None:
         from dprelease.pipeline.approving import plan_file  # it reads ledgers: a plan does not
 
-        file.write_bytes(plan_file(config, made, period))
+        save(file, plan_file(config, made, period))
     if as_json:
         found: dict[str, Any] = {**made.to_json(), "hash": made.hash}
         if asked:

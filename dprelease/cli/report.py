@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import say
-from dprelease.core.errors import ArgumentError
+from dprelease.cli.terminal import cannot_write, save, say
 
 
 def report(
@@ -41,7 +40,7 @@ def note(
     kind = to.suffix.lower().removeprefix(".")
     if kind not in ("md", "html"):
         why = f"`{to.suffix}` is not a format of a note"
-        raise _cannot_write(to, why, "name a file that ends in .md or .html")
+        raise cannot_write(to, why, "name a file that ends in .md or .html")
     manifest, table, release, gone = _made_again(folder, whole=True)
     _write(to, written(manifest, table, kind, release=release, gone=gone), gone)
 
@@ -63,16 +62,7 @@ def _made_again(folder: Path, *, whole: bool = False) -> tuple[dict[str, Any], A
 
 
 def _write(to: Path, data: bytes, gone: str) -> None:
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_bytes(data)
-    except OSError as problem:
-        fix = "name a file in a folder that you may write to"
-        raise _cannot_write(to, problem.strerror, fix) from None
+    save(to, data)
     say(f"wrote {to}")
     if gone:
         say(f"this release does not stand: {gone}", style="yellow", soft_wrap=True)
-
-
-def _cannot_write(to: Path, why: str | None, fix: str) -> ArgumentError:
-    return ArgumentError(f"cannot write {to.name}", where=str(to), why=why, fix=fix, code="DPR668")

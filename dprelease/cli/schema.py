@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dprelease.cli.terminal import AsJson, guarded, print_json, say
+from dprelease.cli.terminal import AsJson, guarded, print_json, save, say
 from dprelease.core.numeric import counted
 
 Kind = Literal["schema", "pipeline", "manifest"]
@@ -144,7 +144,6 @@ def _write(text: str, out: Path | None) -> None:
             fix="choose another name with --out, or remove the file",
             code="DPR608",
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
+    save(out, text.encode())
     open_lines = text.count("# ANSWER ")
     say(f"{out}: drafted, {counted(open_lines, 'line')} to answer", style="green")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dprelease.core.errors import DpreleaseError, InternalError
+from dprelease.core.errors import ArgumentError, DpreleaseError, InternalError
 from dprelease.core.strict_json import json_text
 from dprelease.schema.paths import is_marked
 
@@ -38,6 +38,24 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 140
     return made
+
+
+def save(to: Path, data: bytes) -> None:
+    """Write a file, and the folder that it is to be in.
+
+    Raises:
+        ArgumentError: it cannot be written (DPR668).
+    """
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(data)
+    except OSError as problem:
+        fix = "name a file in a folder that you may write to"
+        raise cannot_write(to, problem.strerror, fix) from None
+
+
+def cannot_write(to: Path, why: str | None, fix: str) -> ArgumentError:
+    return ArgumentError(f"cannot write {to.name}", where=str(to), why=why, fix=fix, code="DPR668")
 
 
 def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:

@@ -126,13 +126,12 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     if plan.asked is not None:
         yield from _in_steps(plan.asked)
         yield from _uncounted(plan, plan.asked)
-        for name in plan.by:
-            column = plan.asked.schema.columns[name]
-            if column.values and column.other is None:
-                yield (
-                    f"rows of undeclared values of `{name}` are dropped; with `other: {{as: other}}` they are"
-                    " counted, and drift is seen"
-                )
+        columns = [plan.asked.schema.columns[name] for name in plan.by]
+        if dropped := [f"`{c.name}`" for c in columns if c.values and c.other is None]:
+            yield (
+                f"rows of undeclared values of {', '.join(dropped)} are dropped; with `other: {{as: other}}` they are"
+                " counted, and drift is seen"
+            )
     yield from _also_priced(plan)
 
 

@@ -36,6 +36,17 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
+def test_a_page_that_cannot_be_written_is_refused_by_name_and_its_folder_is_made(
+    pipeline, tmp_path
+):
+    made = tmp_path / "new" / "plan.html"
+    assert invoke("plan", pipeline, "--html", made).exit_code == 0
+    assert made.exists()
+    for wish in ("--html", "--out"):
+        refused = invoke("plan", pipeline, wish, made / "below" / "a.file")
+        assert (refused.exit_code, "DPR668" in refused.output) == (2, True), refused.output
+
+
 def test_the_page_is_written_and_the_wish_answered(pipeline, tmp_path):
     page = tmp_path / "plan.html"
     result = invoke("plan", pipeline, "--html", page, "--max-error", "count=2")

@@ -178,6 +178,15 @@ def test_what_a_set_cannot_hold_is_refused_before_any_charge() -> None:
         ),
         ([{"all_pairs": NAMES, "statistics": [{"statistic": "count", "max_error": 9}]}], {}),
         ([{"all_pairs": NAMES, "statistics": [{"statistic": "count", "where": "age > 9"}]}], {}),
+        (
+            [
+                {
+                    "all_pairs": NAMES,
+                    "statistics": [{"statistic": "count", "mechanism": "discrete_laplace"}],
+                }
+            ],
+            {},
+        ),
         (PAIRS, {"rules": {"round": 5}}),
         (PAIRS, {"rules": {"suppress": {"below": 10}}}),
     ]

@@ -298,7 +298,9 @@ def _statistic(
         mechanism=mechanism,
         chosen=tuple(options),
         planned_error=fitted,
-        error_text=STATED if table in found.totals else _error_text(fitted, before, alone, unit),
+        error_text=STATED
+        if table in found.totals
+        else _error_text(fitted, before, alone, unit, together=not family.finest),
         sensitivity=_moved_text(found, table, f"{shown(moved)}{unit}"),
         spikes=True,
         notes=statistic_notes(query, member, member.options[0]),
@@ -313,7 +315,7 @@ def _moved_text(found: Fitting, table: str, moved: str) -> str:
     if table in found.totals:
         return f"not measured: {STATED}"
     if not found.family.finest:
-        return f"{moved} over what is measured for all tables"
+        return "of all tables together"
     return f"not measured: added up from `{found.family.finest}`"
 
 
@@ -333,8 +335,11 @@ def _errors(query: Query, found: Fitting, table: str) -> Errors:
     )
 
 
-def _error_text(fitted: float, before: float | None, alone: float, unit: str) -> str:
-    own = "not measured" if before is None else f"±{figure(before)} as measured"
+def _error_text(
+    fitted: float, before: float | None, alone: float, unit: str, *, together: bool
+) -> str:
+    own = "measured together" if together else "not measured"
+    own = own if before is None else f"±{figure(before)} as measured"
     return f"±{figure(fitted)}{unit} fitted ({own}; ±{figure(alone)} if every table were measured alone)"
 
 

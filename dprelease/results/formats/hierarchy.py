@@ -28,7 +28,9 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
         depth[name] = 1 + max((depth[o] for o in above[name]), default=-1)
     parts = [part for fit in tables["fits"] for part in fit["tables"]]
     origin = {part["table"]: STATED for part in parts if part.get("totals")}
-    origin |= {part["table"]: "measured" for part in parts if part["block"] is not None}
+    measured = {part["table"]: "measured" for part in parts if part["block"] is not None}
+    other = "not measured, added up" if measured or origin else "measured together with the others"
+    origin |= measured
     made: list[list[Any]] = [[] for _ in range(1 + max(depth.values()))]
     for table in tables["tables"]:
         name = table["name"]
@@ -39,7 +41,7 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
                 "by": table["by"],
                 "groups": len(table["keys"]),
                 "of": nearest,
-                "origin": origin.get(name, "not measured, added up"),
+                "origin": origin.get(name, other),
             }
         )
     return made

@@ -48,8 +48,11 @@ def test_the_hierarchy_says_where_numbers_come_from() -> None:
         "regions": ("measured", 2),
         "districts": ("measured", 12),
     }
-    unmeasured = {**tables, "fits": [{"tables": [{"table": "nation", "block": None}]}]}
-    assert layers(unmeasured)[0][0]["origin"] == "not measured, added up"
+    none = {"table": "nation", "block": None}
+    added = {**tables, "fits": [{"tables": [none, {"table": "regions", "block": "regions.count"}]}]}
+    assert layers(added)[0][0]["origin"] == "not measured, added up"
+    together = {**tables, "fits": [{"tables": [none]}]}  # a set: one block is behind all of them
+    assert layers(together)[0][0]["origin"] == "measured together with the others"
 
 
 def test_the_hierarchy_names_what_does_not_add_up() -> None:
