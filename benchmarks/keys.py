@@ -238,8 +238,8 @@ def time_lines(repeats: int) -> list[str]:
     out = [
         "## A million distinct keys",
         "",
-        f"{ROWS:,} rows, {KEYS:,} distinct texts, one Parquet file; {os.cpu_count()} processors ({platform.machine()})",
-        f"that do other work too; the least of {repeats} runs each, in turn. The whole of `dp.keys`: plan, engine, texts, threshold.",
+        f"{ROWS:,} rows, {KEYS:,} distinct texts, one Parquet file; {os.cpu_count()} processors ({platform.machine()});",
+        f"the least of {repeats} runs each, in turn. The whole of `dp.keys`: plan, engine, texts, threshold.",
         "",
         "| unit | DuckDB's GROUP BY | keys are found | bar: 2 × GROUP BY + 2 s | memory of GROUP BY | memory of `dp.keys` |",
         "|---|---|---|---|---|---|",
