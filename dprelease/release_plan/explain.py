@@ -126,7 +126,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     if plan.asked is not None:
         yield from _in_steps(plan.asked)
         yield from _uncounted(plan, plan.asked)
-        columns = [plan.asked.schema.columns[name] for name in plan.by]
+        columns = [c for c in plan.asked.schema.columns.values() if c.name in plan.by]
         if dropped := [f"`{c.name}`" for c in columns if c.values and c.other is None]:
             yield (
                 f"rows of undeclared values of {', '.join(dropped)} are dropped; with `other: {{as: other}}` they are"

@@ -132,3 +132,16 @@ def test_a_plan_proposes_to_count_undeclared_values_and_says_what_the_budget_pay
     schema = tmp_path / "schemas" / "clinic.yaml"
     schema.write_text(re.sub(r"(region: .*?)}", r"\1, other: {as: elsewhere}}", schema.read_text()))
     assert "undeclared" not in invoke("plan", file).output
+
+
+def test_a_plan_by_the_part_of_a_date_is_shown(tmp_path):
+    """It is no column of the schema: a sentence on undeclared values looked for one and failed."""
+    create_starter(tmp_path)
+    file = tmp_path / "pipelines" / "short.yaml"
+    schema = tmp_path / "schemas" / "clinic.yaml"
+    day = "day: {kind: date, range: [2026-01-01, 2026-03-31]}"
+    schema.write_text(schema.read_text().replace("columns:", f"columns:\n  {day}"))
+    file.write_text(SHORT.replace("by: []", "by: ['month(day)', region]"))
+    said = " ".join(invoke("plan", file).output.split())
+    assert "12 public groups by month(day), region" in said
+    assert "undeclared values of `region` are dropped" in said
