@@ -276,7 +276,7 @@ def set_block(query: Query, family: Family) -> BlockLayout:
         )
     kind: Any = family_named(registry.TABLE_SET)
     axes = tuple(tuple(tuple(c.tolist()) for c in axis.cells) for axis in tables.axes)
-    ways = partial(kind.ways, [axis.column for axis in tables.axes], axes)
+    ways = partial(kind.ways, [column.name for column in tables.groups.columns], axes)
     try:
         options = ways([_level(t) for t in tables.tables])
     except LookupError as found:
