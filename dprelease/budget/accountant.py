@@ -18,13 +18,12 @@ Limits   no advanced composition: a budget needs a rule that holds whatever is a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import NANO, nano_up
+from dprelease.core.numeric import NANO, nano_up, positive
 
 BASIC = "basic/1"
 """The version a ledger entry names; its arithmetic never changes."""
@@ -69,8 +68,17 @@ class Cost:
             )
         return cls(math.floor(epsilon * NANO), math.floor(delta * ATTO))
 
+    @classmethod
+    def stated(cls, epsilon: object, delta: object) -> Self:
+        """Return a budget that somebody states, in whatever kind of number; ArgumentError as `positive` and `budget`."""
+        return cls.budget(positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True))
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.nano_epsilon + other.nano_epsilon, self.atto_delta + other.atto_delta)
+
+    def within(self, budget: Cost) -> bool:
+        """Return whether it fits the budget, in both units."""
+        return self.nano_epsilon <= budget.nano_epsilon and self.atto_delta <= budget.atto_delta
 
     @property
     def epsilon(self) -> Fraction:
@@ -92,20 +100,3 @@ def _check(epsilon: Fraction, delta: Fraction) -> None:
         raise ArgumentError(
             "delta must be at least 0 and below 1", fix="declare 0, or 0.000001", code="DPR650"
         )
-
-
-def spent(costs: Iterable[Cost]) -> tuple[int, Fraction]:
-    """Return the sum of `costs`: (nano-units of epsilon, delta)."""
-    total = Cost(0)
-    for cost in costs:
-        total += cost
-    return total.nano_epsilon, total.delta
-
-
-def fits(costs: Iterable[Cost], asked: Cost, budget: Cost) -> bool:
-    """Return whether `asked` on top of `costs` stays within `budget`, in both units."""
-    nano_epsilon, delta = spent(costs)
-    return (
-        nano_epsilon + asked.nano_epsilon <= budget.nano_epsilon
-        and delta + asked.delta <= budget.delta
-    )

@@ -19,7 +19,6 @@ Limits   without a key anybody who can write the ledger can approve. A pipeline 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,10 +27,11 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from dprelease.budget.approval_words import apart
-from dprelease.budget.connection import Connection, Place, schema_version
+from dprelease.budget.connection import Connection, Place, debits, events, schema_version
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, signed_text, verifies
+from dprelease.budget.timeline import window_text
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
@@ -180,16 +180,10 @@ def approvals(
     """Return the approvals of a ledger, a dataset or a pipeline, in order."""
     if schema_version(db) < VERSION:  # it never held one: no event is looked at
         return []
-    found = db.execute(
-        """SELECT seq, body FROM chain WHERE body LIKE '%"kind":"approval"%' ORDER BY seq"""
-    ).fetchall()
-    bodies = [(int(seq), json.loads(text)) for seq, text in found]
     return [
         Approved(seq, Approval.of_event(body))
-        for seq, body in bodies
-        if body["kind"] == "approval"
-        and dataset in (None, body["dataset"])
-        and pipeline in (None, body["pipeline"])
+        for seq, body in events(db, "approval")
+        if dataset in (None, body["dataset"]) and pipeline in (None, body["pipeline"])
     ]
 
 
@@ -227,14 +221,13 @@ def must_cover(
     if _is_over(newest.approval, now):
         raise _over(newest, place)
     _must_fit(db, entry, newest, period, place)
-    at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"event": newest.event, "request": newest.approval.hash, "at": at}
+    return {"event": newest.event, "request": newest.approval.hash, "at": window_text(now)}
 
 
 def _must_fit(db: Connection, entry: Entry, under: Approved, period: str, place: Place) -> None:
     in_period, in_all = Fraction(0), Fraction(0)
     periods: dict[int, str] = {}
-    for seq, body in _debits(db, entry.key.dataset):
+    for seq, body in debits(db, entry.key.dataset):
         periods[seq] = counted_period(body, periods)
         stated = body["entry"]
         if stated["pipeline"] != entry.key.pipeline:
@@ -256,15 +249,6 @@ def _must_fit(db: Connection, entry: Entry, under: Approved, period: str, place:
                 fix="ask for less, or have it approved again: `dprelease approve plan.json --pipeline PIPELINE`",
                 code="DPR308",
             )
-
-
-def _debits(db: Connection, dataset: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for seq, text in db.execute(
-        "SELECT chain.seq, body FROM chain JOIN entry ON chain.seq = entry.seq"
-        " WHERE dataset = ? ORDER BY chain.seq",
-        (dataset,),
-    ).fetchall():
-        yield int(seq), json.loads(text)
 
 
 def _must_be_signed(newest: Approved, key: str | None, place: Place) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from dprelease.budget.approval import Approval, Approved, signing_key
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry
+from dprelease.budget.timeline import instant
 from dprelease.core.errors import LedgerError
 
 
@@ -65,8 +65,7 @@ class Approvals:
         limits = newest.approval
         if key is not None and limits.public_key != key:
             return "names an approval by another key"
-        day = datetime.strptime(at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).date().isoformat()
-        if limits.until is not None and day > limits.until:
+        if limits.until is not None and instant(at).date().isoformat() > limits.until:
             return "is made after its approval ended"
         over = self.in_period[place] > limits.per_period
         if over or (limits.total is not None and self.in_all[newest.event] > limits.total):

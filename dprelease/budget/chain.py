@@ -186,7 +186,7 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
     fold.problems += [
         f"the debits exceed the budget of population {name}"
         for name in fold.populations.known
-        if not fold.problems and fold.populations.over(name)
+        if not fold.problems and fold.populations.budget(name).over
     ]
     return [] if expected > 1 else ["the chain is empty"]
 

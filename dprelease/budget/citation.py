@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,7 +25,7 @@ from typing import Any
 from dprelease.budget.record import OPEN, Anchor, Entry, Key, canonical
 from dprelease.core.errors import UNREADABLE, DpreleaseError, LedgerError
 from dprelease.core.numeric import fraction_from_json
-from dprelease.core.strict_json import MOST_BYTES, read_json
+from dprelease.core.strict_json import MOST_BYTES, read_file, read_json
 
 MANIFEST = "release.json"
 
@@ -116,12 +115,7 @@ def _folders(place: Path) -> list[Path]:
 
 def _read(path: Path) -> Citation:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError("not a regular file")
-            data = file.read(MOST_BYTES + 1)
-        return Citation.from_manifest(data)
+        return Citation.from_manifest(read_file(path, MOST_BYTES))
     except (OSError, LedgerError):
         raise _unreadable(path) from None
 

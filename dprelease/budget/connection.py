@@ -6,6 +6,7 @@ version, integrity of the storage) is asked through the functions here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,30 @@ def schema_version(db: Connection) -> int:
     if isinstance(db, Server):
         return db.schema_version()
     return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+LAST = 2**62
+"""After every event of a chain."""
+
+
+def debits(db: Connection, dataset: str, last: int = LAST) -> list[tuple[int, dict[str, Any]]]:
+    """Return number and body of the events of a dataset's debits, in order, up to event `last`."""
+    found = db.execute(
+        "SELECT seq, body FROM entry JOIN chain USING (seq) WHERE dataset = ? AND seq <= ? ORDER BY seq",
+        (dataset, last),
+    )
+    return [(int(seq), json.loads(text)) for seq, text in found.fetchall()]
+
+
+def events(db: Connection, *kinds: str, last: int = LAST) -> list[tuple[int, dict[str, Any]]]:
+    """Return number and body of the events of some kinds, but debits, in order, up to event `last`."""
+    found = db.execute(
+        "SELECT seq, body FROM chain WHERE seq <= ? AND seq NOT IN (SELECT seq FROM entry)"
+        f" AND ({' OR '.join('body LIKE ?' for _ in kinds)}) ORDER BY seq",
+        (last, *(f'%"kind":"{kind}"%' for kind in kinds)),
+    )
+    bodies = [(int(seq), json.loads(text)) for seq, text in found.fetchall()]
+    return [(seq, body) for seq, body in bodies if body["kind"] in kinds]
 
 
 def closed_tables(db: Connection) -> list[str]:

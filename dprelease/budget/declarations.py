@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 
-from dprelease.budget import chain, period_cap, population, refusals, rho_filter
+from dprelease.budget import chain, connection, period_cap, population, refusals, rho_filter
 from dprelease.budget.accountant import Cost
-from dprelease.budget.connection import Connection, Place, raise_version, schema_version
+from dprelease.budget.connection import LAST, Connection, Place, raise_version, schema_version
 from dprelease.budget.population import Population, Populations
 from dprelease.budget.record import Budget, Declaration, Entry, declaration_of
-from dprelease.budget.timeline import Timeline, timeline
+from dprelease.budget.timeline import ALWAYS, Timeline, timeline
 from dprelease.core.errors import BudgetError, LedgerError
 from dprelease.core.numeric import plain
 
@@ -129,19 +129,41 @@ def _append_budget(db: Connection, dataset: str, row: Cost, more: Mapping[str, o
     db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *body.values()))
 
 
-def populations(db: Connection, seq: int | None = None, *, first: bool = False) -> Populations:
-    """Return the populations, as of event `seq`; `first`: also where the ledger has none yet."""
+def populations(db: Connection, last: int = LAST) -> Populations:
+    """Return the populations and what their datasets' debits cost, as of event `last`."""
+    found = _members(db, last)
+    _read_debits(db, found, found.member, last)
+    return found
+
+
+def _members(db: Connection, last: int = LAST, *, first: bool = False) -> Populations:
+    """Return the populations and their datasets, without debits; `first`: also where the ledger has none yet."""
     found = Populations()
     if first or schema_version(db) >= population.VERSION:
-        events = db.execute(
-            "SELECT body FROM chain WHERE (seq IN (SELECT seq FROM dataset) OR seq IN (SELECT seq FROM entry)"
-            """ OR body LIKE '%"kind":"population"%' OR body LIKE '%"kind":"member"%') AND seq <= ?"""
-            " ORDER BY seq",
-            (2**62 if seq is None else seq,),
-        )
-        for body in map(json.loads, [text for (text,) in events.fetchall()]):
+        for _, body in connection.events(db, "dataset", "population", "member", last=last):
             found.note(body["kind"], body)
     return found
+
+
+def _read_debits(
+    db: Connection, found: Populations, datasets: Iterable[str], last: int = LAST
+) -> None:
+    """Note debits up to event `last`: as one sum, which the database makes, where each costs a member what it costs a unit.
+
+    The table lacks deltas that add up to 1 or more (`parallel`): no population's budget holds those.
+    """
+    for dataset in datasets:
+        if not found.costs_as_its_unit(dataset):
+            for _, body in connection.debits(db, dataset, last):
+                found.note("debit", body)
+            continue
+        nano, atto = db.execute(
+            "SELECT SUM(nano_epsilon), SUM(atto_delta) FROM entry WHERE dataset = ? AND seq <= ?",
+            (dataset, last),
+        ).fetchone()
+        if nano is not None:
+            cost = Cost(int(nano), int(atto))
+            found.debits[dataset] = [(cost.epsilon, cost.delta, None, ALWAYS)]
 
 
 def join(
@@ -156,7 +178,8 @@ def join(
     """
     if asked is None:
         return
-    found, name = populations(db, first=True), asked.name
+    found, name = _members(db, first=True), asked.name
+    _read_debits(db, found, {*found.member, dataset})
     adjacency, here = found.datasets[dataset][0], found.member.get(dataset)
     if name not in found.known:
         calendar = timeline(*found.datasets[dataset]).calendar if asked.interval else None
@@ -202,10 +225,11 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
     Raises:
         BudgetError: it does not fit (DPR309), or cannot be counted (DPR310).
     """
-    found = populations(db)
+    found = _members(db)
     name = found.member.get(entry.key.dataset)
     if name is None:
         return
+    _read_debits(db, found, [other for other, its in found.member.items() if its == name])
     why = found.note("debit", {"entry": entry.to_json()})
     if why is not None:
         raise BudgetError(

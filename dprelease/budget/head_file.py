@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from dprelease.budget import location, signature
 from dprelease.budget.record import Anchor, canonical
 from dprelease.core.errors import LedgerError
-from dprelease.core.strict_json import read_json
+from dprelease.core.strict_json import read_file, read_json
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
@@ -86,9 +86,7 @@ def read_head(path: Path, public_key: str | None = None) -> Anchor:
             or the extra is not installed (DPR422).
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            data = file.read(_LARGEST)
+        data = read_file(path, _LARGEST)
     except OSError:
         raise _unreadable(path, "it is missing, or cannot be read") from None
     try:

@@ -60,7 +60,6 @@ from dprelease.budget.record import (
 )
 from dprelease.budget.signature import Signer
 from dprelease.budget.timeline import timeline
-from dprelease.core.numeric import positive
 
 __all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerReport", "Receipt"]
 
@@ -108,9 +107,9 @@ class Ledger(ReadableLedger):
         """
         check_identifier(dataset, "dataset")
         unit, time = declaration_text(adjacency, unit), time_text(time)
-        budget = _budget(epsilon, delta)
+        budget = Cost.stated(epsilon, delta)
         rho_filter.check_composition(composition, budget)
-        cap = None if per_period is None else _budget(per_period, 0)
+        cap = None if per_period is None else Cost.stated(per_period, 0)
         if cap is not None:
             period_cap.must_count(timeline(adjacency, unit, time), dataset)
         # Manifests first, ledger second: what is published by now is committed by then.
@@ -172,7 +171,7 @@ class Ledger(ReadableLedger):
             LedgerError: the dataset has no budget here (DPR407), or as `charge`.
             ArgumentError: epsilon is not positive (DPR606, DPR650).
         """
-        more = _budget(epsilon, delta)
+        more = Cost.stated(epsilon, delta)
         with self._write() as db:
             declarations.declared(db, dataset, self.path)
             raised = declarations.total(db, dataset) + more
@@ -187,7 +186,7 @@ class Ledger(ReadableLedger):
             LedgerError: there is no such population here (DPR431), or as `charge`.
             ArgumentError: epsilon is not positive (DPR606, DPR650).
         """
-        more = _budget(epsilon, delta)
+        more = Cost.stated(epsilon, delta)
         with self._write() as db:
             return declarations.raise_population(db, name, more, self.path)
 
@@ -199,7 +198,7 @@ class Ledger(ReadableLedger):
             ArgumentError: epsilon is not positive (DPR606, DPR650), or the budget caps every interval
                 by itself (DPR655).
         """
-        cap = _budget(epsilon, 0)
+        cap = Cost.stated(epsilon, 0)
         with self._write() as db:
             declarations.declared(db, dataset, self.path)
             period_cap.must_count(declarations.timeline_of(db, dataset), dataset)
@@ -321,10 +320,6 @@ class Ledger(ReadableLedger):
             for citation in missing:
                 cited.adopt(db, citation, self.path)
         return len(missing)
-
-
-def _budget(epsilon: object, delta: object) -> Cost:
-    return Cost.budget(positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True))
 
 
 def _name(db: Connection) -> int:

@@ -14,13 +14,12 @@ Limits   periods are told apart by name: a week and the month around it are two 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dprelease.budget.accountant import Cost
-from dprelease.budget.connection import Connection, Place, schema_version
+from dprelease.budget.connection import Connection, Place, debits, events, schema_version
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Timeline
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
@@ -34,11 +33,7 @@ def capped(db: Connection, dataset: str) -> Cost | None:
     """Return the dataset's cap per period, or None."""
     if schema_version(db) < VERSION:  # it never held one: no event is looked at
         return None
-    found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"kind":"cap"%' ORDER BY seq""")
-    bodies = [json.loads(text) for (text,) in found]
-    nanos = [
-        int(b["nano_epsilon"]) for b in bodies if (b["kind"], b.get("dataset")) == ("cap", dataset)
-    ]
+    nanos = [int(b["nano_epsilon"]) for _, b in events(db, "cap") if b["dataset"] == dataset]
     return Cost(nanos[-1]) if nanos else None
 
 
@@ -70,14 +65,9 @@ def must_fit(db: Connection, entry: Entry, period: str, path: Place) -> None:
         return
     periods: dict[int, str] = {}
     used = 0
-    for seq, text, nano in db.execute(
-        "SELECT chain.seq, body, nano_epsilon FROM chain JOIN entry ON chain.seq = entry.seq"
-        " WHERE dataset = ? ORDER BY chain.seq",
-        (entry.key.dataset,),
-    ).fetchall():
-        body = json.loads(text)
+    for seq, body in debits(db, entry.key.dataset):
         periods[seq] = counted_period(body, periods)
-        used += int(nano) if periods[seq] == period else 0
+        used += int(body["nano_epsilon"]) if periods[seq] == period else 0
     if used + entry.cost.nano_epsilon > cap.nano_epsilon:
         raise _over(path, entry, period, Cost(used).epsilon, cap.epsilon)
 

@@ -9,21 +9,17 @@ Units    epsilon in nats, rho in nats, exact; delta rounded up to whole atto-uni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dprelease.budget.accountant import ATTO
-from dprelease.budget.record import Entry
+from dprelease.budget.record import OPEN, Entry
 from dprelease.budget.timeline import Instants, Timeline, instant
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Note
-from dprelease.core.numeric import (
-    NANO,
-    exp_lower,
-    exp_upper,
-)
+from dprelease.core.numeric import NANO, exp_lower, exp_upper
 
 if TYPE_CHECKING:
     from dprelease.budget.ledger import Ledger
@@ -87,15 +83,14 @@ def person_loss(
     """
     if line.per is None:
         return None
-    windows = [window_of_texts(entry.window) for entry in entries]
     if delta is None:
-        parts = ((w, e.epsilon, e.delta) for w, e in zip(windows, entries, strict=True))
+        parts = ((window_of_texts(e.window), e.epsilon, e.delta) for e in entries)
         return person_of(parts, line)
     from dprelease.budget import rho_filter  # a plan has no ledger, and need not load one
 
     nano = 0
-    for window, entry in zip(windows, entries, strict=True):
-        count = line.met(window)
+    for entry in entries:
+        count = line.met(window_of_texts(entry.window))
         if count is None:
             return None
         nano += count**2 * (rho_filter.nano_rho(entry) or 0)
@@ -124,6 +119,11 @@ def window_of_texts(window: Sequence[str | None]) -> Instants:
     """Return a window as it is written in a ledger or manifest."""
     start, end = (None if text is None else instant(text) for text in window)
     return start, end
+
+
+def window_of_debit(said: Mapping[str, Any]) -> Instants:
+    """Return the window of an entry as a debit's event says it."""
+    return window_of_texts(said.get("window", OPEN))
 
 
 def _atto(delta: Fraction) -> Fraction:

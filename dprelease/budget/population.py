@@ -28,13 +28,13 @@ from typing import Any
 from dprelease.budget.accountant import ATTO, Cost
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.parallel import Charge, remainder
-from dprelease.budget.person import group_rule, window_of_texts
-from dprelease.budget.record import OPEN, Budget, Declaration, check_identifier, declaration_of
+from dprelease.budget.person import group_rule, window_of_debit
+from dprelease.budget.record import Budget, Declaration, check_identifier, declaration_of
 from dprelease.budget.rho_filter import check_composition, spent_epsilon, worth
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
 from dprelease.core.codec import Stored
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import nano_up, positive
+from dprelease.core.numeric import nano_up
 from dprelease.core.periods import Every, known_every
 
 VERSION = 7
@@ -95,9 +95,7 @@ class Population:
                 fix="name it in the schema, `population: NAME`, and state its epsilon beside the dataset's budget",
                 code="DPR675",
             )
-        budget = Cost.budget(
-            positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True)
-        )
+        budget = Cost.stated(epsilon, delta)
         check_composition(composition, budget)
         every = None if interval is None else known_every(interval)
         return cls(check_identifier(name, "population"), 0, 0, composition, every).raised(budget)
@@ -162,7 +160,7 @@ class Populations:
                 self.datasets[str(body["name"])] = declaration_of(body)
             case "debit":
                 said = body["entry"]
-                dataset, window = str(said["dataset"]), window_of_texts(said.get("window", OPEN))
+                dataset, window = str(said["dataset"]), window_of_debit(said)
                 rho = Fraction(said["rho"]) if "rho" in said else None
                 debit = Fraction(said["epsilon"]), Fraction(said["delta"]), rho, window
                 self.debits.setdefault(dataset, []).append(debit)
@@ -204,9 +202,12 @@ class Populations:
         terms = self.known[name][-1]
         return remainder(terms.budget, terms.nano_rho, self.charges(name), pairs=False)
 
-    def over(self, name: str) -> bool:
-        """Return whether the debits cost some member more than the budget."""
-        return self.budget(name).over
+    def costs_as_its_unit(self, dataset: str) -> bool:
+        """Return whether every debit costs a member what it costs one unit: epsilon and delta add up, and a member is one unit."""
+        if dataset not in self.member:
+            return False
+        terms, said = self.known[self.member[dataset]][-1], self.datasets[dataset]
+        return terms.nano_rho is None and _line(said).per is None and _steps(terms, said) == 1
 
     def loss(self, dataset: str) -> MemberLoss | None:
         """Return what one member of the dataset's population has lost; None where it is of none."""
@@ -233,7 +234,7 @@ class Populations:
             old, lower = before[-1], new.nano_epsilon < before[-1].nano_epsilon
             if lower or new.atto_delta < old.atto_delta or new.terms != old.terms:
                 wrong = "changes a population's terms"
-            elif self.over(new.name):
+            elif self.budget(new.name).over:
                 wrong = "comes after debits that exceed the population's budget"
         worth_more = rho is not None and spent_epsilon(rho, new.budget.delta) > new.budget.epsilon
         if worth_more or (rho is None) != (new.composition == "basic"):
@@ -259,17 +260,21 @@ def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tup
         raise UncountableError(
             "an (epsilon, delta) alone has no rho, and the population counts rho"
         )
-    steps = 2 if (terms.adjacency, dataset[0]) == ("substitution", "add_remove") else 1
     for instants, held in _held(line, terms.interval, window):
         if held is None:
             raise UncountableError(
                 f"a release without a period reads every {line.per} of a member, and no number bounds them"
             )
-        count = held * steps
+        count = held * _steps(terms, dataset)
         total, probability = group_rule(epsilon, delta, count)
         cost = Cost(nano_up(total), min(ATTO, math.ceil(probability * ATTO)))
         out.append(Charge(instants, cost, nano_up(count**2 * rho)))
     return tuple(out)
+
+
+def _steps(terms: Population, dataset: Declaration) -> int:
+    """Return how many units of the dataset tell two neighbours of the population apart, where a member is one."""
+    return 2 if (terms.adjacency, dataset[0]) == ("substitution", "add_remove") else 1
 
 
 @lru_cache(maxsize=65_536)

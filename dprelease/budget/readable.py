@@ -17,7 +17,7 @@ from dprelease.budget import (
     stored,
 )
 from dprelease.budget.approval import ApprovalRequest, Approved, approvals, must_cover
-from dprelease.budget.connection import Connection, Place
+from dprelease.budget.connection import LAST, Connection, Place
 from dprelease.budget.parallel import TimeStretch, stretches
 from dprelease.budget.population import Populations
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
@@ -120,7 +120,7 @@ class ReadableLedger:
     def populations(self, seq: int | None = None) -> Populations:
         """Return the populations, their terms, datasets and debits, as of event `seq`."""
         with self._read() as db:
-            return declarations.populations(db, seq)
+            return declarations.populations(db, LAST if seq is None else seq)
 
     def salt(self, dataset: str) -> bytes:
         """Return the dataset's 32 secret bytes for contribution bounding; never publish them.

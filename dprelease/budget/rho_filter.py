@@ -21,7 +21,7 @@ Limits   every release needs a rho of its own; one known by (epsilon, delta) alo
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -79,13 +79,7 @@ def worth(budget: Cost) -> int:
 
 def event(more: Cost, total: Cost) -> dict[str, object]:
     """Return the budget event's part: what is added, and rho_max of the `total` from now on."""
-    return {
-        "zcdp": {
-            "nano_epsilon": more.nano_epsilon,
-            "atto_delta": more.atto_delta,
-            "nano_rho": worth(total),
-        }
-    }
+    return {"zcdp": {**asdict(more), "nano_rho": worth(total)}}
 
 
 def nano_rho(entry: Entry) -> int | None:

@@ -10,15 +10,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
-from functools import lru_cache
 
 from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
-from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.accountant import Cost
 from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
-from dprelease.budget.connection import Connection, Place, raise_version
+from dprelease.budget.connection import Connection, Place, debits, raise_version
 from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
 from dprelease.budget.parallel import Charge, remainder, worst, worst_cost, worst_rho
+from dprelease.budget.person import window_of_debit
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, canonical, protected_unit
 from dprelease.budget.stored import state
 from dprelease.budget.timeline import ALWAYS, Instants
@@ -113,8 +113,7 @@ def insert_entry(
         "debit",
         {
             "entry": entry.to_json(),
-            "nano_epsilon": cost.nano_epsilon,
-            "atto_delta": cost.atto_delta,
+            **asdict(cost),
             "origin": None if origin is None else asdict(origin),
             **({} if rho is None else {"nano_rho": rho}),
             **({} if again is None else {"again": again}),
@@ -168,7 +167,7 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     after = [*charges(db, dataset), Charge(entry.instants, cost, rho or 0)]
     if concentrated is None:
         worst, budget = worst_cost(after, pairs=line.pairs), total(db, dataset)
-        if not fits((), worst, budget):
+        if not worst.within(budget):
             raise refusals.over_budget(path, dataset, cost, worst, budget, line)
         return None
     spent = worst_rho(after, pairs=line.pairs)
@@ -179,9 +178,11 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
 
 def charges(db: Connection, dataset: str) -> list[Charge]:
     """Return what the dataset's debits cost, and whom; together where every one can have read every unit."""
-    apart = timeline_of(db, dataset).apart
+    line = timeline_of(db, dataset)
     concentrated = rho_filter.rho_budget(db, dataset) is not None
-    if not apart and not concentrated:  # all read the same unit: one sum, which the database makes
+    if not (
+        line.apart or concentrated
+    ):  # all read the same unit: one sum, which the database makes
         found = db.execute(
             "SELECT COALESCE(SUM(nano_epsilon), 0), COALESCE(SUM(atto_delta), 0) FROM entry"
             " WHERE dataset = ?",
@@ -189,20 +190,12 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
         ).fetchone()
         return [Charge(ALWAYS, Cost(*map(int, found)))]
     out = []
-    for (text,) in db.execute(
-        "SELECT body FROM entry JOIN chain USING (seq) WHERE dataset = ? ORDER BY seq", (dataset,)
-    ).fetchall():
-        instants, body = _instants(text) if apart else ALWAYS, json.loads(text)
+    for _, body in debits(db, dataset):
+        instants = line.instants(window_of_debit(body["entry"]))
         rho = int(body["nano_rho"]) if concentrated else 0
         cost = Cost(int(body["nano_epsilon"]), int(body["atto_delta"]))
         out.append(Charge(instants, cost, rho))
     return out
-
-
-@lru_cache(maxsize=4096)
-def _instants(body: str) -> Instants:
-    """Return the instants of a debit's event; a charge reads every event of its dataset, several times."""
-    return Entry.from_json(json.loads(body)["entry"]).instants
 
 
 def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Declaration, Entry, declaration_of, protected_unit
@@ -77,6 +77,6 @@ class Timed:
         """Add up the debits before event `seq`; `nano_rho`: of a dataset that composes by zCDP."""
         found = self.datasets[name]
         pairs = found.line.pairs
-        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)
+        over = not worst_cost(found.charges, pairs=pairs).within(found.budget)
         over = over or (nano_rho is not None and worst_rho(found.charges, pairs=pairs) > nano_rho)
         return [f"a debit before event {seq} exceeds the budget it was charged to"] if over else []

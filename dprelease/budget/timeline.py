@@ -21,6 +21,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from dprelease.core.periods import Every, interval_day, intervals_met, known_every
 
@@ -105,6 +106,7 @@ def timeline(adjacency: str, unit: str, time: str | None) -> Timeline:
     )
 
 
+@lru_cache(maxsize=65_536)
 def instant(text: str) -> datetime:
     """Return the instant that `window_text` wrote; ValueError for any other text."""
     found = datetime.strptime(text, _FORM).replace(tzinfo=UTC)

@@ -56,9 +56,8 @@ def verify(
             result = verify_folder(
                 folder, ledger=ledger, public_key=public_key or None, patience=patience
             )
-        except (
-            VerificationError
-        ) as problem:  # no release at all: the others are looked at all the same
+        except VerificationError as problem:
+            # No release at all: the others are looked at all the same.
             if len(listed) == 1:
                 raise
             answers.append({"folder": str(folder), "ok": False, **problem.as_dict()})

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -191,6 +192,7 @@ def interval_day(moment: datetime, every: Every, timezone: str) -> date:
     return _first_day(period_id(clamped(moment), every, timezone), every)
 
 
+@lru_cache(maxsize=65_536)
 def intervals_met(
     start: datetime | None, end: datetime | None, every: Every, timezone: str
 ) -> tuple[datetime | None, datetime | None]:

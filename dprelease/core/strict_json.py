@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dprelease.core.numeric import edges_of
 
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: a named pipe must be recognised, not waited for."""
 MOST_BYTES = 64 * 2**20
 MOST_VALUES = 5_000_000
 """A value takes up to a hundred bytes of memory, and in the file as few as two."""
@@ -42,6 +47,17 @@ def json_text(value: object, *, indent: int | None = None, sort_keys: bool = Fal
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file that is not a link; OSError, or larger than `most`."""
+    with os.fdopen(os.open(path, PLAIN), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("not a regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError("larger than it may be")
+    return data
 
 
 def read_json(data: bytes | str, *, texts: bool = False) -> Any:

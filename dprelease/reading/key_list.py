@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.core.errors import ConfigError, DpreleaseError
+from dprelease.core.strict_json import read_file
 from dprelease.reading.publication import read
 from dprelease.results.formats.json_ import FILE
-from dprelease.verification.comparison import read_file
 
 
 def read_lists(

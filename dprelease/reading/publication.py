@@ -10,6 +10,7 @@ from typing import Any
 from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted, whole_from_json
+from dprelease.core.strict_json import read_file
 from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
@@ -25,7 +26,6 @@ from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.publish import period_order
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.collect import noised_of
-from dprelease.verification.comparison import read_file
 from dprelease.verification.derivation import receipt_of
 from dprelease.verification.verify import Verification, must_verify
 from dprelease.verification.verify import verify as verify_folder

@@ -42,11 +42,10 @@ from dprelease.core.errors import (
     WithheldError,
 )
 from dprelease.core.strict_json import MOST_BYTES as _LARGEST_MANIFEST
-from dprelease.core.strict_json import read_json
+from dprelease.core.strict_json import PLAIN, read_json
 from dprelease.results import corrections
 from dprelease.results.formats.json_ import VERSION
 from dprelease.results.published_folder import (
-    PLAIN,
     files_beside,
     holds,
     left_by,

@@ -15,6 +15,7 @@ from typing import IO
 from dprelease.budget.citation import MANIFEST
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import counted
+from dprelease.core.strict_json import PLAIN
 from dprelease.results import corrections
 
 MOST_BYTES = 256 * 2**20
@@ -29,8 +30,6 @@ _LEFT_BY = {
     "Thumbs.db": "the Explorer of Windows",
     "desktop.ini": "the Explorer of Windows",
 }
-# O_NONBLOCK: a named pipe must be recognised, not waited for.
-PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_folder(

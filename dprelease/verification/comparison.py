@@ -24,14 +24,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dprelease.core.strict_json import MOST_BYTES
+from dprelease.core.strict_json import MOST_BYTES, read_file
 from dprelease.results.published_folder import left_by, not_a_release
 
 Listing = Mapping[str, int]
 """Name to size in bytes."""
 
 _MOST_FILES = 1000
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SPARE = 4096
 _ARROW = b"ARROW:schema"
 _CLAIMS = (
@@ -70,17 +69,6 @@ def listing(path: Path) -> Listing:
 def read_small(path: Path, found: Listing, name: str) -> bytes | None:
     """Return the bytes of a file that the folder is said to hold, or None."""
     return _small(path / name, MOST_BYTES) if name in found else None
-
-
-def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file that is not a link; OSError, or larger than `most`."""
-    with os.fdopen(os.open(path, _PLAIN), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("not a regular file")
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError("larger than it may be")
-    return data
 
 
 def as_published(path: Path, made: bytes) -> bytes:

@@ -37,12 +37,7 @@ import pyarrow as pa
 from dprelease import __version__
 from dprelease.budget.connection import Place
 from dprelease.core.codec import encode
-from dprelease.core.errors import (
-    ConfigError,
-    VerificationError,
-    printable,
-    shortened,
-)
+from dprelease.core.errors import ConfigError, VerificationError, printable, shortened
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted
 from dprelease.core.patience import within

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.accountant import Cost
 from dprelease.budget.composition import (
     METHODS,
     Proof,
@@ -102,7 +102,7 @@ def test_different_losses_are_priced_close_to_equal_ones() -> None:
 def test_ten_tenths_are_one() -> None:
     assert basic([TENTH] * 10) == compose("basic/1", [Proof((TENTH,))] * 10, Fraction(0)) == 1
     one = Cost.budget(Fraction(1))
-    assert fits([Cost.of(TENTH)] * 9, Cost.of(TENTH), one)
+    assert sum([Cost.of(TENTH)] * 10, Cost(0)).within(one)
 
 
 def test_rho_adds_up_and_pure_losses_count_what_they_cost() -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease.budget import chain, moving, rows
 from dprelease.budget.ledger import Ledger
+from dprelease.budget.population import Populations
 from dprelease.cli import app
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from tests.budget import samples
@@ -227,6 +228,34 @@ def test_a_dataset_joins_with_what_it_has_cost_already(tmp_path):
 )  # fmt: skip
 def test_terms_that_bound_nothing_are_refused(given, code):
     assert code_of(ArgumentError, terms, **given) == code
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+@pytest.mark.parametrize("own", ["basic", "zcdp"])
+@pytest.mark.parametrize("per", [None, "day"])
+def test_what_the_database_adds_up_is_what_the_chain_says(
+    tmp_path, adjacency, composition, own, per
+):
+    """A sum of rows stands for debits only where both say the same: of every dataset, as of every event."""
+    asked = terms(10**3, delta=MILLIONTH, composition=composition)
+    joined(tmp_path / "l.db", "visits", asked, adjacency=adjacency)
+    ledger = joined(tmp_path / "l.db", "others", asked, per=per, composition=own)
+    joined(tmp_path / "l.db", "alone", None)
+    third, folded = Fraction(1, 3), Populations()
+    for i in range(3):
+        given = {"rho": third, "delta": Fraction(1, 10**9 + 7)}
+        ledger.charge(entry("visits", f"v{i}", adjacency=adjacency, epsilon=third, **given))
+        ledger.charge(entry("others", f"o{i}", per=per, period="2024-W10", epsilon=third, **given))
+        ledger.charge(entry("alone", f"a{i}"))
+    with ledger._read() as db:
+        bodies = [json.loads(text) for (text,) in db.execute("SELECT body FROM chain ORDER BY seq")]
+    for seq, body in enumerate(bodies, 1):
+        folded.note(body["kind"], body)
+        found = ledger.populations(seq)
+        assert (found.known, found.member) == (folded.known, folded.member)
+        for name in folded.member:
+            assert found.loss(name) == folded.loss(name)
 
 
 # -- the chain -----------------------------------------------------------------------------

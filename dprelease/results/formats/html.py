@@ -43,13 +43,7 @@ from dprelease.results.formats.report_sections import (
     section,
 )
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.formats.words import (
-    inside,
-    loss_text,
-    mechanism_words,
-    odds,
-    period_words,
-)
+from dprelease.results.formats.words import inside, loss_text, mechanism_words, odds, period_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, level_text
 from dprelease.schema.table import Rules
 

@@ -146,7 +146,7 @@ GUARDS = (
     ),
     _sums(
         "debits may exceed the budget",
-        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)\n",
+        old="        over = not worst_cost(found.charges, pairs=pairs).within(found.budget)\n",
         new="        over = False\n",
     ),
     _chain(
@@ -166,7 +166,7 @@ GUARDS = (
     ),
     _rows(
         "a release that does not fit is debited",
-        old="if not fits((), worst, budget):",
+        old="if not worst.within(budget):",
         new="if False:",
     ),
     _rows(
@@ -311,7 +311,7 @@ GUARDS = (
     ),
     _accountant(
         "delta is not added up",
-        old="        and delta + asked.delta <= budget.delta\n",
+        old=" and self.atto_delta <= budget.atto_delta",
         new="",
     ),
     _rho(
@@ -418,8 +418,8 @@ GUARDS = (
     Guard(
         "a link is read as a manifest",
         "budget/citation.py",
-        "descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)",
-        "descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)",
+        "Citation.from_manifest(read_file(path, MOST_BYTES))",
+        "Citation.from_manifest(path.read_bytes())",
         ("tests/budget/test_citation.py", "tests/security/test_paths.py"),
     ),
 )

@@ -29,8 +29,23 @@ GUARDS = (
     ),
     _population(
         "a member who is replaced is counted once where rows come and go",
-        old="    steps = 2 if",
-        new="    steps = 1 if",
+        old="    return 2 if",
+        new="    return 1 if",
+    ),
+    _population(
+        "a sum of rows stands for the debits of who counts twice",
+        old=" and _steps(terms, said) == 1",
+        new="",
+    ),
+    _population(
+        "a sum of rows stands for the debits of who is in several intervals",
+        old=" and _line(said).per is None",
+        new="",
+    ),
+    _population(
+        "a sum of rows stands for debits of which rho is counted",
+        old="        return terms.nano_rho is None and ",
+        new="        return ",
     ),
     _population(
         "a member is in one interval of a release, however long",
@@ -153,7 +168,7 @@ GUARDS = (
     ),
     _population(
         "a raise heals the debits before it",
-        old="            elif self.over(new.name):\n",
+        old="            elif self.budget(new.name).over:\n",
         new="            elif False:\n",
     ),
     _population(
@@ -169,7 +184,7 @@ GUARDS = (
     Guard(
         "the chain does not add up what a member has lost",
         "budget/chain.py",
-        "        if not fold.problems and fold.populations.over(name)\n",
+        "        if not fold.problems and fold.populations.budget(name).over\n",
         "        if False\n",
         ("tests/budget/test_population.py",),
     ),

@@ -110,7 +110,7 @@ GUARDS = (
     ),
     _chain(
         "an overspent interval verifies",
-        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), found.budget)\n",
+        old="        over = not worst_cost(found.charges, pairs=pairs).within(found.budget)\n",
         new="        over = False\n",
     ),
     Guard(
