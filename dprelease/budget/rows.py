@@ -180,9 +180,7 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
     """Return what the dataset's debits cost, and whom; together where every one can have read every unit."""
     line = timeline_of(db, dataset)
     concentrated = rho_filter.rho_budget(db, dataset) is not None
-    if not (
-        line.apart or concentrated
-    ):  # all read the same unit: one sum, which the database makes
+    if not line.apart and not concentrated:  # one unit is read by all: the database makes the sum
         found = db.execute(
             "SELECT COALESCE(SUM(nano_epsilon), 0), COALESCE(SUM(atto_delta), 0) FROM entry"
             " WHERE dataset = ?",

@@ -377,7 +377,9 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     history = [str(ledger.spent_at(key.dataset, at)[0]) for at in debits[-_HISTORY:]]
     total, delta = ledger.spent_at(key.dataset, seq)
     budget, composition = ledger.budget(key.dataset), ledger.composition(key.dataset)
-    person = encode(person_at(ledger, key.dataset, seq), PersonLoss | None)
+    person = {}
+    if ledger.timeline(key.dataset).per is not None:
+        person["person"] = encode(person_at(ledger, key.dataset, seq), PersonLoss | None)
     member = ledger.populations(seq).loss(key.dataset)
     return {
         "spent": str(total),
@@ -385,7 +387,7 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
         "history": history,
         "composition": composition,
         "delta": str(delta),
-        **({} if ledger.timeline(key.dataset).per is None else {"person": person}),
+        **person,
         **({} if member is None else {"member": member.to_json()}),
     }
 
