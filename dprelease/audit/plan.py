@@ -128,8 +128,13 @@ def audit_plan(
     start = time.perf_counter()
     report = progress or (lambda _: None)
     findings: list[Finding] = []
-    if plan.tables is not None:
-        said = "several tables that are fitted to each other are not audited yet"
+    if plan.tables is not None or plan.query.groups.found:
+        what = (
+            "keys that are found"
+            if plan.tables is None
+            else "several tables that are fitted to each other"
+        )
+        said = f"{what} are not audited yet"
         findings.append(Finding("A exact laws", "tables", None, plan.guarantee, said, "none", ""))
         return Evidence(plan.hash, plan.guarantee, engine_name, tuple(findings), 0.0)
     for part in (

@@ -66,36 +66,8 @@ def run(
     from dprelease.results.validate import gx_beside
 
     with gx_beside.begun():  # first of all: it takes as long as all else before the charge
-        from rich.text import Text
-
-        from dprelease.pipeline.planned import plan_pipeline
-        from dprelease.pipeline.run import run as run_pipeline
-
         config = loaded(pipeline)
-        out = console(stderr=as_json)
-
-        def show(plan: ReleasePlan) -> None:
-            if not quiet and not as_json:
-                from dprelease.release_plan.explain import renderable
-
-                out.print(renderable(plan, out.width))
-
-        def report(stage: str, detail: str) -> None:
-            if not quiet:
-                out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
-
-        if rehearse or to is not None:
-            show(plan_pipeline(config, period if config.period else None))
-            _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
-            return
-        watched = partial(_scanned, out) if out.is_terminal and not quiet else None
-        result = run_pipeline(
-            config, period=period, early=early, planned=show, progress=report, meter=watched
-        )
-        if as_json:
-            print_json(result.to_json())
-            return
-        _say_where(result, out, quiet=quiet)
+        _run(config, period, early, rehearse, to, quiet=quiet, as_json=as_json)
 
 
 def keys(
@@ -109,15 +81,60 @@ def keys(
 
     Example: dprelease keys pipelines/pages.yaml --period 2026-W40
     """
-    config = loaded(pipeline)
-    if not config.release.found:
-        raise ConfigError(
-            "this pipeline finds no keys",
-            where=config.release.origin,
-            fix="write e.g. `release: {keys: {column: page, epsilon: 1, delta: 0.000001}}` in its schema, or `dprelease run`",
-            code="DPR111",
-        )
-    run(pipeline, period, early, quiet=quiet, as_json=as_json)
+    from dprelease.results.validate import gx_beside
+
+    with gx_beside.begun():
+        config = loaded(pipeline)
+        if not config.release.found:
+            raise ConfigError(
+                "this pipeline finds no keys",
+                where=config.release.origin,
+                fix="write e.g. `release: {keys: {column: page, epsilon: 1, delta: 0.000001}}` in its schema, or `dprelease run`",
+                code="DPR111",
+            )
+        _run(config, period, early, quiet=quiet, as_json=as_json)
+
+
+def _run(
+    config: PipelineConfig,
+    period: str | None,
+    early: bool,
+    rehearse: bool = False,
+    to: Path | None = None,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run a pipeline, or rehearse it, and say what is done; see `run`."""
+    from rich.text import Text
+
+    from dprelease.pipeline.planned import plan_pipeline
+    from dprelease.pipeline.run import run as run_pipeline
+
+    out = console(stderr=as_json)
+
+    def show(plan: ReleasePlan) -> None:
+        if not quiet and not as_json:
+            from dprelease.release_plan.explain import renderable
+
+            out.print(renderable(plan, out.width))
+
+    def report(stage: str, detail: str) -> None:
+        if not quiet:
+            out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
+
+    if rehearse or to is not None:
+        show(plan_pipeline(config, period if config.period else None))
+        _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
+        return
+    watched = partial(_scanned, out) if out.is_terminal and not quiet else None
+    result = run_pipeline(
+        config, period=period, early=early, planned=show, progress=report, meter=watched
+    )
+    if as_json:
+        print_json(result.to_json())
+        return
+    _say_where(result, out, quiet=quiet)
 
 
 def _scanned(out: Console, share: float, left: float | None) -> None:

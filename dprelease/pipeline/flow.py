@@ -94,7 +94,7 @@ class Flow:
         plan = self.plan
         self.report(
             "draw",
-            f"{counted(len(plan.keys), 'group')}, {counted(len(plan.statistics), 'statistic')}",
+            f"{plan.group_words}, {counted(len(plan.statistics), 'statistic')}",
         )
         with _paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)

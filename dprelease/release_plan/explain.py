@@ -101,11 +101,10 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     weak = weak_promise(plan.epsilon)
     if weak:
         yield weak
-    groups = (
-        f"{counted(len(plan.keys), 'public group')} by {', '.join(plan.by)}"
-        if plan.by
-        else "one group"
-    )
+    by = ", ".join(plan.by)
+    groups = f"{counted(len(plan.keys), 'public group')} by {by}" if by else "one group"
+    if plan.query.groups.found:
+        groups = f"keys of {by} that the draw finds; none is declared"
     if plan.tables is not None:
         each = ", ".join(f"{t.name} {len(t.keys):,}" for t in plan.tables.tables)
         groups = (

@@ -120,7 +120,6 @@ def descriptor(
             resources += map(_with_impossible, made) if any(plan.tables.empty(name)) else made
         _relate(plan, resources, above)
     files = [r["path"] for r in resources]
-    groups = plan.by, len(plan.keys)
     weak = weak_sentence(plan.epsilon, words.data)
     present = set(manifest.get("files") or files)
     return {
@@ -130,16 +129,13 @@ def descriptor(
         ),
         "title": title or plan.schema,
         "description": (f"{about.description} " if about.description else "")
-        + f"Noised statistics, {words.statement(plan.guarantee, *groups)}.{weak} In the CSV files a text cell that "
+        + f"Noised statistics, {words.statement(plan.guarantee)}.{weak} In the CSV files a text cell that "
         "starts with = + - @, an apostrophe, a tab or a line break has one more apostrophe in front: "
         "take it off.",
         **_metadata(about, words.name),
         "dprelease:guarantee": {
             **manifest["guarantee"],
-            **{
-                k: words.statement(manifest["guarantee"][k], *groups)
-                for k in ("protects", "statement")
-            },
+            **{k: words.statement(manifest["guarantee"][k]) for k in ("protects", "statement")},
             **({"weak": weak.strip()} if weak else {}),
         },
         "dprelease:plan_hash": manifest["plan_hash"],

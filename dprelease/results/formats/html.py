@@ -117,6 +117,7 @@ def page_of(
         "factor": factor,
         "certainty": certainty,
         "tables": tables,
+        "found": words.found,
         "layers": _layers(plan, words),
         "beside": beside(plan) if "tables" in plan else {},
         "sections": sections,
@@ -152,14 +153,13 @@ def _placed(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _said(manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
     """Return who is protected, and which rows are taken, in the publisher's words."""
     plan, guarantee = manifest["plan"], manifest["guarantee"]
-    groups = tuple(plan["by"]), len(plan["keys"])
     return {
         "where": plan["where"],
         "condition": words.condition(plan["where"]) if plan["where"] else None,
         "counted": words.counted,
-        "statement": words.statement(guarantee["statement"], *groups),
-        "protects": words.statement(guarantee["protects"], *groups),
-        "protected": words.protected(*groups),
+        "statement": words.statement(guarantee["statement"]),
+        "protects": words.statement(guarantee["protects"]),
+        "protected": words.protected,
         "one": words.one if words.about.unit_name else "one unit",
     }
 

@@ -83,7 +83,7 @@ def _template() -> Template:
 
 
 def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
-    words, groups = planned_words(plan, name), (plan.by, len(plan.keys))
+    words = planned_words(plan, name)
     return {
         "title": words.title,
         "epsilon": short(plan.epsilon),
@@ -92,12 +92,13 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "delta": f"{float(plan.delta):.3g}" if plan.delta else "",
         "protects": describe(plan.adjacency, plan.unit)
         if words.about.unit_name is None
-        else words.protected(*groups),
-        "guarantee": words.statement(plan.guarantee, *groups),
+        else words.protected,
+        "guarantee": words.statement(plan.guarantee),
         "factor": odds(plan.epsilon)[0],
         "one": words.one if words.about.unit_name else "one protected unit",
         "promise": promise(words, plan.adjacency.value),
         "groups": len(plan.keys),
+        "found": words.found,
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,
         "counted": words.counted,

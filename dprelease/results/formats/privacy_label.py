@@ -23,7 +23,6 @@ _UNPROVED = ("observed", "declared, not checked")
 def privacy_label(manifest: Mapping[str, Any], words: PublicWords) -> list[tuple[str, str]]:
     """Return the fields, name and text, of a release as its manifest states it."""
     plan, guarantee, budget = manifest["plan"], manifest["guarantee"], manifest.get("budget")
-    groups = tuple(plan["by"]), len(plan["keys"])
     loss, guess = _loss(guarantee)
     if budget is not None and budget.get("composition") == "zcdp" and "composition" in plan:
         rho = fraction_from_json(plan["composition"]["evidence"]["rho"])
@@ -33,10 +32,10 @@ def privacy_label(manifest: Mapping[str, Any], words: PublicWords) -> list[tuple
     said = [
         ("Privacy loss", loss),
         ("An even guess", guess),
-        ("Unit of privacy", words.protected(*groups)),
+        ("Unit of privacy", words.protected),
         (
             "Two tables are neighbours",
-            f"if they differ by {words.statement(guarantee['protects'], *groups)}",
+            f"if they differ by {words.statement(guarantee['protects'])}",
         ),
         ("All releases so far", _spent(manifest, budget)),
         ("Over time", manifest["over_time"]),

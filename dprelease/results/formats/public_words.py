@@ -13,6 +13,7 @@ from typing import Any
 
 from dprelease.core import registry
 from dprelease.query.arguments import unquoted
+from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.functions import PARTS
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
@@ -51,7 +52,8 @@ class PublicWords:
         name: what it is called where it has no title; unit: the protected one.
         columns: titles that were given, by name; details: descriptions of columns.
         statistics: titles that were given, by table (None: the release has one) and name.
-        kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound; groups: how many there are.
+        kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound.
+        by: the grouping columns; groups: how many there are, or can be found at most.
     """
 
     name: str
@@ -61,7 +63,13 @@ class PublicWords:
     details: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[tuple[str | None, str], str] = field(default_factory=dict)
     kept: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
+    by: tuple[str, ...] = ()
     groups: int = 1
+
+    @property
+    def found(self) -> bool:
+        """Whether its groups are keys that the draw found."""
+        return self.groups == MOST_FOUND
 
     @property
     def title(self) -> str:
@@ -87,9 +95,10 @@ class PublicWords:
         """What a person's rows are called."""
         return ROWS if self.about.unit_name is None else self.about.unit_name.rows
 
-    def protected(self, by: tuple[str, ...], groups: int) -> str:
-        """Return the unit and how much of it counts, in brackets."""
-        kept = kept_words(self.unit, [inside(self.column(name)) for name in by], groups)
+    @property
+    def protected(self) -> str:
+        """The unit and how much of it counts, in brackets."""
+        kept = kept_words(self.unit, [inside(self.column(name)) for name in self.by], self.groups)
         return f"{self.one} ({kept})" if kept else self.one
 
     @property
@@ -98,14 +107,14 @@ class PublicWords:
         name = self.about.unit_name
         return self.rows if name is None or not isinstance(self.unit, RowUnit) else name.many
 
-    def statement(self, text: str, by: tuple[str, ...], groups: int) -> str:
+    def statement(self, text: str) -> str:
         """Return a sentence about who is protected with the publisher's words for the unit."""
         if self.about.unit_name is None:
             return text
         for adjacency in Adjacency:
             exact = describe(adjacency, self.unit)
             done = exact.rpartition(", ")[2]
-            text = text.replace(exact, f"{self.protected(by, groups)}, {done}")
+            text = text.replace(exact, f"{self.protected}, {done}")
         return self.sentence(text)
 
     def sentence(self, text: str) -> str:
@@ -225,20 +234,24 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
         ArgumentError, ValueError, TypeError, LookupError, AttributeError: they have another shape
             than a release's.
     """
-    name = manifest["pipeline"] or manifest["plan"]["schema"]
-    groups = len(manifest["plan"]["keys"])
-    return _words(name, unit_from_json(manifest["guarantee"]["unit"]), manifest["request"], groups)
+    plan = manifest["plan"]
+    groups = MOST_FOUND if plan["query"].get("late") else len(plan["keys"])
+    unit = unit_from_json(manifest["guarantee"]["unit"])
+    name = manifest["pipeline"] or plan["schema"]
+    return _words(name, unit, manifest["request"], tuple(plan["by"]), groups)
 
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    return _words(name or plan.schema, plan.unit, asked, len(plan.keys))
+    return _words(name or plan.schema, plan.unit, asked, plan.by, plan.most_groups)
 
 
-def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None, groups: int) -> PublicWords:
+def _words(
+    name: str, unit: Unit, asked: Mapping[str, Any] | None, by: tuple[str, ...], groups: int
+) -> PublicWords:
     if asked is None:
-        return PublicWords(name, unit, groups=groups)
+        return PublicWords(name, unit, by=by, groups=groups)
     columns = asked["schema"]["columns"]
     hierarchies = asked["schema"].get("hierarchies", {}).values()
     levels = {level: title for h in hierarchies for level, title in h.get("titles", {}).items()}
@@ -255,6 +268,7 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None, groups: int) 
         _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
         _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),
         {(t, s["as"]): s["max_rows_per_group"] for t, s in listed if "max_rows_per_group" in s},
+        by,
         groups,
     )
 

@@ -106,7 +106,8 @@ def _description(plan: ReleasePlan, words: PublicWords) -> str:
 
 def _variant(plan: ReleasePlan) -> dict[str, Any]:
     added = plan.adjacency.value == "add_remove"
-    unprotected = "The declared ranges, group keys, limits and row caps; all are public inputs."
+    keys = "" if plan.query.groups.found else " group keys,"
+    unprotected = f"The declared ranges,{keys} limits and row caps; all are public inputs."
     if not added:
         unprotected += " The number of protected units is public: neighbours have the same number."
     return {
@@ -125,7 +126,7 @@ def _loss(plan: ReleasePlan, manifest: Mapping[str, Any], words: PublicWords) ->
     if plan.delta:
         parameters["delta"] = _up(plan.delta)
     return {
-        "privacy_unit": words.protected(plan.by, len(plan.keys)),
+        "privacy_unit": words.protected,
         "privacy_unit_details": f"Two tables are adjacent if they differ by "
         f"{guarantee['protects']}. {guarantee['statement'][:1].upper()}{guarantee['statement'][1:]}.",
         "privacy_parameters": parameters,

@@ -46,7 +46,7 @@ def write(series: PublishedSeries) -> bytes:
     _put(feed, "link", rel="alternate", type="text/html", href="index.html")
     _put(feed, "generator", "dprelease")
     for period in newest:
-        _entry(feed, series, period)
+        _entry(feed, period)
     ET.indent(feed, " ")
     text: str = ET.tostring(feed, encoding="unicode")
     return ('<?xml version="1.0" encoding="utf-8"?>\n' + text + "\n").encode("utf-8")
@@ -62,12 +62,11 @@ def _author(feed: ET.Element, words: PublicWords) -> None:
         _put(author, "email", contact)
 
 
-def _entry(feed: ET.Element, series: PublishedSeries, period: Period) -> None:
+def _entry(feed: ET.Element, period: Period) -> None:
     entry = _put(feed, "entry")
     when = period_words(period.name) or period.name
     title = f"{period.words.title}, {when}"
-    protected = period.words.protected(series.by, series.periods[-1].groups)
-    summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {protected}."
+    summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {period.words.protected}."
     if period.over_time:
         summary += f" Over time, as of this release: {period.over_time}."
     summary += weak_sentence(period.epsilon, period.words.data)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import resources
@@ -112,6 +112,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "delta": f"{float(delta):.3g}" if delta else "",
         "factor": odds(epsilon)[0] if epsilon else "",
         "each": _each(p.epsilon for p in periods),
+        "found": any(p.words.found for p in periods),
         "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
         "over_time": newest.over_time if newest else "",
         "as_of": _when(newest.name) if newest else "",
@@ -267,7 +268,8 @@ def _row(period: Period) -> dict[str, Any]:
 def _protected(period: Period, series: PublishedSeries) -> str:
     """Return the protected unit in plain words, with the groups that the newest period has."""
     verb = "replaced" if period.adjacency == "substitution" else "added or removed"
-    return f"{period.words.protected(series.by, series.periods[-1].groups)}, {verb}"
+    newest = series.periods[-1].words
+    return f"{replace(period.words, by=newest.by, groups=newest.groups).protected}, {verb}"
 
 
 def _when(name: str) -> str:

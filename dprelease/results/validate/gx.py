@@ -86,14 +86,18 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
 
+    late = plan.query.groups.found and not plan.keys  # nothing is drawn yet
     labels = {"group": group_labels(plan.keys), "statistic": [*columns], "status": STATUSES}
+    if late:
+        del labels["group"]
 
     def obey(rule: str, on: list[str], asked: object) -> dict[str, Any]:
         return {"column_list": on, "rule": rule, "parameters": json.dumps(asked)}
 
-    rows, rules = len(plan.keys) * len(columns), plan.rules
+    groups, rules = plan.most_groups if late else len(plan.keys), plan.rules
+    rows = groups * len(columns)
     count: tuple[str, dict[str, Any]] = ("table_row_count_to_equal", {"value": rows})
-    if rules is not None and rules.sparse:
+    if late or (rules is not None and rules.sparse):
         count = ("table_row_count_to_be_between", {"min_value": 0, "max_value": rows})
     none = ["status"] if plan.fitted else []
     gone = ["status"] if suppresses(plan) else none
