@@ -23,7 +23,7 @@ Sources: `docs/theory/composition.md#optimal-composition`, `docs/theory/composit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -152,18 +152,13 @@ def _with_ended(
     """Spend on blocks of which some have noise that ends, as `spend` does."""
     others = [i for i in range(len(blocks)) if i not in ended]
     paid = any(not family_of(blocks[i].options[0]).free for i in others)
+    goals = [i for i in ended if has_goal(blocks[i])]
 
     def each(parts: int) -> dict[int, Priced]:
         def priced_at(block: BlockLayout, amount: Fraction) -> Priced:
             return pricer.priced(block, Share(amount, delta=delta / parts))
 
-        needed = {
-            i: least_budget(
-                blocks[i], lambda b, e: pricer.errors(priced_at(b, e), farthest=True), _LEAST
-            )
-            for i in ended
-            if has_goal(blocks[i])
-        }
+        needed = _needed(blocks, goals, _LEAST, priced_at, pricer)
         amounts = allocate(blocks, epsilon, loss, needed=needed) if epsilon else needed
         return {i: priced_at(blocks[i], amounts[i]) for i in ended}
 
@@ -251,18 +246,29 @@ def _summed(
     A number is the epsilon that the goals would need, where there is less.
     """
     del delta  # the sum is pure
-    needed = {
-        i: least_budget(
-            blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e)), farthest=True), _LEAST
-        )
-        for i in goals
-    }
+    needed = _needed(blocks, goals, _LEAST, lambda b, e: pricer.priced(b, Share(e)), pricer)
     asked = sum(needed.values(), Fraction(0))
     if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
         return asked
     shares = allocate(blocks, epsilon or asked, loss, needed=needed)
     priced = tuple(pricer.priced(b, Share(e)) for b, e in zip(blocks, shares, strict=True))
     return _Way("basic/1", priced, sum(shares, Fraction(0)))
+
+
+def _needed(
+    blocks: Sequence[BlockLayout],
+    goals: Sequence[int],
+    lowest: Fraction,
+    priced_at: Callable[[BlockLayout, Fraction], Priced],
+    pricer: Pricer,
+) -> dict[int, Fraction]:
+    """Return what the goals of these blocks need, by block."""
+    return {
+        i: least_budget(
+            blocks[i], lambda b, e: pricer.errors(priced_at(b, e), farthest=True), lowest
+        )
+        for i in goals
+    }
 
 
 def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
@@ -344,12 +350,7 @@ def _concentrated(
     def priced_at(block: BlockLayout, rho: Fraction) -> Priced:
         return pricer.priced(block, Share.concentrated(rho))
 
-    needed = {
-        i: least_budget(
-            blocks[i], lambda b, r: pricer.errors(priced_at(b, r), farthest=True), _LEAST**2 / 2
-        )
-        for i in goals
-    }
+    needed = _needed(blocks, goals, _LEAST**2 / 2, priced_at, pricer)
     asked = sum(needed.values(), Fraction(0))
     least = zcdp_rho(epsilon, delta) if epsilon else asked
     most = normal_rho(epsilon, delta, len(blocks)) if epsilon and not pricer.by_rho else least

@@ -122,7 +122,7 @@ def noise_fit(
 
 def ending_fit(noise: EndingLaplaceNoise, count: int, bits: RandomBits | None = None) -> float:
     """Return the p-value of `count` draws of noise that ends; 0 where one lies beyond its bound."""
-    drawn = noise.draws(count, bits or SystemBits())
+    drawn = noise.sample(count, bits or SystemBits())
     scale = noise.bound // _MOST | 1  # odd: as many steps to either side
     cutoff = noise.bound // scale
     if abs(drawn).max() > noise.bound:

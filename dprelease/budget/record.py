@@ -59,20 +59,16 @@ def check_identifier(value: str, name: str) -> str:
     said = str(value)[:60]
     if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
         return value
-    what, fix = (
-        f"the {name} name `{said}` is not usable",
-        "use 1 to 64 of the characters A-Z a-z 0-9 _ -",
-    )
+    what = f"the {name} name `{said}` is not usable"
+    fix = "use 1 to 64 of the characters A-Z a-z 0-9 _ -"
     if isinstance(value, str) and not value:
         what = f"the {name} name `` is empty"
         fix = "name it with 1 to 64 of A-Z a-z 0-9 _ -; a variable that is not set gives an empty text"
     elif not isinstance(value, str) and _IDENTIFIER.fullmatch(said):
         what, fix = f"the {name} `{said}` is not a text", f'write it in quotes: "{said}"'
     elif not isinstance(value, str):
-        what, fix = (
-            f"the {name} is of type {type(value).__name__}, not a text",
-            f"give a text; {fix}",
-        )
+        what = f"the {name} is of type {type(value).__name__}, not a text"
+        fix = f"give a text; {fix}"
     raise ConfigError(what, why="it becomes a folder name and a ledger key", fix=fix, code="DPR150")
 
 

@@ -50,10 +50,8 @@ class Timed:
         apart = found.line.apart and "zcdp" not in body
         if apart != ("apart" in body):
             return "changes how its dataset composes"
-        stated, row = (
-            body["apart"] if apart else body,
-            NEXT if found.budget.nano_epsilon else CEILING,
-        )
+        stated = body["apart"] if apart else body
+        row = NEXT if found.budget.nano_epsilon else CEILING
         more = Cost(*(stated[name] for name in ("nano_epsilon", "atto_delta")))
         whole = all(type(part) is int and part >= 0 for part in astuple(more))
         in_table = (body["nano_epsilon"], body["atto_delta"])

@@ -63,11 +63,7 @@ def run(
     Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld;
     130 Ctrl-C: run again, it finishes at no further cost.
     """
-    from dprelease.results.validate import gx_beside
-
-    with gx_beside.begun():  # first of all: it takes as long as all else before the charge
-        config = loaded(pipeline)
-        _run(config, period, early, rehearse, to, quiet=quiet, as_json=as_json)
+    _run(pipeline, period, early, rehearse, to, quiet=quiet, as_json=as_json)
 
 
 def keys(
@@ -81,60 +77,61 @@ def keys(
 
     Example: dprelease keys pipelines/pages.yaml --period 2026-W40
     """
+    _run(pipeline, period, early, of_keys=True, quiet=quiet, as_json=as_json)
+
+
+def _run(
+    pipeline: Path,
+    period: str | None,
+    early: bool,
+    rehearse: bool = False,
+    to: Path | None = None,
+    *,
+    of_keys: bool = False,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run a pipeline, or rehearse it, and say what is done; see `run`."""
     from dprelease.results.validate import gx_beside
 
-    with gx_beside.begun():
+    with gx_beside.begun():  # first of all: it takes as long as all else before the charge
+        from rich.text import Text
+
+        from dprelease.pipeline.planned import plan_pipeline
+        from dprelease.pipeline.run import run as run_pipeline
+
         config = loaded(pipeline)
-        if not config.release.found:
+        if of_keys and not config.release.found:
             raise ConfigError(
                 "this pipeline finds no keys",
                 where=config.release.origin,
                 fix="write e.g. `release: {keys: {column: page, epsilon: 1, delta: 0.000001}}` in its schema, or `dprelease run`",
                 code="DPR111",
             )
-        _run(config, period, early, quiet=quiet, as_json=as_json)
+        out = console(stderr=as_json)
 
+        def show(plan: ReleasePlan) -> None:
+            if not quiet and not as_json:
+                from dprelease.release_plan.explain import renderable
 
-def _run(
-    config: PipelineConfig,
-    period: str | None,
-    early: bool,
-    rehearse: bool = False,
-    to: Path | None = None,
-    *,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Run a pipeline, or rehearse it, and say what is done; see `run`."""
-    from rich.text import Text
+                out.print(renderable(plan, out.width))
 
-    from dprelease.pipeline.planned import plan_pipeline
-    from dprelease.pipeline.run import run as run_pipeline
+        def report(stage: str, detail: str) -> None:
+            if not quiet:
+                out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
 
-    out = console(stderr=as_json)
-
-    def show(plan: ReleasePlan) -> None:
-        if not quiet and not as_json:
-            from dprelease.release_plan.explain import renderable
-
-            out.print(renderable(plan, out.width))
-
-    def report(stage: str, detail: str) -> None:
-        if not quiet:
-            out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
-
-    if rehearse or to is not None:
-        show(plan_pipeline(config, period if config.period else None))
-        _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
-        return
-    watched = partial(_scanned, out) if out.is_terminal and not quiet else None
-    result = run_pipeline(
-        config, period=period, early=early, planned=show, progress=report, meter=watched
-    )
-    if as_json:
-        print_json(result.to_json())
-        return
-    _say_where(result, out, quiet=quiet)
+        if rehearse or to is not None:
+            show(plan_pipeline(config, period if config.period else None))
+            _rehearse(config, to if rehearse else None, period, report, as_json=as_json)
+            return
+        watched = partial(_scanned, out) if out.is_terminal and not quiet else None
+        result = run_pipeline(
+            config, period=period, early=early, planned=show, progress=report, meter=watched
+        )
+        if as_json:
+            print_json(result.to_json())
+            return
+        _say_where(result, out, quiet=quiet)
 
 
 def _scanned(out: Console, share: float, left: float | None) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dprelease.core.errors import DpreleaseError, InternalError, SourceError
+from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
@@ -35,7 +35,7 @@ from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.parquet_rows import ParquetRows
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
-from dprelease.engines.request import check_query, found_keys, is_graph, used_columns
+from dprelease.engines.request import check_query, found_keys, is_graph, unread, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
 from dprelease.query.answer import Answer
@@ -195,13 +195,11 @@ class DuckDBEngine:
         if cancelled.is_set():
             raise KeyboardInterrupt
         if answer is None:
-            raise InternalError(
-                "the rows could not be aggregated",
-                why="the engine failed while reading the source; details could quote its rows"
+            raise unread(
+                "the engine failed while reading the source; details could quote its rows"
                 + (f". {STOPS}" if query.view is not None and not query.view.proven else ""),
-                fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
+                "check the source, memory, disk space and the engine's limits; `preflight` sees "
                 "public metadata only" + (f"; {SHARED}" if reads_relation(source) else ""),
-                code="DPR900",
             )
         return Secret(answer)
 

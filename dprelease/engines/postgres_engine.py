@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dprelease.core.errors import InternalError, SourceError
+from dprelease.core.errors import SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.bounding_sql import least_cap
@@ -37,7 +37,7 @@ from dprelease.engines.postgres_cells import cell
 from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
 from dprelease.engines.postgres_stages import Projection
 from dprelease.engines.postgres_view import ViewRows, private_source, view_rows
-from dprelease.engines.request import check_query, listed_keys, used_columns
+from dprelease.engines.request import check_query, listed_keys, unread, used_columns
 from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
 from dprelease.engines.tally import answer_of, whole
@@ -114,11 +114,9 @@ class PostgresEngine:
         check_query(query)
         answer = self._answered(source, query, salt)
         if answer is None:
-            raise InternalError(
-                "the rows could not be aggregated",
-                why="PostgreSQL failed while reading the table; details could quote its rows",
-                fix="check the server, its connections and its limits; `preflight` sees names and types only",
-                code="DPR900",
+            raise unread(
+                "PostgreSQL failed while reading the table; details could quote its rows",
+                "check the server, its connections and its limits; `preflight` sees names and types only",
             )
         return Secret(answer)
 

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.core.errors import PlanError
+from dprelease.core.errors import InternalError, PlanError
 from dprelease.core.numeric import plain
 from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
 from dprelease.query.answer import MOST_SUMS, TABLE_LIMIT, Answer
@@ -157,6 +157,11 @@ def listed_keys(some: Iterable[Sequence[Sequence[Any]]]) -> Answer:
         for rows in some
     ]
     return found_keys(pa.Table.from_batches(parts, types))
+
+
+def unread(why: str, fix: str) -> InternalError:
+    """Return the one error of whatever failed while rows were read."""
+    return InternalError("the rows could not be aggregated", why=why, fix=fix, code="DPR900")
 
 
 def check_query(query: BoundedQuery) -> None:

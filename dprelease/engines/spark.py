@@ -26,11 +26,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from dprelease.core.errors import ConfigError, DpreleaseError, InternalError, SourceError
+from dprelease.core.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns, check_times
-from dprelease.engines.request import check_query, found_keys, used_columns
+from dprelease.engines.request import check_query, found_keys, unread, used_columns
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
@@ -141,11 +141,9 @@ class SparkEngine:
         if cancelled.is_set():
             raise KeyboardInterrupt
         if answer is None:
-            raise InternalError(
-                "the rows could not be aggregated",
-                why="Spark failed while reading the source; details could quote its rows",
-                fix="check the source and the cluster; `preflight` sees names and types only",
-                code="DPR900",
+            raise unread(
+                "Spark failed while reading the source; details could quote its rows",
+                "check the source and the cluster; `preflight` sees names and types only",
             )
         return Secret(answer)
 

@@ -128,25 +128,19 @@ def certain_ends(
     Args:
         blocks: of every table that was measured; noisy: its integers.
     """
-    cells, ending = (
-        structure.table(table).cells,
-        {n: b.law for n, b in blocks.items() if b.law.bound},
-    )
+    cells = structure.table(table).cells
+    ending = {n: b.law for n, b in blocks.items() if b.law.bound}
     if not ending:
         return np.full(cells, np.nan), np.full(cells, np.nan)
     low, high = (np.full(cells, end, dtype=object) for end in hull)
     for name, law in ending.items():
         if (inside := structure.inside(name, table)) is None:
             continue
-        found, empty = (
-            law.certain(np.array(noisy[name], dtype=object)),
-            structure.empty(structure.table(name)),
-        )
+        found = law.certain(np.array(noisy[name], dtype=object))
+        empty = structure.empty(structure.table(name))
         sums = np.zeros((2, cells), dtype=object)
         for total, end in zip(sums, found, strict=True):
             np.add.at(total, inside, np.where(empty, 0, end))
-        low, high = (
-            np.maximum(low, np.clip(sums[0], *hull)),
-            np.minimum(high, np.clip(sums[1], *hull)),
-        )
+        low = np.maximum(low, np.clip(sums[0], *hull))
+        high = np.minimum(high, np.clip(sums[1], *hull))
     return low, high

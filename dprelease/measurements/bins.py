@@ -10,7 +10,7 @@ import numpy as np
 from dprelease.measurements.balanced import BalancedLaw, balanced_noise
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellLaw
-from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, rectified_errors
+from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, read_apart, rectified_errors
 from dprelease.measurements.law import Law
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
@@ -51,16 +51,13 @@ class Bins(Topped):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return independent noise, and noise that adds up to zero where rows are replaced."""
         found, measurement, moved = Topped.priced(self, asked), asked.measurement, asked.sensitivity
-        count, rows = (
-            len(measurement.cells),
-            measurement.public_rows if moved.sum_is_fixed else None,
-        )
+        rows = measurement.public_rows if moved.sum_is_fixed else None
         fitted = asked.block.table is not None  # least squares take cells for independent
         noise = balanced_noise(measurement, moved, asked.epsilon)
         if not found or fitted or noise is None:
             return found
         plain = found[0].draw
-        draw = BalancedLaw(noise, count, measurement.upper, plain.mechanism, rows)
+        draw = BalancedLaw(noise, len(measurement.cells), measurement.upper, plain.mechanism, rows)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
@@ -80,10 +77,7 @@ class Bins(Topped):
         )
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
-        one, zero = Fraction(1), Fraction(0)
-        return GaussianLaw(
-            noise, len(measurement.cells), 0, measurement.upper, one, zero, joint=False
-        )
+        return read_apart(measurement, noise)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
-from dprelease.core.entropy import RandomBits
 from dprelease.measurements.law import (
     RAW_LIMIT,
     AddedNoise,
+    AddsNoise,
     Law,
     Objects,
     floats,
@@ -34,7 +34,7 @@ from dprelease.statistics.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class CellLaw(Law):
+class CellLaw(AddsNoise):
     """Non-negative integer cells with independent discrete Laplace noise, raised to 0 after."""
 
     tag: ClassVar[str] = "cells"
@@ -45,10 +45,6 @@ class CellLaw(Law):
     mechanism: Annotated[str, Note.always] = (
         "discrete_laplace"  # or "rectified_laplace": raised to 0, it is both
     )
-
-    @property
-    def noise_scale(self) -> float | None:
-        return float(self.noise.scale)
 
     @property
     def slope(self) -> Fraction | None:
@@ -74,10 +70,6 @@ class CellLaw(Law):
             plain, tight=rho_of_laplace(self.noise.noise.rate, sensitivity.l1_over_groups, square)
         )
 
-    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
-        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
-
     def _hull(self, values: Objects) -> Floats:
         upper = RAW_LIMIT if self.upper is None else self.upper
         return floats(np.clip(values, 0, upper))
@@ -93,13 +85,6 @@ class CellLaw(Law):
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw <= 0).all(axis=1)).astype(bool) & (self.upper is None)
-
-    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer
-
-    @property
-    def variance(self) -> float:
-        return float(self.noise.variance())
 
     def simulated_scale(self, loss: Loss) -> float:
         """Return the scale of continuous noise with this one's mean error: prices simulate that."""

@@ -15,15 +15,13 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast, Digits, StoredAs
-from dprelease.core.entropy import RandomBits
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.law import (
-    RAW_LIMIT,
     AddedNoise,
+    AddsNoise,
     Law,
     Objects,
     placed,
@@ -39,7 +37,7 @@ _SHORT = 10**24
 
 
 @dataclass(frozen=True, slots=True)
-class EndingLaw(Law):
+class EndingLaw(AddsNoise):
     """Integer cells with noise of at most a bound for one unit's moves of so many steps, moved into [lower, upper] after.
 
     A cell c stands for `offset + step_size * c` (0 and 1 where statistics read the cells themselves).
@@ -93,10 +91,6 @@ class EndingLaw(Law):
         """Noise without an end, which is nowhere less spread, nor is any sum of such draws."""
         return AddedNoise(self.noise.noise.fitted, self.step_size, self.offset)
 
-    @property
-    def noise_scale(self) -> float:
-        return float(self.noise.noise.scale)
-
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         moved = sensitivity.in_a_cell or sensitivity.l1_per_group
         claimed = self.in_a_cell, self.l1_over_groups
@@ -110,10 +104,6 @@ class EndingLaw(Law):
         """Return the loss, and with what probability more is said."""
         found = Law.proof(self, sensitivity)
         return replace(found, delta=self.noise.delta(self.in_a_cell, self.l1_over_groups))
-
-    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        noise = self.noise.draws(exact.size, bits).astype(object).reshape(exact.shape)
-        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
 
     def certain(self, raw: Objects) -> tuple[Objects, Objects]:
         low, high = raw - self.bound, raw + self.bound
@@ -130,13 +120,6 @@ class EndingLaw(Law):
         half = min(self.bound, self.noise.noise.quantile(level))
         raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
         return self.values(raw - half), self.values(raw + half)
-
-    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.ones(raw.shape[0], dtype=bool)  # the exact cells may be any integers
-
-    @property
-    def variance(self) -> float:
-        return self.noise.noise.variance()
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return the raw value clipped, and as it is."""

@@ -22,13 +22,12 @@ import numpy.typing as npt
 
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
-from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.law import (
-    RAW_LIMIT,
     AddedNoise,
+    AddsNoise,
     Law,
     Objects,
     placed,
@@ -48,7 +47,7 @@ _SMOOTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLaw(Law):
+class GaussianLaw(AddsNoise):
     """Integer cells with rounded normal noise, raised into [lower, upper] after.
 
     A cell c stands for `offset + step_size * c` (0 and 1 where statistics read the cells themselves).
@@ -66,10 +65,6 @@ class GaussianLaw(Law):
     offset: Fraction
     joint: bool
     mechanism: Annotated[str, Note.always] = "rectified_gaussian"
-
-    @property
-    def noise_scale(self) -> float | None:
-        return self.noise.scale
 
     @property
     def added(self) -> AddedNoise:
@@ -92,10 +87,6 @@ class GaussianLaw(Law):
         cells = self.count * sensitivity.changed_groups
         return Proof(rho=self.rho(sensitivity), normal=self.noise.rounded(cells))
 
-    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
-        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
-
     def _values(self, steps: Objects) -> Floats:
         return within(steps, self.lower, self.upper, self.step_size, self.offset)
 
@@ -111,13 +102,6 @@ class GaussianLaw(Law):
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         sizes = raw[:, :1] if self.lower < 0 else raw  # cells of either sign begin with their size
         return np.asarray((sizes <= 0).all(axis=1)).astype(bool) & self.joint
-
-    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer
-
-    @property
-    def variance(self) -> float:
-        return float(self.noise.variance())
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return, of cells that are read one by one, the raw value clipped, and as it is."""
@@ -168,6 +152,13 @@ def gaussian_candidates(
         worst = tuple(b[1] for b in both)
         found.append(Candidate(measurement, draw, tuple(map(max, stated)), worst, stated))
     return found
+
+
+def read_apart(measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
+    """Return the law of cells that are read one by one, each within its measurement's range."""
+    low, high, count = measurement.lower, measurement.upper, len(measurement.cells)
+    step, start = measurement.step_size, measurement.offset
+    return GaussianLaw(noise, count, low, high, step, start, joint=False)
 
 
 def narrow(candidate: Candidate, block: BlockLayout) -> bool:

@@ -49,7 +49,7 @@ Ends = tuple[Fraction | float, Fraction | float]
 """The least and the greatest value, exact where they are finite."""
 
 RAW_LIMIT = 2**254
-"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
+"""AddsNoise integers saturate here, so that every ledger record has the same width: products of two squared
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
@@ -230,6 +230,28 @@ class Law(Stored, ABC):
         """
         none = np.full(raw.shape, np.nan)
         return none, none
+
+
+class AddsNoise(Law):
+    """The law of cells of which every one gets noise that reaches every integer, or may have any."""
+
+    __slots__ = ()
+    noise: Any
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
+        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
+
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.ones(raw.shape[0], dtype=bool)
+
+    @property
+    def noise_scale(self) -> float | None:
+        return float(self.noise.scale)
+
+    @property
+    def variance(self) -> float:
+        return float(self.noise.variance())
 
 
 _EXACT = 2**53

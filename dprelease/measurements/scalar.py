@@ -24,7 +24,7 @@ from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import shown
 from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, rectified_errors
+from dprelease.measurements.gaussian import GaussianLaw, gaussian_text, read_apart, rectified_errors
 from dprelease.measurements.law import AddedNoise, Ends, Law, Objects, placed, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.of_scalar import (
@@ -287,15 +287,7 @@ class Scalar(MeasurementFamily):
         return [c for c in found if pin is None or c.draw.mechanism == pin]
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
-        return GaussianLaw(
-            noise=noise,
-            count=len(measurement.cells),
-            lower=measurement.lower,
-            upper=measurement.upper,
-            step_size=measurement.step_size,
-            offset=measurement.offset,
-            joint=False,
-        )
+        return read_apart(measurement, noise)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss

@@ -92,10 +92,8 @@ class Flow:
     def draw(self, source: Source, receipt: Receipt) -> Draw:
         """Draw once, or read what was drawn; see `stages.draw`."""
         plan = self.plan
-        self.report(
-            "draw",
-            f"{plan.group_words}, {counted(len(plan.statistics), 'statistic')}",
-        )
+        groups = "found keys" if plan.query.groups.found else counted(len(plan.keys), "group")
+        self.report("draw", f"{groups}, {counted(len(plan.statistics), 'statistic')}")
         with _paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
 

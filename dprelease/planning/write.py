@@ -218,15 +218,10 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
             text += f", up to ±{figure(most)} by where the answer lies"
     notes = statistic_notes(prices.query, member, best.measurement)
     notes += kind.notes(best.draw, best.measurement, member.view)
-    return PlannedStatistic(
-        name=spec.name,
-        text=spec.text,
-        function=member.statistic.function,
+    return planned(
+        member,
         block=priced.block.name,
-        columns=member.kind.columns(member.statistic),
-        domain=member.domain,
         step=step,
-        measure=member.measure,
         mechanism=best.draw.mechanism,
         chosen=figures.options,
         planned_error=known if prices.guess or not depends else None,
@@ -234,10 +229,24 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
         sensitivity=kind.sensitivity_text(best, priced.sensitivity, member),
         spikes=spec.spikes,
         notes=notes,
-        remark=spec.note,
         view=member.view,
         uninformative=None if prices.brief else prices.uninformative(priced, index, total),
         group_errors=figures.group_errors if depends else None,
+    )
+
+
+def planned(member: Member, **decided: Any) -> PlannedStatistic:
+    """Return a statistic as it was asked for, with what was decided of it."""
+    spec = member.statistic.spec
+    return PlannedStatistic(
+        name=spec.name,
+        text=spec.text,
+        function=member.statistic.function,
+        columns=member.kind.columns(member.statistic),
+        domain=member.domain,
+        measure=member.measure,
+        remark=spec.note,
+        **decided,
     )
 
 

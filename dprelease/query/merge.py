@@ -220,14 +220,7 @@ class _Merge:
         """Return the release of several tables."""
         reader = TableReader(self.schema, self.at, self.lines, self._statistic)
         tables = reader.tables(model.tables or [])
-        shares = sum((t.share for t in tables if t.share is not None), Fraction(0))
-        if shares > 1:
-            self._fail(
-                f"the shares add up to {plain(shares)}",
-                "tables",
-                fix="lower a share: together they are parts of one epsilon",
-                code="DPR119",
-            )
+        self._parts_of_one([t.share for t in tables], "tables")
         statistics = tuple(s for table in tables for s in table.statistics)
         made = self._made(model, statistics, self._epsilon(()))
         return replace(made, tables=tables, totals=reader.totals(model.totals or [], tables))
@@ -284,14 +277,14 @@ class _Merge:
                 fix="keep one: `max_error` states its accuracy, `share` its part of epsilon",
                 code="DPR135",
             )
-        total = sum((s.share for s in statistics if s.share is not None), Fraction(0))
+        self._parts_of_one([s.share for s in statistics], "statistics")
+
+    def _parts_of_one(self, shares: Sequence[Fraction | None], place: str) -> None:
+        total = sum(filter(None, shares), Fraction(0))
         if total > 1:
-            self._fail(
-                f"the shares add up to {plain(total)}",
-                "statistics",
-                fix="lower a share: together they are parts of one epsilon",
-                code="DPR119",
-            )
+            what = f"the shares add up to {plain(total)}"
+            fix = "lower a share: together they are parts of one epsilon"
+            self._fail(what, place, fix=fix, code="DPR119")
 
     # --- names
 

@@ -344,11 +344,8 @@ class Options:
 
 def not_certain(certain: StatisticSpec, delta: Fraction) -> ConfigError:
     """Return why nothing can pay for noise that ends."""
-    what, why, fix = (
-        "under zcdp",
-        "noise that ends has no rho, so that no budget of rho can pay for it",
-        "leave `certain` out, or release from a dataset whose budget adds up epsilon and delta",
-    )
+    what, why = "under zcdp", "noise that ends has no rho, so that no budget of rho can pay for it"
+    fix = "leave `certain` out, or release from a dataset whose budget adds up epsilon and delta"
     if delta == 0:
         what = "without a delta"
         why = "noise that ends says more than epsilon allows with a small probability, the delta"

@@ -100,24 +100,19 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
         domain = known or domain
     if op == "/":
         domain = within(domain, quotient_range(left.per_row, right.per_row))
-    certain = within(_for_certain(op, left, right), domain) if _known(left, right) else None
+    ends = _for_certain(op, left.certain, right.certain)
+    certain = None if ends is None else within(ends, domain)
     weak, gone = left.weak or right.weak, left.suppressed or right.suppressed
     each = _per_row(op, left, right)
     return Quantity(form, value, domain, weak, each, suppressed=gone, certain=certain)
 
 
-def _known(*parts: Quantity) -> bool:
-    return all(part.certain is not None for part in parts)
-
-
-def _for_certain(op: Op, left: Quantity, right: Quantity) -> Ends:
+def _for_certain(op: Op, left: Ends | None, right: Ends | None) -> Ends | None:
     """Return the range of `left op right` over where both lie for certain; of whole numbers it is exact."""
-    assert left.certain is not None
-    assert right.certain is not None
-    whole = op != "/" and all(
-        e.is_integer() and abs(e) < _EXACT for e in left.certain + right.certain
-    )
-    low, high = span(op, _pair(left.certain), _pair(right.certain), outwards=not whole)
+    if left is None or right is None:
+        return None
+    whole = op != "/" and all(e.is_integer() and abs(e) < _EXACT for e in left + right)
+    low, high = span(op, _pair(left), _pair(right), outwards=not whole)
     return float(low), float(high)
 
 

@@ -13,7 +13,7 @@ from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
-from dprelease.reading.quantity import Quantity, certain_sum
+from dprelease.reading.quantity import Ends, Form, Quantity, certain_sum
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.tidy_rows import group_places, places_of
@@ -106,47 +106,38 @@ class ReleasedValues:
         return self._indices[names].get(tuple(fixed[name] for name in names), ())
 
     @cached_property
-    def published(self) -> dict[tuple[str, int], tuple[float, str, tuple[float, float] | None]]:
-        """Value, status and interval, by column and group."""
+    def published(self) -> dict[tuple[str, int], tuple[float, str, Ends | None, Ends | None]]:
+        """Value, status, interval, and where it lies for certain, by column and group."""
         table, plan = self.noised.table, self.noised.plan
-        names = list(self.columns)
+        names, at = list(self.columns), len(plan.by)
         groups = group_places(table, plan).tolist()
-        which = places_of(table.column(len(plan.by)), names).tolist()
-        at = len(plan.by)
-        wanted = ("value", "status", "lower", "upper")
-        found = (table.column(at + table.schema.names[at:].index(n)).to_pylist() for n in wanted)
+        which = places_of(table.column(at), names).tolist()
+        tidy = table.schema.names[at:]
+        found = [
+            table.column(at + tidy.index(n)).to_pylist() if n in tidy else [None] * len(which)
+            for n in ("value", "status", "lower", "upper", *CERTAIN_NAMES)
+        ]
         return {
-            (names[c], g): (value, status, None if low is None or high is None else (low, high))
-            for c, g, value, status, low, high in zip(which, groups, *found, strict=True)
+            (names[c], g): (value, status, _both(*ends[:2]), _both(*ends[2:]))
+            for c, g, value, status, *ends in zip(which, groups, *found, strict=True)
             if c >= 0 and g >= 0
         }
 
-    @cached_property
-    def certain(self) -> dict[tuple[str, int], tuple[float, float]]:
-        """Where a statistic lies for certain, by column and group, of those whose noise ends."""
-        table, plan = self.noised.table, self.noised.plan
-        at, names = len(plan.by), list(self.columns)
-        tidy = table.schema.names[at:]
-        if CERTAIN_NAMES[0] not in tidy:
-            return {}
-        which = places_of(table.column(at), names).tolist()
-        ends = (table.column(at + tidy.index(n)).to_pylist() for n in CERTAIN_NAMES)
-        found = zip(which, group_places(table, plan).tolist(), *ends, strict=True)
-        return {(names[c], g): (low, high) for c, g, low, high in found if low is not None}
+    def _quantity(self, form: Form, column: str, group: int, each: PerRow | None) -> Quantity:
+        """Return one published value of this form; each: what one row adds to it."""
+        value, status, shown, certain = self.published[column, group]
+        hull, gone = self.columns[column][0].domain.hull, status == SUPPRESSED
+        return Quantity(form, value, hull, status in WEAK, each, shown, gone, certain)
 
     def quantity(self, column: str, group: int) -> Quantity:
         """Return one published value."""
         statistic, index = self.columns[column]
-        value, status, shown = self.published[column, group]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
         kept = form or MeasuredValue(measurement, statistic, frozenset([index]), group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
-        gone, certain = status == SUPPRESSED, self.certain.get((column, group))
-        return Quantity(
-            kept, value, statistic.domain.hull, status in WEAK, each, shown, gone, certain
-        )
+        return self._quantity(kept, column, group, each)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return what one row of these groups adds to a published sum."""
@@ -201,6 +192,10 @@ class ReleasedValues:
             fix="name every column of `by`, or fix one group: name[column='label']",
             code="DPR663",
         )
+
+
+def _both(low: float | None, high: float | None) -> Ends | None:
+    return None if low is None or high is None else (low, high)
 
 
 def _identity(noised: Draw) -> str:

@@ -20,8 +20,8 @@ from dprelease.reading.quantity import Measured, Quantity, number
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
-from dprelease.results.draw import WEAK, Draw
-from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
+from dprelease.results.draw import Draw
+from dprelease.results.rules import IMPOSSIBLE
 
 Floats = npt.NDArray[np.float64]
 
@@ -148,17 +148,14 @@ class TableValues(ReleasedValues):
 
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
-        value, status, shown = self.published[column, group]
-        if status == IMPOSSIBLE and column in self._fit_of:  # of no row it is nothing, for certain
+        if self.published[column, group][1] == IMPOSSIBLE and column in self._fit_of:
+            # of no row it is nothing, for certain
             return number(Fraction(0))
         form: Linear | RatioForm | CutEstimate = self._form(column, group)
         if isinstance(form, Linear) and self._cuts(column):
             form = CutEstimate(form, self.table, column, group, statistic.domain.hull)
         each = self._per_row(column, [group]) if isinstance(form, Linear) else None
-        gone, certain = status == SUPPRESSED, self.certain.get((column, group))
-        return Quantity(
-            form, value, statistic.domain.hull, status in WEAK, each, shown, gone, certain
-        )
+        return self._quantity(form, column, group, each)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""

@@ -21,7 +21,6 @@ from typing import Annotated, ClassVar, Literal
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note
 from dprelease.core.numeric import counted, plain
-from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.spec import Query
 from dprelease.query.statistic import split_where
 from dprelease.query.task import WrittenTask, for_keys
@@ -85,7 +84,8 @@ class ReleasePlan(Stored):
         return next(b for b in self.blocks if b.name == name)
 
     def __repr__(self) -> str:
-        groups = f"{self.group_words} by {', '.join(self.by)}" if self.by else "one group"
+        found = "found keys" if self.query.groups.found else counted(len(self.keys), "group")
+        groups = f"{found} by {', '.join(self.by)}" if self.by else "one group"
         groups = groups if self.tables is None else counted(len(self.tables.tables), "table")
         count = counted(len(self.statistics), "statistic")
         said = f"{count} in {groups}, epsilon {plain(self.epsilon)}"
@@ -95,16 +95,6 @@ class ReleasePlan(Stored):
     def fitted(self) -> bool:
         """Whether it is of tables that add up, or of one of them."""
         return self.statistics[0].table is not None
-
-    @property
-    def most_groups(self) -> int:
-        """How many groups there are, or can be found at most."""
-        return MOST_FOUND if self.query.groups.found else len(self.keys)
-
-    @property
-    def group_words(self) -> str:
-        """Its groups in words: 12 groups."""
-        return "found keys" if self.query.groups.found else counted(len(self.keys), "group")
 
     def groups(self, block: Block) -> int:
         """Return how many groups a block is drawn for: the engine's, or its table's."""

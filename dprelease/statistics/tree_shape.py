@@ -77,10 +77,8 @@ class Tree:
         variance 1, takes c^2 / (T + 1) off its variance.
         """
         leaf = np.arange(self.bins)
-        own, covered = (
-            np.ones(self.bins),
-            np.ones(self.bins),
-        )  # variance; weight on its run's estimate
+        own = np.ones(self.bins)  # variance
+        covered = np.ones(self.bins)  # weight on its run's estimate
         width = 1
         z: Floats = np.ones(self.bins)
         for wider in (*reversed(self.widths[:-1]), self.bins):

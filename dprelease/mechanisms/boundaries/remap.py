@@ -196,10 +196,8 @@ class _Posterior:
         """
         flip = raws < self.low
         z = np.where(flip, self.low + self.high - raws, raws)
-        a_, b_ = (
-            np.where(flip, self.low + self.high - b, a),
-            np.where(flip, self.low + self.high - a, b),
-        )
+        a_ = np.where(flip, self.low + self.high - b, a)
+        b_ = np.where(flip, self.low + self.high - a, b)
         out = np.empty(z.size)
         far = z > self.high
         zf, af, bf = z[far], a_[far], b_[far]

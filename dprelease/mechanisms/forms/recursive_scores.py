@@ -156,10 +156,8 @@ class _Choice:
             for v in (self._copies.stretches(first)[0], self._copies.stretches(last)[1])
         )
         each = 2 * self._copies.copies
-        over, under = (
-            (self._unit * low - self._over) // each,
-            (self._under - self._unit * high) // each,
-        )
+        over = (self._unit * low - self._over) // each
+        under = (self._under - self._unit * high) // each
         return np.asarray(np.maximum(np.maximum(over, under), 0))
 
     def segments(self, last: int, wide: int) -> tuple[Ints, Ints]:

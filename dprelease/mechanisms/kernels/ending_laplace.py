@@ -85,7 +85,14 @@ class EndingLaplaceNoise(Stored):
         stays = (1 - self.outermost(moved)) ** whole
         return 1 - (stays * (1 - self.outermost(rest)) if rest else stays)
 
-    def draws(self, count: int, bits: RandomBits) -> AnyInts:
+    @property
+    def scale(self) -> Fraction:
+        return self.noise.scale
+
+    def variance(self) -> float:
+        return self.noise.variance()
+
+    def sample(self, count: int, bits: RandomBits) -> AnyInts:
         """Return `count` independent exact draws, shape `(count,)`: Python integers if they are wide."""
         noise, wide = self.noise, self.bound >= _NARROW or self.rate.denominator >= _NARROW >> 10
 

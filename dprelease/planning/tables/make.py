@@ -48,7 +48,7 @@ from dprelease.planning.tables.fitting import (
 from dprelease.planning.tables.quotients import TableQuotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
 from dprelease.planning.tables.shares import family_parts, shares_of
-from dprelease.planning.write import statistic_notes, written
+from dprelease.planning.write import planned, statistic_notes, written
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import check_valid
 from dprelease.release_plan.plan import ReleasePlan
@@ -286,15 +286,10 @@ def _statistic(
     options.append(Option(mechanism, alone, None, WAYS[2]))
     moved = priced.sensitivity.l1_over_groups * step_size
     unit = f" {member.measure}" if member.measure else ""
-    return PlannedStatistic(
-        name=spec.name,
-        text=spec.text,
-        function=member.statistic.function,
+    return planned(
+        member,
         block=priced.block.name,
-        columns=member.kind.columns(member.statistic),
-        domain=member.domain,
         step=step_size,
-        measure=member.measure,
         mechanism=mechanism,
         chosen=tuple(options),
         planned_error=fitted,
@@ -304,7 +299,6 @@ def _statistic(
         sensitivity=_moved_text(found, table, f"{shown(moved)}{unit}"),
         spikes=True,
         notes=statistic_notes(query, member, member.options[0]),
-        remark=spec.note,
         table=table,
     )
 

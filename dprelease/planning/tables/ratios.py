@@ -22,7 +22,7 @@ from dprelease.measurements.steps import check_step, fine_step
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
 from dprelease.planning.tables.quotients import QuotientSpan, Size, TableQuotient, size_of, span_of
-from dprelease.planning.write import statistic_notes
+from dprelease.planning.write import planned, statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
@@ -73,15 +73,10 @@ def planned_ratio(
         Option(mechanism, e, None, w) for e, w in zip((fitted, alone), _WAYS, strict=True)
     )
     unit = f" {member.measure}" if member.measure else ""
-    made = PlannedStatistic(
-        name=spec.name,
-        text=spec.text,
-        function=member.statistic.function,
+    made = planned(
+        member,
         block=block,
-        columns=member.kind.columns(member.statistic),
-        domain=member.domain,
         step=step,
-        measure=member.measure,
         mechanism=mechanism,
         chosen=options,
         planned_error=fitted if size.known else None,
@@ -91,7 +86,6 @@ def planned_ratio(
             *statistic_notes(query, member, top.family.members[table].options[0]),
             _way(top, bottom, table),
         ),
-        remark=spec.note,
         table=table,
     )
     sums = top.family.name, bottom.family.name

@@ -64,11 +64,12 @@ def unguarded(cell: str) -> str:
 @several_tables("each")
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.csv": ..., "wide.csv": ...}`; of the manifest the plan's tables are needed, where there are several."""
-    names, texts, above = (
+    names, texts, found = (
         noised.table.column_names,
         finished_cells(noised),
-        {n: _labels(pa.chunked_array([of])) for n, of in above_in(noised, manifest).items()},
+        above_in(noised, manifest),
     )
+    above = {n: _labels(pa.chunked_array([of])) for n, of in found.items()}
     places = pa.array(group_places(noised.table, noised.plan)) if above else None
     beside = [column.take(places) for column in above.values()]
     tidy = encoded([*names, *above], [*texts, *beside])

@@ -117,7 +117,7 @@ def page_of(
         "factor": factor,
         "certainty": certainty,
         "tables": tables,
-        "found": words.found,
+        "found": "keys" in manifest["draw"],
         "layers": _layers(plan, words),
         "beside": beside(plan) if "tables" in plan else {},
         "sections": sections,
@@ -253,7 +253,7 @@ def _one_table(
         for i, s in enumerate(statistics, start=first)
     ]
     single = [s for s in sections if len(s["columns"]) == 1]
-    marks = {c.status for s in single for row in s["rows"] for c in row["cells"]}
+    marks = {c["status"] for s in single for row in s["rows"] for c in row["cells"]}
     for one in sections:
         one["legend"] = bool(single) and one is single[0]
     return {

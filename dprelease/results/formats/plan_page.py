@@ -98,7 +98,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "one": words.one if words.about.unit_name else "one protected unit",
         "promise": promise(words, plan.adjacency.value),
         "groups": len(plan.keys),
-        "found": words.found,
+        "found": plan.query.groups.found,
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,
         "counted": words.counted,

@@ -67,11 +67,6 @@ class PublicWords:
     groups: int = 1
 
     @property
-    def found(self) -> bool:
-        """Whether its groups are keys that the draw found."""
-        return self.groups == MOST_FOUND
-
-    @property
     def title(self) -> str:
         return self.about.title or name_words(self.name)
 
@@ -244,7 +239,7 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    return _words(name or plan.schema, plan.unit, asked, plan.by, plan.most_groups)
+    return _words(name or plan.schema, plan.unit, asked, plan.by, plan.query.groups.count)
 
 
 def _words(

@@ -42,22 +42,6 @@ WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSE
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One released value as text, with its companions; "–" where there is none."""
-
-    value: str
-    lower: str
-    upper: str
-    estimate: str
-    unbiased: str
-    consistent: str
-    status: str
-    weak: bool
-    certain_lower: str
-    certain_upper: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReportRow:
     """One row of the tidy table."""
 
@@ -252,24 +236,12 @@ def _histograms(
     return tuple(pictures)
 
 
-def _cell(row: ReportRow, decimals: int) -> Cell:
+def _cell(row: ReportRow, decimals: int) -> dict[str, Any]:
+    """Return one released value as text, with its companions, by the names of `ReportRow`; "–" where there is none."""
+    numbers = {name: getattr(row, name) for name in ("value", *COMPANIONS) if name != "status"}
+    texts = {n: "–" if x is None else reading_text(x, decimals) for n, x in numbers.items()}
     status = WEAK.get(row.status, SAID.get(row.status, ""))
-
-    def text(x: float | None) -> str:
-        return "–" if x is None else reading_text(x, decimals)
-
-    return Cell(
-        value=text(row.value),
-        lower=text(row.lower),
-        upper=text(row.upper),
-        estimate=text(row.estimate),
-        unbiased=text(row.unbiased),
-        consistent=text(row.consistent),
-        status=status,
-        weak=row.weak,
-        certain_lower=text(row.certain_lower),
-        certain_upper=text(row.certain_upper),
-    )
+    return {**texts, "status": status, "weak": row.weak}
 
 
 def _own_decimals(row: ReportRow, step: Fraction, usual: int) -> int:

@@ -42,7 +42,7 @@ from dprelease.results.formats.plain_words import group_name
 from dprelease.results.publish import period_order
 from dprelease.results.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.results.receipt import Receipt
-from dprelease.results.series.foreign import Place, Shape, Stated, stated
+from dprelease.results.series.foreign import Place, Stated, stated
 from dprelease.results.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
 from dprelease.results.signature_file import FILE as SIGNATURE
 from dprelease.results.signature_file import signed_by
@@ -204,48 +204,36 @@ def _numbers(column: PeriodColumn) -> bool:
 
 def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
+    rows = None if said.sparse else said.groups * len(said.statistics)
+    shapes: dict[str | None, tuple[int, int | None]] = {None: (len(said.by), rows)}
     if said.tables:
-        made = None if _has_all(files, said) else noised_of(manifest).parts
-        return {
-            (shape.name, column): values
-            for shape in said.tables
-            for column, values in released(
-                _table(files, manifest, shape) if made is None else made[shape.name].table,
-                len(shape.by),
-            ).items()
-        }
-    keys, rows = len(said.by), said.groups * len(said.statistics)
-    for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
-        if name in files:
-            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
-                raise ValueError("not the hashed table")
-            table = read(files[name], keys, None if said.sparse else rows)
-            return _of_one(released(table, keys))
-    return _of_one(released(noised_of(manifest).published.table, keys))
+        shapes = {shape.name: (len(shape.by), shape.rows) for shape in said.tables}
+    tables = {name: _table(files, manifest, name, *shape) for name, shape in shapes.items()}
+    if any(table is None for table in tables.values()):
+        made = noised_of(manifest)
+        tables = {n: made.parts[n].table if n else made.published.table for n in shapes}
+    return {
+        (name, column): values
+        for name, table in tables.items()
+        for column, values in released(table, shapes[name][0]).items()
+    }
 
 
-def _of_one(columns: Mapping[str, PeriodColumn]) -> Columns:
-    """Return the columns of a release of one table."""
-    return {(None, column): values for column, values in columns.items()}
-
-
-def _has_all(files: Mapping[str, bytes], said: Stated) -> bool:
-    """Return whether every table has a data file."""
-    return all(
-        any(table_file(file, shape.name) in files for file in (parquet.FILE, csv_.TIDY_FILE))
-        for shape in said.tables
-    )
-
-
-def _table(files: Mapping[str, bytes], manifest: Mapping[str, Any], shape: Shape) -> pa.Table:
-    """Return one of several tables from its hashed data file."""
+def _table(
+    files: Mapping[str, bytes],
+    manifest: Mapping[str, Any],
+    table: str | None,
+    keys: int,
+    rows: int | None,
+) -> pa.Table | None:
+    """Return a table from its hashed data file; None where it has none."""
     for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
-        name = table_file(file, shape.name)
+        name = file if table is None else table_file(file, table)
         if name in files:
             if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
                 raise ValueError("not the hashed table")
-            return read(files[name], len(shape.by), shape.rows)
-    raise ValueError("a table has no file")
+            return read(files[name], keys, rows)
+    return None
 
 
 def _from_parquet(data: bytes, keys: int, rows: int | None) -> pa.Table:

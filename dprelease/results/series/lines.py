@@ -69,20 +69,14 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     """
     # By name, after the keys: an older folder may have fewer columns than this version writes.
     at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
-    none = {name: pa.nulls(table.num_rows, COLUMNS[name]) for name in CERTAIN_NAMES}
-    values = pa.table(
-        {
-            name: none[name]
-            if name in none and name not in at
-            else table.column(at[name]).cast(kind)
-            for name, kind in COLUMNS.items()
-        }
-    )
+    missing = {name: pa.nulls(table.num_rows, COLUMNS[name]) for name in {*CERTAIN_NAMES} - {*at}}
+    held = {n: table.column(at[n]).cast(kind) for n, kind in COLUMNS.items() if n not in missing}
+    values = pa.table({name: (held | missing)[name] for name in COLUMNS})
     kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
     table, values = (
         table.filter(kept),
         values.filter(kept),
-    )  # what has no value has no place in a line
+    )  # without a value there is no place in a line
     names = table.column(at["statistic"])
     labels = [table.column(i) for i in range(keys)]
     out: dict[str, PeriodColumn] = {}

@@ -24,6 +24,7 @@ import numpy as np
 from jinja2 import Template
 
 from dprelease.core.numeric import counted, fraction_from_json, short
+from dprelease.query.bounded import MOST_FOUND
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.formats.html import FILE as REPORT
@@ -112,7 +113,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "delta": f"{float(delta):.3g}" if delta else "",
         "factor": odds(epsilon)[0] if epsilon else "",
         "each": _each(p.epsilon for p in periods),
-        "found": any(p.words.found for p in periods),
+        "found": any(p.words.groups == MOST_FOUND for p in periods),
         "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
         "over_time": newest.over_time if newest else "",
         "as_of": _when(newest.name) if newest else "",
@@ -296,10 +297,8 @@ def _budget(budget: dict[str, str | None], own: Fraction, *, adds: bool) -> dict
     """Return the dataset's budget; `adds`: what of it `own`, the loss of these periods, is can be said."""
     if not budget["dataset_spent"] or not budget["dataset_total"]:
         return None
-    spent, total = (
-        fraction_from_json(budget["dataset_spent"]),
-        fraction_from_json(budget["dataset_total"]),
-    )
+    spent = fraction_from_json(budget["dataset_spent"])
+    total = fraction_from_json(budget["dataset_total"])
     if total <= 0:
         return None
     mine = min(own, spent) if adds else Fraction(0)

@@ -94,7 +94,7 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     def obey(rule: str, on: list[str], asked: object) -> dict[str, Any]:
         return {"column_list": on, "rule": rule, "parameters": json.dumps(asked)}
 
-    groups, rules = plan.most_groups if late else len(plan.keys), plan.rules
+    groups, rules = plan.query.groups.count if late else len(plan.keys), plan.rules
     rows = groups * len(columns)
     count: tuple[str, dict[str, Any]] = ("table_row_count_to_equal", {"value": rows})
     if late or (rules is not None and rules.sparse):

@@ -147,7 +147,7 @@ class TestDraws:
         """10^6 of 10^6 in `make evidence`; the control draws outside with probability 1 - 10^-40 and more."""
         count = whole(100_000, 1_000_000)
         noise = EndingLaplaceNoise.calibrate(1, 1, Fraction(1), Fraction(1, 1000))
-        drawn = noise.draws(count, SystemBits())
+        drawn = noise.sample(count, SystemBits())
         assert drawn.shape == (count,)
         assert int(abs(drawn).max()) == noise.bound  # an end has a chance of 4 in 10^4
         rng = np.random.default_rng(7)
@@ -165,11 +165,11 @@ class TestDraws:
             counts = {d: int((drawn == d).sum()) for d in law}
             return sum((counts[d] - count * p) ** 2 / (count * p) for d, p in law.items())
 
-        assert off(noise.draws(count, SystemBits())) < 60
+        assert off(noise.sample(count, SystemBits())) < 60
         assert off(DiscreteLaplaceNoise(Fraction(1, 3)).draws(count, SystemBits())) > 1000
 
     def test_wide_ones_are_whole_numbers_of_any_size(self) -> None:
         noise = EndingLaplaceNoise(Fraction(1, 2**70), 2**75)
-        drawn = noise.draws(64, SystemBits())
+        drawn = noise.sample(64, SystemBits())
         assert all(isinstance(int(d), int) and abs(int(d)) <= 2**75 for d in drawn)
         assert max(abs(int(d)) for d in drawn) > 2**64
