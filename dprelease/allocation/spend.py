@@ -246,7 +246,9 @@ def _summed(
     A number is the epsilon that the goals would need, where there is less.
     """
     del delta  # the sum is pure
-    needed = _needed(blocks, goals, _LEAST, lambda b, e: pricer.priced(b, Share(e)), pricer)
+    needed: dict[int, Fraction] = {}
+    if goals:
+        needed = _needed(blocks, goals, _LEAST, lambda b, e: pricer.priced(b, Share(e)), pricer)
     asked = sum(needed.values(), Fraction(0))
     if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
         return asked

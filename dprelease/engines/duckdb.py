@@ -275,7 +275,8 @@ class DuckDBEngine:
         check_times(source.name, query, stored)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
-            _copy(connection, name, table)
+            # a copy: DuckDB knows no progress of a statement that scans an Arrow one
+            connection.from_arrow(table).create(name)
         for setting in LOCK:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
@@ -353,11 +354,6 @@ def _reads_parquet(source: Source) -> bool:
     return source.kind == "parquet" or (
         source.kind == "tables" and any(map(_reads_parquet, named.values()))
     )
-
-
-def _copy(connection: Any, name: str, table: Any) -> None:
-    """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
-    connection.from_arrow(table).create(name)
 
 
 def _text(value: str) -> str:

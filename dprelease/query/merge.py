@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import exact, plain
@@ -220,7 +221,7 @@ class _Merge:
         """Return the release of several tables."""
         reader = TableReader(self.schema, self.at, self.lines, self._statistic)
         tables = reader.tables(model.tables or [])
-        self._parts_of_one([t.share for t in tables], "tables")
+        self._parts_of_one(tables, "tables")
         statistics = tuple(s for table in tables for s in table.statistics)
         made = self._made(model, statistics, self._epsilon(()))
         return replace(made, tables=tables, totals=reader.totals(model.totals or [], tables))
@@ -277,10 +278,10 @@ class _Merge:
                 fix="keep one: `max_error` states its accuracy, `share` its part of epsilon",
                 code="DPR135",
             )
-        self._parts_of_one([s.share for s in statistics], "statistics")
+        self._parts_of_one(statistics, "statistics")
 
-    def _parts_of_one(self, shares: Sequence[Fraction | None], place: str) -> None:
-        total = sum(filter(None, shares), Fraction(0))
+    def _parts_of_one(self, asked: Sequence[Any], place: str) -> None:
+        total = sum(filter(None, map(attrgetter("share"), asked)), Fraction(0))
         if total > 1:
             what = f"the shares add up to {plain(total)}"
             fix = "lower a share: together they are parts of one epsilon"

@@ -103,17 +103,13 @@ def one_line(value: object) -> str:
 
 
 def _label(value: object) -> str:
-    text = _label_text(value)
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    text = str(value) if plain else _text(value)
     if text != text.strip(BLANK):
         shown = text.strip(BLANK)
         fix = f'write "{shown}"; cells with blanks at their ends are counted as it, too'
         raise fault("DPR112", f"the value `{text[:60]}` has blanks at its ends", fix)
     return text
-
-
-def _label_text(value: object) -> str:
-    plain = isinstance(value, int) and not isinstance(value, bool)
-    return str(value) if plain else _text(value)
 
 
 def _identifier(value: object) -> str:

@@ -70,7 +70,7 @@ GUARDS = (
     Guard(
         "a pipeline without keys is run as one that finds them",
         file="cli/run.py",
-        old="if not config.release.found:",
+        old="if of_keys and not config.release.found:",
         new="if False:",
         tests=(_FOLDERS,),
     ),
