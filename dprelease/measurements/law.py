@@ -49,7 +49,7 @@ Ends = tuple[Fraction | float, Fraction | float]
 """The least and the greatest value, exact where they are finite."""
 
 RAW_LIMIT = 2**254
-"""AddsNoise integers saturate here, so that every ledger record has the same width: products of two squared
+"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 

@@ -290,7 +290,9 @@ def test_tampering_is_found_when_the_ledger_is_opened(place, tmp_path, edit):
 
 def test_the_budget_holds_in_the_server_too(place, monkeypatch):
     ledger = made(place, epsilon="0.1")
-    monkeypatch.setattr("dprelease.budget.rows.Cost.within", lambda *_: True)  # broken twin of the check
+    monkeypatch.setattr(
+        "dprelease.budget.rows.Cost.within", lambda *_: True
+    )  # broken twin of the check
     ledger.charge(entry())
     assert code_of(LedgerError, ledger.charge, entry("2030-02")) == "DPR402"
     assert ledger.budget("clinic").spent == TENTH

@@ -87,7 +87,9 @@ def test_rows_are_never_changed_or_deleted(tmp_path, table):
 
 def test_the_budget_holds_in_the_storage_too(tmp_path, monkeypatch):
     ledger = new_ledger(tmp_path, epsilon=1)
-    monkeypatch.setattr("dprelease.budget.rows.Cost.within", lambda *_: True)  # broken twin of the check
+    monkeypatch.setattr(
+        "dprelease.budget.rows.Cost.within", lambda *_: True
+    )  # broken twin of the check
     ledger.charge(entry("2030-01", epsilon=Fraction(1)))
     with pytest.raises(LedgerError):
         ledger.charge(entry("2030-02", epsilon=Fraction(1, 10**9)))
