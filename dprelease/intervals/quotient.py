@@ -150,24 +150,25 @@ class _Pivot:
         """Return the least x in `span` that no bound rules out: t - x b <= q(m) + (x - m) r for the m below it."""
         turn, known, grid = self._turns[int(beyond)], self.known[int(beyond)], self._grid
         at, before = np.full(t.shape, span[0] + 0.0), np.full(t.shape, -2 * grid)
+        below, room = b + turn, ROOM * (np.abs(t) + np.abs(b))
         for _ in range(_ROUNDS):
-            place = np.clip(np.floor(at * grid).astype(np.int64), -grid, grid)
+            place = np.floor(at * grid).astype(np.int64)
+            place = np.minimum(np.maximum(place, -grid), grid)
             if (place == before).all():
                 break
             wanted = sign * place + grid
-            new = wanted[np.isnan(known[wanted])]
+            q = known[wanted]
+            new = wanted[np.isnan(q)]
             if new.size:  # of a closed form all at once: they take about as long as a few
                 new = np.unique(new) if self._scales is None else np.arange(known.size)
                 m, one = new / grid - 1, np.ones(new.size)
                 x, y = (m, one) if beyond else (one, -m)
                 known[new] = self._quantiles(x, y, 1 - _BESIDE)
-            q = known[wanted] + slack
-            rest = t - q + place / grid * turn - ROOM * (np.abs(t) + np.abs(b))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                bound = np.where(
-                    b + turn > 0, rest / (b + turn), np.where(rest > 0, np.inf, -np.inf)
-                )
-            at, before = np.clip(np.maximum(at, bound), None, span[1]), place
+                q = known[wanted]
+            rest = t - (q + slack) + place / grid * turn - room
+            bound = np.where(rest > 0, np.inf, -np.inf)
+            np.divide(rest, below, out=bound, where=below > 0)
+            at, before = np.minimum(np.maximum(at, bound), span[1]), place
         return at
 
 

@@ -88,9 +88,7 @@ class Columns(LinearCells):
 
     def exact(self, measurement: Measurement, size: int, *where: Any) -> Floats:
         """Return the exact cells of `size` rows distributed as `simulated_columns(*where)`."""
-        sums = [size * mean for mean in _means(measurement, *where)]
-        answer = Answer(np.array([sums], dtype=object))
-        return floats(exact_cells(measurement, range(len(sums)), answer, 1)[0])
+        return _exact(measurement, size, *where)
 
     def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         measurement, scale = asked.measurement, draw.simulated_scale(asked.loss)
@@ -278,6 +276,14 @@ class Shared(Moments):
         """Return the sensitivity of cells in words: rows of all columns."""
         rows = s.l1_over_groups // best.measurement.l1_added_row
         return f"{counted(rows, 'row')} of {len(best.measurement.axes)} columns together"
+
+
+@lru_cache(maxsize=2048)
+def _exact(measurement: Measurement, size: int, *where: Any) -> Floats:
+    """Return what `Columns.exact` does: a search over budgets asks for the same cells at each."""
+    sums = [size * mean for mean in _means(measurement, *where)]
+    answer = Answer(np.array([sums], dtype=object))
+    return floats(exact_cells(measurement, range(len(sums)), answer, 1)[0])
 
 
 @lru_cache(maxsize=2048)

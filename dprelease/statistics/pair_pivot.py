@@ -64,7 +64,7 @@ def covariance_interval(
             for top in tops
         )
     else:
-        m, k = (_mean(raw, side, axis, scale, part) for axis in (0, 1))
+        m, k = _means(raw, side, scale, part)
     corners = _corners(x, m, k)
     middle = _centred_product(raw, x, m, k)
     total = raw.sum(axis=1)
@@ -98,7 +98,7 @@ def correlation_interval(raw: Floats, scale: float, level: float) -> Span:
     miss = 1 - level
     part = _NUISANCE * miss / 4
     x = np.linspace(0.0, 1.0, 3)
-    m, k = (_mean(raw, 3, axis, scale, part) for axis in (0, 1))
+    m, k = _means(raw, 3, scale, part)
     margins = raw.reshape(-1, 3, 3).sum(axis=2), raw.reshape(-1, 3, 3).sum(axis=1)
     one, other = (variance_interval(c, scale, 1 - part, 3) for c in margins)
     known = (one[0] > 0) & (other[0] > 0)
@@ -139,10 +139,13 @@ def _solve(middle: Span, divisor: Span, critical: Floats, low: Floats, high: Flo
     return np.where(some, bottom, low), np.where(some, top, high)
 
 
-def _mean(raw: Floats, side: int, axis: int, scale: float, miss: float) -> Span:
-    cells = raw.reshape(-1, side, side).sum(axis=2 - axis)
+def _means(raw: Floats, side: int, scale: float, miss: float) -> list[Span]:
+    """Return the intervals of both columns' means: their margins have one law, and are read at once."""
+    table = raw.reshape(-1, side, side)
     scores = tuple(np.linspace(0.0, 1.0, side).tolist())
-    return ratio_interval(cells, scores, scale, 1 - miss, copies=side)
+    margins = np.concatenate([table.sum(axis=2), table.sum(axis=1)])
+    ends = ratio_interval(margins, scores, scale, 1 - miss, copies=side)
+    return list(zip(*(np.split(end, 2) for end in ends), strict=True))
 
 
 def _products(x: Floats, m: Span, k: Span) -> Span:
@@ -216,10 +219,10 @@ def _critical_value(weights: Floats, scale: float, level: float) -> Floats:
     top = weights.max(axis=1)
     safe = np.where(top > 0, top, 1.0)
     for parts in (32, 16, 8, 4, 2, 1):
-        shape = -np.sort(-np.ceil(weights / safe[:, None] * parts), axis=1)
-        found, place = np.unique(shape, axis=0, return_inverse=True)
-        if found.shape[0] <= _DISTINCT:
+        shape = -np.sort(-np.ceil(weights / safe[:, None] * parts), axis=1) / parts
+        rows = list(map(tuple, shape.tolist()))
+        if len(set(rows)) <= _DISTINCT:
             break
-    units = np.array([sum_quantile(tuple((row / parts).tolist()), level) for row in found])
-    steps = found.sum(axis=1) / parts  # noise is discrete: one step per unit of weight
-    return np.asarray(top * (scale * units + steps)[place.ravel()])
+    units = np.array([sum_quantile(row, level) for row in rows])
+    steps = shape.sum(axis=1)  # noise is discrete: one step per unit of weight
+    return np.asarray(top * (scale * units + steps))

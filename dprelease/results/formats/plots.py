@@ -166,7 +166,7 @@ def bars(points: Sequence[Point], top: float) -> Bars:
     """Return one group's histogram; `top` is the value at the picture's upper edge."""
     base = BAR_TOP + BAR_HEIGHT
     scale = Scale(0.0, top if top > 0 else math.inf, base, BAR_TOP, digits=2)
-    places = slots(len(points), 0.82)
+    places, tops = slots(len(points), 0.82), [scale.inside(p.value) for p in points]
 
     return Bars(
         height=base + 4,
@@ -175,13 +175,13 @@ def bars(points: Sequence[Point], top: float) -> Bars:
             Bar(
                 at=place.at,
                 width=place.width,
-                y=scale.inside(p.value),
-                height=round(base - scale.inside(p.value), 2),
+                y=y,
+                height=round(base - y, 2),
                 low=scale.inside(p.lower),
                 high=scale.inside(p.upper),
                 middle=round(100 * (i + 0.5) / len(points), 3),
                 weak=p.weak,
             )
-            for i, (p, place) in enumerate(zip(points, places, strict=True))
+            for i, (p, place, y) in enumerate(zip(points, places, tops, strict=True))
         ),
     )

@@ -112,14 +112,16 @@ def section(
         errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
-    own = {r: _own_decimals(r, statistic.step, decimals) for r in flat if by_row}
     domain = statistic.domain
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     rows = [
         {
             "key": key,
             "name": name,
-            "cells": [_cell(r, own.get(r, decimals)) for r in row[:TABLE_LIMIT]],
+            "cells": [
+                _cell(r, _own_decimals(r, statistic.step, decimals) if by_row else decimals)
+                for r in row[:TABLE_LIMIT]
+            ],
         }
         for key, name, row in zip(keys, names, grid, strict=True)
     ]

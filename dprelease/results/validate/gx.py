@@ -83,7 +83,9 @@ def long_table(noised: Draw) -> pd.DataFrame:
 def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     """Return the suite of a plan, over the columns of `long_table`, as Great Expectations reads it."""
     columns = {c: s for s in plan.statistics for c in s.columns}
-    domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
+    domains: dict[str, object] = {}
+    for s in plan.statistics:
+        domains |= dict.fromkeys(s.columns, s.domain.pieces)
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
 
     late = plan.query.groups.found and not plan.keys  # nothing is drawn yet
