@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, InternalError, SourceError
 from dprelease.engines.engine import DEFAULT, Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
-from dprelease.pipeline.config import PublishConfig
 from dprelease.pipeline.files import software
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.publish import must_be_writable
 from dprelease.wall import execute
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.config import PublishConfig  # a release in hand reads no pipeline file
 
 
 def engine_named(

@@ -33,7 +33,7 @@ from dprelease.schema.domain import Domain
 _FAR, _TINY = 600.0, 1e-300  # e^_FAR is a normal float
 _LINEAR = np.linspace(0, 1, 33)
 _NEAR_ENDS = 10.0 ** -np.arange(2.0, 11.0)
-_FRACTIONS = np.unique(np.concatenate([_LINEAR, _NEAR_ENDS, 1 - _NEAR_ENDS]))
+_FRACTIONS = np.array(sorted({*_LINEAR, *_NEAR_ENDS, *(1 - _NEAR_ENDS)}))
 
 
 @dataclass(frozen=True, slots=True)
