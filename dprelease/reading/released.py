@@ -96,13 +96,14 @@ class Released:
         return frame
 
     def _html(self, table: str | None = None, most: int = 40) -> str:
-        """Return the wide table for a notebook, with words in place of values that say nothing."""
+        """Return the wide table for a notebook, with signs of thousands, and words for values that say nothing."""
         frame: Any = self.to_pandas(table, intervals=False).astype(object)
         for name in [c for c in frame if f"{c}_status" in frame]:
             said = frame.pop(f"{name}_status").map(
                 {**SAYS_NOTHING, **{name: name for name in WITHOUT_VALUE}}
             )
-            frame[name] = frame[name].where(said.isna(), said)
+            shown = frame[name].map("{:,}".format, na_action="ignore")
+            frame[name] = shown.where(said.isna(), said)
         return str(frame.to_html(index=False, max_rows=most, escape=True, border=0))
 
     def plot(
@@ -112,14 +113,13 @@ class Released:
         group: str | Sequence[str] | None = None,
         table: str | None = None,
     ) -> Picture:
-        """Return a picture over the groups, with 95 % intervals: of one statistic, or of all, one below the other.
+        """Return a picture over the groups, with 95 % intervals: of one statistic, or of all: one below the other, side by side over many groups.
 
         It shows itself in a notebook; its `svg` is text to be written to a file. A histogram is a
         panel per group, the first 60 of them.
 
         Args:
-            statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
-                all of them by default.
+            statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); all of them by default.
             group: one group alone: its label, or its labels in the order of `by`.
             table: which one, where there are several.
 

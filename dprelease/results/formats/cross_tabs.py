@@ -85,7 +85,7 @@ def cross_tab(
     levels: dict[Key, dict[Key, dict[str, Any]]] = {}
     for row, labelled in zip(rows, above, strict=True):
         key = row["key"]
-        outer = labelled or tuple(key[i] for i in down if i not in inner)
+        outer = labelled or tuple(f"{by[i]}: {key[i]}" for i in down if i not in inner)
         line = levels.setdefault(outer, {}).setdefault(tuple(key[i] for i in inner), {})
         line["" if across is None else key[across]] = row["cells"]
     return {

@@ -5,6 +5,7 @@ that the picture stands alone. Released values only, every text escaped, nothing
 
 A statistic of several columns (a histogram, a spectrum) is a panel per group, side by side, each
 with its own vertical scale: groups differ in size by far, and a common scale would flatten most.
+Statistics of one column each over many groups stand side by side: they share the groups' names.
 
 Limits  The first `LIMIT` groups, and the note says so; `group` picks any one.
 """
@@ -12,8 +13,9 @@ Limits  The first `LIMIT` groups, and the note says so; `group` picks any one.
 from __future__ import annotations
 
 import html as escaping
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +41,13 @@ BETWEEN = 60
 LINE = 22
 """Characters of a row's name in one line."""
 PANEL = 152
-
+MANY = 12
+"""Over more groups than these, statistics stand side by side: `ABREAST` at most, `NARROW` each, rows `THIN`."""
+ABREAST = 5
+NARROW = 120
+STEP = 146
+THIN = 18
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
@@ -87,67 +95,102 @@ def dots(
     return Picture(title, _svg(title, note, described, parts, height))
 
 
-def _x(percent: float) -> float:
-    return round(LEFT + WIDTH * percent / 100, 2)
+def _x(percent: float, width: float = WIDTH) -> float:
+    return round(LEFT + width * percent / 100, 2)
 
 
-def _frame(plot: DotPlot) -> list[str]:
+def _frame(plot: DotPlot, width: float = WIDTH) -> list[str]:
     base = HEAD + plot.base
     out = [
-        f'<rect class="gap" x="{_x(g.at)}" y="{HEAD}" width="{round(WIDTH * g.width / 100, 2)}" height="{plot.base}"/>'
+        f'<rect class="gap" x="{_x(g.at, width)}" y="{HEAD}" width="{round(width * g.width / 100, 2)}" height="{plot.base}"/>'
         for g in plot.gaps
     ]
     for tick in plot.ticks:
+        x = _x(tick.at, width)
         out += [
-            f'<line class="grid" x1="{_x(tick.at)}" x2="{_x(tick.at)}" y1="{HEAD}" y2="{base}"/>',
-            f'<text class="soft" x="{_x(tick.at)}" y="{base + 18}" text-anchor="middle">{_text(tick.label)}</text>',
+            f'<line class="grid" x1="{x}" x2="{x}" y1="{HEAD}" y2="{base}"/>',
+            f'<text class="soft" x="{x}" y="{base + 18}" text-anchor="middle">{_text(tick.label)}</text>',
         ]
-    out.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{base}" y2="{base}"/>')
+    out.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT + width}" y1="{base}" y2="{base}"/>')
     return out
 
 
-def _marks(plot: DotPlot, names: list[str]) -> list[str]:
+def _marks(plot: DotPlot, names: list[str], width: float = WIDTH) -> list[str]:
     out = []
     for name, mark in zip(names, plot.marks, strict=True):
-        y = HEAD + mark.y
-        dot = "" if mark.outside else f'<circle class="dot" cx="{_x(mark.at)}" cy="{y}" r="5"/>'
+        y, low, high = HEAD + mark.y, _x(mark.low, width), _x(mark.high, width)
+        dot = (
+            ""
+            if mark.outside
+            else f'<circle class="dot" cx="{_x(mark.at, width)}" cy="{y}" r="5"/>'
+        )
         out += [
             *_name(name, y),
             f'<g class="{"weak" if mark.weak else "clear"}">',
-            f'<line class="bar" x1="{_x(mark.low)}" x2="{_x(mark.high)}" y1="{y}" y2="{y}"/>',
-            _cut(_x(mark.low), y, 5) if mark.cut_low else "",
-            _cut(_x(mark.high), y, -5) if mark.cut_high else "",
+            f'<line class="bar" x1="{low}" x2="{high}" y1="{y}" y2="{y}"/>',
+            _cut(low, y, 5) if mark.cut_low else "",
+            _cut(high, y, -5) if mark.cut_high else "",
             f"{dot}</g>",
         ]
     return out
 
 
-def _name(name: str, y: int) -> list[str]:
-    """Return a row's name, a long one in two lines."""
+def _name(name: str, y: int, x: float = LEFT - 12, anchor: str = "end") -> list[str]:
+    """Return a name, a long one in two lines."""
     if len(name) <= LINE:
-        return [f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(name)}</text>']
+        return [f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{_text(name)}</text>']
     breaks = [i for i, c in enumerate(name) if c == " " and i <= LINE + 3]
     at = min(breaks, key=lambda i: abs(2 * i - len(name)), default=LINE)
     lines = (name[:at], _short(name[at:].strip(), LINE + 3))
     return [
-        f'<text class="small" x="{LEFT - 12}" y="{y + down}" text-anchor="end">{_text(line)}</text>'
+        f'<text class="small" x="{x}" y="{y + down}" text-anchor="{anchor}">{_text(line)}</text>'
         for line, down in zip(lines, (-2, 10), strict=True)
     ]
 
 
 def below(title: str, pictures: Sequence[Picture]) -> Picture:
     """Return pictures one below the other, each with its own scale."""
-    parts, y = [], 0
+    parts, y, width = [], 0, 0
     for picture in pictures:
-        height = int(picture.svg.partition(' height="')[2].partition('"')[0])
+        across, down = map(int, _SIZE.findall(picture.svg)[0])
         parts.append(picture.svg.replace("<svg ", f'<svg y="{y}" ', 1))
-        y += height
-    width = LEFT + WIDTH + RIGHT
+        y, width = y + down, max(width, across)
     return Picture(
         title,
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}">'
         + "".join(parts)
         + "</svg>",
+    )
+
+
+def beside(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
+    """Return statistics of one column each side by side, over the first `LIMIT` groups."""
+    plan, words = noised.plan, planned_words(noised.plan)
+    parts = _name(" · ".join(map(words.column, plan.by)), HEAD + 22)
+    keys, width = list(plan.keys[:LIMIT]), LEFT + len(chosen) * STEP
+    names = [group_name(key, mixed=bool(noised.rows)) for key in keys]
+    for i, one in enumerate(chosen):
+        found, domain = _points(noised, one, keys), one.domain
+        points = [found[key, one.columns[0]] for key in keys]
+        plot = dot_plot(points, domain.hull, domain.forbidden, ("", ""), row=THIN)
+        plot = replace(plot, ticks=plot.ticks[:: max(len(plot.ticks) - 1, 1)])
+        title, measure = words.titled(one)
+        sure = "" if plan.block(one.block).has_interval else " (no interval)"
+        parts += [
+            f'<g transform="translate({i * STEP},{HEAD})">',
+            *_name(title, 18, LEFT, "start"),
+            f'<text class="soft small" x="{LEFT}" y="36">{_text(measure + sure)}</text>',
+            *_frame(plot, NARROW),
+            *_marks(plot, [""] * len(keys) if i else names, NARROW),
+            "</g>",
+        ]
+    for i in range(1, len(keys)):
+        if plan.by[1:] and keys[i][0] != keys[i - 1][0]:
+            y = 2 * HEAD + plot.top + THIN * i
+            parts.append(f'<line class="axis" x1="0" x2="{width}" y1="{y}" y2="{y}"/>')
+    note = f"dots with their 95 % intervals for the noise, hollow ones say nothing{_some(len(plan.keys))}"
+    return Picture(
+        words.title, _svg(words.title, note, note, parts, 2 * HEAD + plot.base + 30, width)
     )
 
 
@@ -222,8 +265,14 @@ def _short(name: str, most: int) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def _svg(title: str, note: str, described: str, parts: list[str], height: int) -> str:
-    width = LEFT + WIDTH + RIGHT
+def _svg(
+    title: str,
+    note: str,
+    described: str,
+    parts: list[str],
+    height: int,
+    width: int = LEFT + WIDTH + RIGHT,
+) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}"><title>{_text(described)}</title><style>{_STYLE}</style>'
@@ -240,7 +289,7 @@ def _text(value: str) -> str:
 def release_picture(
     noised: Draw, statistic: str | None, group: str | Sequence[str] | None = None
 ) -> Picture:
-    """Return the picture of a released statistic; of all, one below the other, by default.
+    """Return the picture of a released statistic; by default of all: one below the other, or `beside` over many groups.
 
     Args:
         statistic: its published name, or as it was asked for.
@@ -251,8 +300,7 @@ def release_picture(
     """
     plan = noised.plan
     if statistic is None and len(plan.statistics) > 1:
-        names = [s.name for s in plan.statistics]
-        return below(", ".join(names), [release_picture(noised, n, group) for n in names])
+        return below(", ".join(s.name for s in plan.statistics), _all(noised, group))
     chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
     if chosen is None:
         names = [s.name for s in plan.statistics]
@@ -280,9 +328,8 @@ def release_picture(
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
     planned = "error expected beforehand " if said.startswith("±") else ""
     note = f"{planned}{said}{unit}; {bars_say}"
-    if len(keys) > LIMIT:
-        note += f"; the first {LIMIT} of {len(keys):,} groups"
-        keys = keys[:LIMIT]
+    note += _some(len(keys))
+    keys = keys[:LIMIT]
     names = [group_name(key, mixed=bool(noised.rows)) if key else "" for key in keys]
     if len(chosen.columns) > 1:
         labels = [c.removeprefix(chosen.name) or c for c in chosen.columns]
@@ -295,6 +342,21 @@ def release_picture(
     domain = chosen.domain
     named = [name or "all rows" for name in names]
     return dots(title, note, named, points, domain.hull, list(domain.forbidden))
+
+
+def _all(noised: Draw, group: str | Sequence[str] | None) -> list[Picture]:
+    plan = noised.plan
+    single = [s for s in plan.statistics if len(s.columns) == 1]
+    if group is not None or len(single) < 2 or len(plan.keys) <= MANY:
+        single = []
+    shown = [beside(noised, single[i : i + ABREAST]) for i in range(0, len(single), ABREAST)]
+    return shown + [
+        release_picture(noised, s.name, group) for s in plan.statistics if s not in single
+    ]
+
+
+def _some(groups: int) -> str:
+    return f"; the first {LIMIT} of {groups:,} groups" if groups > LIMIT else ""
 
 
 def _group(noised: Draw, group: str | Sequence[str]) -> tuple[str, ...]:

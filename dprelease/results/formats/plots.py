@@ -100,13 +100,15 @@ def dot_plot(
     gaps: Sequence[tuple[float, float]],
     ends: tuple[str, str],
     names: Sequence[str] = (),
+    row: int = 0,
 ) -> DotPlot:
     """Return the picture of one statistic; `points` in row order, `ends` name the hull's ends.
 
     Args:
         names: of the rows, where the page sets them beside the picture: long ones need taller rows.
+        row: how tall they are, where names do not say it.
     """
-    row = TALL if max(map(len, names), default=0) > LONG else ROW
+    row = row or (TALL if max(map(len, names), default=0) > LONG else ROW)
     low, high = window(points, hull, pad=0.06)
     scale = Scale(low, high)
     marks = tuple(

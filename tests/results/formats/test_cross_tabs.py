@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -73,7 +74,25 @@ def test_the_last_key_that_fits_stands_across_and_every_number_is_in_its_place()
 def test_the_first_of_several_keys_down_is_a_level():
     found = crossed([(a, b, c) for a in "xy" for b in "pqr" for c in "uv"])
     assert (found["by"], found["across"]) == (["k1"], "k2")
-    assert [(level["name"], level["groups"]) for level in found["levels"]] == [("x", 6), ("y", 6)]
+    assert [(level["name"], level["groups"]) for level in found["levels"]] == [
+        ("k0: x", 6),
+        ("k0: y", 6),
+    ]  # a label alone may be a bare number
+
+
+def test_pictures_keep_outer_keys_apart(made, page):
+    """A line wherever the first of several keys changes, none in tables of one key or of an older edition."""
+    outer = [
+        [row["key"][0] for row in s["rows"] if len(row["key"]) > 1]
+        for table in page["tables"]
+        for s in table["sections"]
+    ]
+    changes = sum(a != b for keys in outer for a, b in pairwise(keys))
+    text = html.write(made._noised, made.manifest)["report.html"].decode()
+    assert text.count('class="outer"') == changes > 3
+    request = {k: v for k, v in made.manifest["request"].items() if k != "report"}
+    older = {**made.manifest, "request": request}
+    assert b'class="outer"' not in html.report_from_manifest(older, made._noised.shown)
 
 
 def test_what_is_not_published_is_no_cell():
@@ -101,7 +120,7 @@ def test_too_many_columns_and_sparse_crosses_collapse_by_the_first_key():
     for keys in (wide, sparse):
         found = crossed(keys, 1)
         assert (found["across"], found["by"]) == ("", ["k1"])
-        assert [level["name"] for level in found["levels"]] == ["x", "y"]
+        assert [level["name"] for level in found["levels"]] == ["k0: x", "k0: y"]
 
 
 # -- several tables ------------------------------------------------------------------------

@@ -42,6 +42,36 @@ def test_without_a_name_all_statistics_stand_one_below_the_other():
     assert places == sorted(set(places))
 
 
+def test_over_many_groups_all_statistics_stand_side_by_side_and_outer_keys_are_kept_apart():
+    keys = [(town, str(size)) for town in "abcde" for size in range(12)]
+    ranked = releases.statistic("median_age", "median(age)", Domain(0, 110), "1", block="m")
+    counts = [
+        releases.statistic(f"n{i}", "count", Domain(0, 9_000_000), "1", block="rows")
+        for i in range(6)
+    ]
+    blocks = [releases.block("rows"), releases.block("m", family="ranks")]
+    plan = releases.plan([ranked, *counts], blocks, by=("town", "size"), keys=keys)
+    values = {s.name: [(float(i), 0.0, 60.0, "ok") for i in range(60)] for s in counts}
+    drawn = releases.noised(plan, values | {"median_age": [(40.0, None, None, "ok")] * 60})
+    picture = release_picture(drawn, None)
+    first, second = ET.fromstring(picture.svg)
+    for part, columns in ((first, 5), (second, 2)):
+        assert len(list(part.iter(f"{SVG}circle"))) == 60 * columns
+        shown = ["".join(e.itertext()) for e in part.iter(f"{SVG}text")]
+        assert [shown.count(" · ".join(key)) for key in keys] == [1] * 60  # names stand once
+        assert shown[2] == "town · size"
+        across = [e for e in part.iter(f"{SVG}line") if e.get("x1") == "0"]
+        assert len(across) == 4  # between five towns
+        assert all(float(e.get("x2")) == float(part.get("width")) for e in across)
+        dots_at = [float(c.get("cy")) for c in part.iter(f"{SVG}circle")]
+        assert len(set(dots_at)) == 60  # all columns share their rows
+    assert " (no interval)" in texts(picture) and texts(picture).count(" (no interval)") == 1
+    assert float(ET.fromstring(picture.svg).get("width")) == float(first.get("width"))
+    assert float(first.get("height")) < 1300
+    one = release_picture(drawn, None, ("a", "0"))
+    assert len(ET.fromstring(one.svg)) == 7  # one group: one below the other, as of few groups
+
+
 def test_a_statistic_is_found_as_it_was_asked_for_and_a_misspelt_one_refused():
     first = GOOD.plan.statistics[-1]
     assert release_picture(GOOD, first.text) == release_picture(GOOD, first.name)
