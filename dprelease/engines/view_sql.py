@@ -19,6 +19,7 @@ from dprelease.engines.physical import KINDS, Physical, fits
 from dprelease.engines.typed_sql import case, number, try_cast, typed
 from dprelease.query.expression import Expression, parse_condition, parse_expression, to_sql
 from dprelease.query.nodes import Type
+from dprelease.query.typecheck import DECLARE
 from dprelease.query.view import COUNTS, ENDS, Over, Place, View, ViewColumn, ViewJoin
 from dprelease.schema.column import Column, Kind
 
@@ -114,7 +115,9 @@ def _of_group(column: ViewColumn, cell: Expression) -> Expression:
     raise PlanError(
         f"{column.over}() takes no {cell.type}",
         where=column.at,
-        fix="count it, or write e.g. sum(if(condition, 1, 0))",
+        fix=DECLARE
+        if cell.type is Type.text
+        else "count it, or write e.g. sum(if(condition, 1, 0))",
         code="DPR264",
     )
 

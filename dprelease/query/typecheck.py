@@ -65,7 +65,7 @@ class TypeChecker:
         elif kind is Type.number and isinstance(part.node, n.Literal):
             fix = "write the number without quotes"
         elif kind is Type.number and part.type is Type.text:
-            fix = _DECLARE
+            fix = DECLARE
         self.read.fail(
             f"{article(kind)} is needed here, this is {article(part.type)}",
             part,
@@ -119,9 +119,9 @@ class TypeChecker:
         if target is Type.text and isinstance(part.node, n.Literal):
             fix = f"quote it: '{shown}'"
             if part.type is Type.number:
-                fix = f"if it holds numbers, {_DECLARE}; if texts, {fix}"
+                fix = f"if it holds numbers, {DECLARE}; if texts, {fix}"
         elif target is Type.number and part.type is Type.text:
-            fix = "write the number without quotes, or declare the column as a number"
+            fix = f"write the number without quotes, or {DECLARE}"
         elif target is Type.boolean:
             fix = "compare with true or false"
         elif {target, part.type} & {Type.date, Type.timestamp}:
@@ -136,7 +136,7 @@ class TypeChecker:
         )
 
 
-_DECLARE = "declare the column as a number, one that only a view reads too: `NAME: {kind: number, range: [0, 100], step: 1}`"
+DECLARE = "declare the column as a number, one that only a view reads too: `NAME: {kind: number, range: [0, 100], step: 1}`"
 
 
 def article(kind: Type) -> str:

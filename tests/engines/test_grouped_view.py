@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +17,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from sqlglot import exp
 
+import dprelease as dp
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.engines import view_sql
 from dprelease.engines.duckdb import DuckDBEngine
@@ -195,3 +199,40 @@ def test_a_group_has_no_sum_of_texts() -> None:
             with pytest.raises((ConfigError, PlanError)) as caught:
                 engine.preflight(source, task)  # type: ignore[attr-defined]
             assert caught.value.code in ("DPR120", "DPR122", "DPR264"), over
+
+
+def test_what_the_refusal_of_a_sum_of_texts_says_makes_it_work(tmp_path: Path) -> None:
+    """All cells of a CSV file are texts until the schema says what they are."""
+    (tmp_path / "visits.csv").write_text("pid,fee\na,10\na,20\nb,5\n", encoding="utf-8")
+    pipeline = {
+        "dprelease": "pipeline/1",
+        "name": "fees",
+        "schema": "schema.yaml",
+        "source": {
+            "view": "SELECT pid, sum(fee) AS paid FROM visits GROUP BY pid",
+            "tables": {"visits": {"csv": "visits.csv"}},
+        },
+        "budget": {"ledger": "l.db", "dataset": "fees", "epsilon": 1000},
+        "publish": {"to": "public", "formats": ["csv"]},
+    }
+    schema = {
+        "dprelease": "schema/1",
+        "name": "fees",
+        "unit": {"user": "pid", "max_groups": 1, "max_rows_per_group": 1},
+        "adjacency": "add_remove",
+        "rows": {"max": 10},
+        "columns": {"pid": {"kind": "identifier"}, "paid": {"kind": "integer", "range": [0, 100]}},
+        "release": {"epsilon": 1000, "statistics": ["sum(paid)"]},
+    }
+    file = tmp_path / "fees.yaml"
+    file.write_text(json.dumps(pipeline), encoding="utf-8")
+    (tmp_path / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    dp.create_ledger(tmp_path / "l.db", schema, epsilon=1000, dataset="fees")
+    with pytest.raises(PlanError, match="takes no text") as caught:
+        dp.run(file, period="final")
+    said = re.search(r"`NAME: (\{.*\})`", str(caught.value.fix))
+    assert said is not None
+    schema["columns"]["fee"] = yaml.safe_load(said[1])  # type: ignore[index]
+    (tmp_path / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    dp.run(file, period="final")
+    assert dp.read(tmp_path / "public" / "fees" / "final").table["value"].to_pylist() == [35]
