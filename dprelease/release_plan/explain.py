@@ -131,6 +131,10 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
                 f"rows of undeclared values of {', '.join(dropped)} are dropped; with `other: {{as: other}}` they are"
                 " counted, and drift is seen"
             )
+        time = plan.asked.schema.time
+        if time and not time.dates and time.timezone != "UTC":
+            parts = (f"{part}({time.column})" for part in ("weekday", "hour"))
+            yield from (f"`{p}` is in UTC, not in {time.timezone}" for p in parts if p in plan.by)
     yield from _also_priced(plan)
 
 

@@ -22,6 +22,7 @@ from dprelease.engines.source import as_source
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.formats.public_words import planned_words
 from dprelease.testing.engines import answer
 from tests.engines.postgres_server import binaries, server
 from tests.engines.spark_session import needs_spark, session
@@ -311,3 +312,20 @@ def test_a_published_folder_verifies(tmp_path: Path) -> None:
         "2024-02",
         "2024-03",
     ]
+
+
+def test_plan_and_page_say_that_hours_and_weekdays_are_in_utc() -> None:
+    schema = {
+        "dprelease": "schema/1", "name": "visits", "unit": "row", "adjacency": "add_remove", "rows": {"max": 1000},
+        "time": {"column": "at", "timezone": "Europe/Dublin"}, "columns": {"at": {"kind": "timestamp", "title": "Seen"}},
+        "release": {"epsilon": 1, "by": ["hour(at)"], "statistics": ["count"]},
+    }  # fmt: skip
+    assert "`hour(at)` is in UTC, not in Europe/Dublin" in str(dp.plan(schema))
+    assert "Hour of seen (UTC)" in planned_words(dp.plan(schema)).column("hour(at)")
+    months = dp.plan(schema, by=["month(at)"])
+    assert "in UTC" not in str(months)  # of the schema's zone where a range or a period gives them
+    assert planned_words(months).column("month(at)") == "Month of seen"
+    release = {"epsilon": 1, "by": ["weekday(at)"], "statistics": ["count"]}
+    dates = {"columns": {"at": {"kind": "date"}}, "time": {"column": "at"}, "release": release}
+    days = dp.plan({**schema, **dates})
+    assert "UTC" not in str(days) + planned_words(days).column("weekday(at)")

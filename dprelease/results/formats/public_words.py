@@ -54,6 +54,7 @@ class PublicWords:
         statistics: titles that were given, by table (None: the release has one) and name.
         kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound.
         by: the grouping columns; groups: how many there are, or can be found at most.
+        instants: columns of timestamps, whose weekdays and hours are in UTC whatever zone the schema names.
     """
 
     name: str
@@ -65,6 +66,7 @@ class PublicWords:
     kept: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
     by: tuple[str, ...] = ()
     groups: int = 1
+    instants: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
@@ -171,7 +173,9 @@ class PublicWords:
         """Return what a column is called."""
         part, _, rest = name.partition("(")
         if name not in self.columns and rest.endswith(")") and part in PARTS:
-            return f"{part.capitalize()} of {inside(self.column(unquoted(rest[:-1])))}"
+            of = unquoted(rest[:-1])
+            utc = " (UTC)" if part in ("weekday", "hour") and of in self.instants else ""
+            return f"{part.capitalize()} of {inside(self.column(of))}{utc}"
         return self.columns.get(name, name)
 
     def heading(self, statistic: PlannedStatistic) -> str:
@@ -180,12 +184,13 @@ class PublicWords:
         if own is not None:
             return own
         made = heading(statistic.text, statistic.function, self.columns)
-        said = self._counted().get(made, made)
+        made, where, condition = made.partition(", where ")
+        said, condition = self._counted().get(made, made), where + condition
         if made != "Number of rows" or not isinstance(self.unit, UserUnit):
-            return said
+            return said + condition
         kept = self.kept.get((statistic.table, statistic.name))
         one = self.whole.removeprefix("one ")
-        return f"{said} kept, {caps_words(self.unit, self.groups, one, kept)}"
+        return f"{said} kept, {caps_words(self.unit, self.groups, one, kept)}{condition}"
 
     def column_headings(self, statistic: PlannedStatistic) -> list[str]:
         """Return what its published columns are called: the heading, and which bin of several."""
@@ -265,6 +270,7 @@ def _words(
         {(t, s["as"]): s["max_rows_per_group"] for t, s in listed if "max_rows_per_group" in s},
         by,
         groups,
+        frozenset(name for name, c in columns.items() if c["kind"] == "timestamp"),
     )
 
 

@@ -96,5 +96,10 @@ def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
     plan, found = headings(release={**asked, "by": [], "statistics": ["count"]}, unit_name=name)
     assert found == ["Number of visits kept, at most 1 per patient"]
     assert "`count(persons)` counts persons" in " ".join(str(plan).split())
+    some = {"epsilon": 1, "statistics": ["count where place = 'a'"]}
+    _, found = headings(release=some, unit_name=name)
+    assert found == ["Number of visits kept, at most 1 per patient, where place = 'a'"]
+    _, found = headings(unit="row", release=some)
+    assert found == ["Number of rows, where place = 'a'"]
     _, found = headings(unit="row", release={**asked, "statistics": ["count"]})
     assert found == ["Number of rows"]
