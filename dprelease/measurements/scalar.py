@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,13 +59,6 @@ from dprelease.schema.domain import GridSet
 from dprelease.statistics.base import Floats
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Sensitivity
-
-
-@runtime_checkable
-class _Listed(Protocol):
-    """A law that draws some of its allowed points only, and lists them."""
-
-    outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +188,9 @@ class ScalarCellLaw(Law):
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         k = raw[:, 0].astype(np.int64)
-        if isinstance(self.law, _Listed):
-            return np.isin(k, self.law.outputs)
+        listed = getattr(self.law, "outputs", None)  # of a law that draws some allowed points only
+        if listed is not None:
+            return np.isin(k, listed)
         return self.law.allowed.contains(self.law.finish(k))
 
     @property

@@ -45,7 +45,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
 from dprelease.mechanisms.boundaries import truncated_gaussian as curves
-from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
+from dprelease.mechanisms.boundaries.truncate import truncated_laws
 from dprelease.mechanisms.calibration.gaussian_arguments import (
     Answers,
     Capped,
@@ -303,12 +303,15 @@ class BoundedGaussian:
         small = request.epsilon < EPSILON_FLOOR  # on wide grids too
         if request.point_masses and (small or request.allowed.hull_steps == 0):
             return []
-        return truncated_laws(request, BoundedGaussianLaw, BoundedGaussianWideLaw)
+        return truncated_laws(
+            request, BoundedGaussianLaw.calibrate, BoundedGaussianWideLaw.calibrate
+        )
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table, or the closed form."""
-        return truncated_from_json(value, BoundedGaussianLaw, BoundedGaussianWideLaw)
+        wide = value.get("form") == BoundedGaussianWideLaw.form
+        return (BoundedGaussianWideLaw if wide else BoundedGaussianLaw).from_json(value)
 
     def _box_law(
         self, step: PerSide | None, distance: Sensitivity, budget: Fraction

@@ -52,7 +52,7 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
+from dprelease.mechanisms.boundaries.truncate import truncated_laws
 from dprelease.mechanisms.calibration import laplace_loss as losses
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
@@ -259,9 +259,10 @@ class BoundedLaplace:
         Raises:
             ArgumentError: point masses are forbidden, and epsilon is too small (DPR626).
         """
-        return truncated_laws(request, BoundedLaplaceLaw, BoundedLaplaceWideLaw)
+        return truncated_laws(request, BoundedLaplaceLaw.calibrate, BoundedLaplaceWideLaw.calibrate)
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table, or the closed form."""
-        return truncated_from_json(value, BoundedLaplaceLaw, BoundedLaplaceWideLaw)
+        wide = value.get("form") == BoundedLaplaceWideLaw.form
+        return (BoundedLaplaceWideLaw if wide else BoundedLaplaceLaw).from_json(value)

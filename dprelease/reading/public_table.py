@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from dprelease.core.errors import ArgumentError
 
-
-class ArrowTable(Protocol):
-    """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-    @property
-    def shape(self) -> tuple[int, int]: ...  # a column's, a Series', is (int,)
+if TYPE_CHECKING:
+    from dprelease.engines.source import ArrowStream
 
 
-PublicLike = ArrowTable | str | Path
+PublicLike: TypeAlias = "ArrowStream | str | Path"
 """What a public table may be given as."""
 
 

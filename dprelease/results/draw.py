@@ -50,7 +50,7 @@ from dprelease.results.consistency import consistent, outward, to_domain
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import SUPPRESSED, Decision, level, without_companions, without_values
 from dprelease.schema.table import Rules
-from dprelease.statistics.base import Estimating, Floats, Reading, kind_named
+from dprelease.statistics.base import Floats, Reading, kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.moments import Quotient
 
@@ -287,8 +287,8 @@ class _Drawn:
             unbiased = self._unbiased if same else none
         elif kind.direct and reading.mix:
             middle = unbiased = reading.raw @ np.array(reading.mix).T
-        elif isinstance(statistic_kind, Estimating):
-            middle, unbiased = statistic_kind.estimate(measurement, reading), none
+        elif (estimate := statistic_kind.estimate(measurement, reading)) is not None:
+            middle, unbiased = estimate, none
         else:
             middle, unbiased = none, none
         empty = self._empty & (not statistic_kind.of_rows)

@@ -171,6 +171,11 @@ class StatisticKind(ABC):
         count = len(measurement.cells)
         return tuple(Form(tuple(Fraction(i == j) for j in range(count))) for i in range(count))
 
+    def estimate(self, measurement: Measurement, reading: Reading) -> Floats | None:
+        """Return a median-unbiased estimate, shape `(groups, columns)`, NaN where no signal is left; None: not known."""
+        del measurement, reading
+        return None
+
     def quotient(self, context: Context) -> tuple[Measurement, Measurement] | None:
         """Return the sums over rows whose quotient it is, top and bottom; None: it is none of sums.
 
@@ -244,14 +249,6 @@ class Asked(Protocol):
 
     @property
     def induced(self) -> Domain: ...
-
-
-@runtime_checkable
-class Estimating(Protocol):
-    """A statistic of several cells that also has a median-unbiased estimate."""
-
-    def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
-        """Return it per group, shape `(groups, 1)`, NaN where no signal is left."""
 
 
 @runtime_checkable

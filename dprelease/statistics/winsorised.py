@@ -29,7 +29,7 @@ from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Estimating, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
 from dprelease.statistics.clipped import DEGREES
 from dprelease.statistics.mean import statistic as mean
 from dprelease.statistics.measurement import Context, Family, Measure, Measurement
@@ -223,9 +223,9 @@ class Winsorised(_OfLimits):
         """Return the median-unbiased estimate of the statistic between the limits; NaN where none is known."""
         low, high = _values(measurement, reading.raw)
         out = np.full((low.size, 1), np.nan)
-        if isinstance(self.inner, Estimating):
-            for rows, part in by_width(reading):
-                unit = self.inner.estimate(unit_measurement(degree_of(measurement)), part)
+        for rows, part in by_width(reading):
+            unit = self.inner.estimate(unit_measurement(degree_of(measurement)), part)
+            if unit is not None:
                 out[rows] = self._scaled(unit, low[rows], high[rows])
         return out
 

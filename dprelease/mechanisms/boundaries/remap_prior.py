@@ -19,12 +19,15 @@ Limits   hulls of at most `PRIOR_LIMIT` points: tables are dense.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.schema.domain import GridSet
+
+if TYPE_CHECKING:
+    from dprelease.mechanisms.boundaries.remap import SymmetricNoise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -36,22 +39,10 @@ _ROUNDS = 150
 _UNIT = 2**20
 
 
-class _Noise(Protocol):
-    def __hash__(self) -> int: ...
-
-    @property
-    def period(self) -> int: ...
-
-    @property
-    def decay(self) -> float: ...
-
-    def weights(self, count: int) -> FloatArray: ...
-
-
 class _Dense:
     """P(raw | answer) and cost(answer, output) over one period beyond each end."""
 
-    def __init__(self, noise: _Noise, allowed: GridSet, power: int) -> None:
+    def __init__(self, noise: SymmetricNoise, allowed: GridSet, power: int) -> None:
         low, high, period = allowed.lower, allowed.upper, noise.period
         raws = np.arange(low - period, high + period + 1, dtype=np.int64)
         answers = np.arange(low, high + 1, dtype=np.int64)
@@ -83,7 +74,7 @@ class _Dense:
 
 @lru_cache(maxsize=32)
 def table(
-    noise: _Noise, allowed: GridSet, kind: Literal["median", "mean"], prior: Prior
+    noise: SymmetricNoise, allowed: GridSet, kind: Literal["median", "mean"], prior: Prior
 ) -> IntArray:
     """Return the remap of `lower - period .. upper + period` under `prior`, read-only."""
     dense = _Dense(noise, allowed, 1 if kind == "median" else 2)
@@ -93,7 +84,9 @@ def table(
 
 
 @lru_cache(maxsize=256)
-def least_favourable(noise: _Noise, allowed: GridSet, kind: Literal["median", "mean"]) -> Prior:
+def least_favourable(
+    noise: SymmetricNoise, allowed: GridSet, kind: Literal["median", "mean"]
+) -> Prior:
     """Return the prior, of all tried, whose map has the smallest worst error."""
     dense = _Dense(noise, allowed, 1 if kind == "median" else 2)
     log_weight = np.zeros(allowed.hull_steps + 1)

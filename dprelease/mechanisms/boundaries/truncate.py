@@ -14,7 +14,7 @@ Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace`, `#bounded-gaus
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
 
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.closed_form import gaps_too_wide
@@ -25,25 +25,15 @@ MOST_OFF = 2.0**-20
 """A table whose floor may move the law of an answer by more, in total variation, is not offered."""
 
 
-class _Kind(Protocol):
-    """A form with its kernel."""
-
-    @classmethod
-    def calibrate(cls, request: GridRequest) -> GridLaw: ...
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> GridLaw: ...
-
-
-class _Table(_Kind, Protocol):
-    @classmethod
-    def calibrate(cls, request: GridRequest) -> TableLaw: ...
-
-
 def truncated_laws(
-    request: GridRequest, table: type[_Table], closed_form: type[_Kind]
+    request: GridRequest,
+    table: Callable[[GridRequest], TableLaw],
+    closed_form: Callable[[GridRequest], GridLaw],
 ) -> list[GridLaw]:
     """Return the certified table, on wide grids and in deep gaps the closed form; nothing for splits.
+
+    Args:
+        table, closed_form: make a law of either form.
 
     Raises:
         ArgumentError: point masses are forbidden, so that there may be no other family, and epsilon is
@@ -56,21 +46,14 @@ def truncated_laws(
     if small:
         if request.point_masses and request.epsilon < EPSILON_FLOOR:
             return []
-        law = table.calibrate(request)
+        law = table(request)
         if law.off <= MOST_OFF:
             return [law]
     try:
-        return [closed_form.calibrate(request)]
+        return [closed_form(request)]
     except ArgumentError:
         if request.point_masses:
             return []
         if small:
             raise gaps_too_wide() from None
         raise
-
-
-def truncated_from_json(
-    value: dict[str, Any], table: type[_Table], closed_form: type[_Kind]
-) -> GridLaw:
-    """Rebuild the table, or the closed form."""
-    return (closed_form if value.get("form") == "wide" else table).from_json(value)

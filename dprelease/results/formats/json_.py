@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.approval import request_hash
 from dprelease.budget.person import PersonLoss
@@ -41,6 +41,9 @@ from dprelease.results.receipt import Receipt
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
 
+if TYPE_CHECKING:
+    from dprelease.results.validate.verdict import Verdict
+
 FILE = "release.json"
 VERSION = "release/2"
 
@@ -51,16 +54,9 @@ SOFTWARE = 20, 100
 """At most so many programs, in texts of at most so many characters."""
 
 
-class JsonVerdict(Protocol):
-    """A verdict, as formats see it: they stand below validation and do not import it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return strict JSON data."""
-
-
 def build_manifest(
     noised: Draw,
-    verdict: JsonVerdict,
+    verdict: Verdict,
     files: Mapping[str, bytes],
     *,
     software: Mapping[str, str],
