@@ -21,6 +21,7 @@ before a CASE only what is constant, and no constant here raises.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
 from dprelease.engines.physical import Physical
 from dprelease.engines.postgres import PostgresType
@@ -55,7 +56,7 @@ _FAR = r"[eE][+-]?0*[1-9][0-9]{3,}$"
 _ZERO = r"^[+-]?[0.]*([eE]|$)"
 
 
-class SqlColumn:
+class SqlColumn(NamedTuple):
     """How a column comes into the statement.
 
     Attributes:
@@ -64,12 +65,9 @@ class SqlColumn:
         typed: of a unit's id that is also read as a number or a time: that value's expression.
     """
 
-    __slots__ = ("physical", "sql", "typed")
-
-    def __init__(self, sql: str, physical: Physical, typed: str | None = None) -> None:
-        self.sql = sql
-        self.physical = physical
-        self.typed = typed
+    sql: str
+    physical: Physical
+    typed: str | None = None
 
 
 def quoted(name: str) -> str:

@@ -34,7 +34,7 @@ from dprelease.engines.digits import apart
 from dprelease.engines.physical import Physical, check_columns, check_times
 from dprelease.engines.postgres import opened
 from dprelease.engines.postgres_cells import cell
-from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
+from dprelease.engines.postgres_sql import postgres_statement
 from dprelease.engines.postgres_stages import Projection
 from dprelease.engines.postgres_view import ViewRows, private_source, view_rows
 from dprelease.engines.request import check_query, listed_keys, unread, used_columns
@@ -83,9 +83,9 @@ class PostgresEngine:
         check_query(query)
         done = False
         with opened(private_source(source, query)) as session:
-            statement = self._statement(session, source, apart(query)[0], b"")
+            sql, parameters = self._statement(session, source, apart(query)[0], b"")
             try:
-                session.connection.execute(f"EXPLAIN {statement.sql}", statement.parameters)
+                session.connection.execute(f"EXPLAIN {sql}", parameters)
                 # a materialized view that was never filled is planned, and raises where it is opened
                 session.connection.execute(f"SELECT FROM {session.table} LIMIT 0")
                 done = True
@@ -128,9 +128,9 @@ class PostgresEngine:
                 opened(private_source(source, query)) as session,
                 stopped_after(self.timeout, session.connection.cancel),
             ):
-                statement = self._statement(session, source, narrow, salt)
+                sql, parameters = self._statement(session, source, narrow, salt)
                 with session.connection.cursor() as cursor:
-                    cursor.execute(statement.sql, statement.parameters)
+                    cursor.execute(sql, parameters)
                     answer = _answer(cursor, narrow)
             return together(answer)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
@@ -142,22 +142,22 @@ class PostgresEngine:
         source: Source,
         query: BoundedQuery,
         salt: bytes,
-    ) -> PostgresStatement:
+    ) -> tuple[str, dict[str, object]]:
         rows = _rows(session, source, query)
         check_columns(source.name, used_columns(query), rows.stored, ())
         check_times(source.name, query, rows.stored)
         projection = _projected(rows, query)
         quick = query.user is None or _mostly_light(session, query)
         built = build(query, projection.stored, salt, rows_table="source_rows", quick=quick)
-        statement = postgres_statement(
+        sql, parameters = postgres_statement(
             built,
             {**rows.stages, "source_rows": projection.rows},
             booleans=projection.booleans,
             doubles=projection.doubles,
             typed=projection.typed,
         )
-        self.statements = [statement.sql]
-        return PostgresStatement(statement.sql, {**rows.parameters, **statement.parameters})
+        self.statements = [sql]
+        return sql, {**rows.parameters, **parameters}
 
 
 def _rows(session: Any, source: Source, query: BoundedQuery) -> ViewRows:

@@ -50,21 +50,6 @@ _ARRAYS = {
 _THROUGH = (exp.Paren, exp.Neg, exp.Abs, exp.Floor, exp.Ceil, exp.Least, exp.Greatest, exp.Coalesce)
 
 
-class PostgresStatement:
-    """SQL text for psycopg and its parameters.
-
-    Attributes:
-        sql: rows are as those of `bounded_sql.Statement`, numbers as integers or Decimals.
-        parameters: by name; lists are arrays.
-    """
-
-    __slots__ = ("parameters", "sql")
-
-    def __init__(self, sql: str, parameters: dict[str, object]) -> None:
-        self.sql = sql
-        self.parameters = parameters
-
-
 def postgres_statement(
     statement: Statement,
     projections: Mapping[str, Projection | str],
@@ -72,8 +57,10 @@ def postgres_statement(
     booleans: frozenset[str],
     doubles: frozenset[str],
     typed: frozenset[str] = frozenset(),
-) -> PostgresStatement:
-    """Return `statement` for PostgreSQL; its tree is used up.
+) -> tuple[str, dict[str, object]]:
+    """Return `statement` as text for psycopg, and what it binds by name, lists as arrays; its tree is used up.
+
+    Rows are as those of `bounded_sql.Statement`, numbers as integers or Decimals.
 
     Args:
         projections: by name, the tables of rows; each may read those before it.
@@ -88,7 +75,7 @@ def postgres_statement(
         own = f"{name} AS ({rows.sql if isinstance(rows, Projection) else rows})"
         sql = f"WITH {own}, {sql[5:]}" if sql.startswith("WITH ") else f"WITH {own} {sql}"
     bound: dict[str, object] = {**statement.parameters, **translator.arrays}
-    return PostgresStatement(sql, {k: v for k, v in bound.items() if f"%({k})s" in sql})
+    return sql, {k: v for k, v in bound.items() if f"%({k})s" in sql}
 
 
 class _Translator:

@@ -202,7 +202,7 @@ class _Builder:
         }
         made = build_view(view, rows, self.scope)
         fence_large(made.tree, Projection(table, parts).sizes)
-        statement = postgres_statement(
+        sql, parameters = postgres_statement(
             Statement(made.tree, made.parameters, tables),
             {},
             booleans=frozenset(n for n, p in kinds.items() if p is Physical.boolean),
@@ -210,8 +210,8 @@ class _Builder:
         )
         return ViewRows(
             "view_rows",
-            {_PRIVATE: Projection(table, parts), "view_rows": statement.sql},
-            statement.parameters,
+            {_PRIVATE: Projection(table, parts), "view_rows": sql},
+            parameters,
             {c.name: (made.stored[c.name][0], self._type(c)) for c in self.view.columns},
             {c.name: self._stored(c, made.stored[c.name][1]) for c in self.view.columns},
         )

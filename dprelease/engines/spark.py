@@ -34,7 +34,7 @@ from dprelease.engines.request import check_query, found_keys, unread, used_colu
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_session import collected, hushed, quiet, settings
-from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
+from dprelease.engines.spark_sql import MOST_ROWS, spark_statement
 from dprelease.engines.tally import answer_of, whole
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
@@ -108,7 +108,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, apart(query)[0], b"", rows=False) as (found, _),
+                self._prepared(session, source, apart(query)[0], b"", rows=False) as found,
             ):
                 done = found is not None
         except DpreleaseError:  # ours: public facts only
@@ -153,7 +153,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, narrow, salt, rows=True) as (found, _),
+                self._prepared(session, source, narrow, salt, rows=True) as found,
             ):
                 if narrow.groups.found:
                     keys = collected(session, found.toArrow)
@@ -166,7 +166,7 @@ class SparkEngine:
     @contextmanager
     def _prepared(
         self, session: Any, source: Source, query: BoundedQuery, salt: bytes, *, rows: bool
-    ) -> Iterator[tuple[Any, SparkStatement]]:
+    ) -> Iterator[Any]:
         """Give the analysed statement as a DataFrame; its views exist meanwhile."""
         from dprelease.engines.bounded_sql import build
         from dprelease.engines.spark_view import open_frames
@@ -179,15 +179,15 @@ class SparkEngine:
         prefix = f"dprelease_{uuid.uuid4().hex}"
         built = build(query, found.opened.stored, salt, rows_table="source_rows", view=found.view)
         names = {name: f"{prefix}_{name}" for name in (*found.frames, *built.tables)}
-        statement = spark_statement(built, query, names)
+        sql, parameters = spark_statement(built, query, names)
         try:
             for name, frame in found.frames.items():
                 frame.createOrReplaceTempView(names[name])
             for name, table in built.tables.items():
                 _public(session, table).createOrReplaceTempView(names[name])
             found.check_keys(session, names)
-            self.statements.append(statement.sql)
-            yield session.sql(statement.sql, args=statement.parameters), statement
+            self.statements.append(sql)
+            yield session.sql(sql, args=parameters)
         finally:
             for name in names.values():
                 session.catalog.dropTempView(name)

@@ -59,26 +59,13 @@ PATTERNS: Mapping[str, str] = {
 """Bound as `text_space`, `text_infinite`, …: no pattern passes through a string literal's escapes."""
 
 
-class SparkStatement:
-    """Spark SQL text, its parameters, and how to read its rows.
-
-    Attributes:
-        sql: rows are (group, primitive 0, …, rows of the group), with tallies what `tally.Counted`
-            reads; of a graph (smaller node, greater node).
-        parameters: by name; dates and times as ISO texts, which the statement casts.
-    """
-
-    __slots__ = ("parameters", "sql")
-
-    def __init__(self, sql: str, parameters: dict[str, object]) -> None:
-        self.sql = sql
-        self.parameters = parameters
-
-
 def spark_statement(
     statement: Statement, query: BoundedQuery, names: Mapping[str, str]
-) -> SparkStatement:
-    """Return `statement` for Spark; its tree is used up.
+) -> tuple[str, dict[str, object]]:
+    """Return `statement` as Spark SQL, and what it binds; its tree is used up.
+
+    Rows are (group, primitive 0, …, rows of the group), with tallies what `tally.Counted` reads; of a graph
+    (smaller node, greater node). Dates and times are bound as ISO texts, which the statement casts.
 
     Args:
         query: what the statement computes.
@@ -92,8 +79,7 @@ def spark_statement(
     if not is_graph(query):
         assert isinstance(tree, exp.Select)
         tree = _grouped(tree, query)
-    sql, parameters = translated(tree, statement.parameters, names)
-    return SparkStatement(sql, parameters)
+    return translated(tree, statement.parameters, names)
 
 
 def translated(

@@ -203,7 +203,9 @@ def test_a_cast_left_to_spark_differs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours != theirs
 
 
-def statement(*primitives: Primitive, condition: str | None = None, high: int = 120) -> Any:
+def statement(
+    *primitives: Primitive, condition: str | None = None, high: int = 120
+) -> tuple[str, Any]:
     codes: list[Any] = [Fixed("x", Domain(0, high).on_grid(Fraction(1)), Fraction(1))]
     if condition is not None:
         codes.append(Condition(parse_condition(condition, {"x": X}, origin="test")))
@@ -214,7 +216,7 @@ def statement(*primitives: Primitive, condition: str | None = None, high: int = 
 
 def test_a_sum_is_a_bigint_only_where_it_cannot_wrap() -> None:
     for high, kind in ((2**15 - 1, "BIGINT"), (2**15, "DECIMAL(38, 0)")):
-        sql = statement(Primitive("power", 0, 1), high=high).sql
+        sql, _ = statement(Primitive("power", 0, 1), high=high)
         assert f"AS {kind})), 0) AS `p0`" in sql
     # what the module's docstring proves
     assert (spark_sql.MOST_ROWS - 1) * spark_sql._NARROW < 2**63
@@ -222,9 +224,9 @@ def test_a_sum_is_a_bigint_only_where_it_cannot_wrap() -> None:
 
 
 def test_no_cast_is_left_that_could_raise() -> None:
-    sql = statement(
+    sql, _ = statement(
         Primitive("rows"), Primitive("tally", 0), condition="floor(x) > 2 and x % 3 = 1"
-    ).sql
+    )
     bare = [part.split(" AS ")[0] for part in sql.split("TRY_CAST(")[0].split(" CAST(")[1:]]
     assert all(part.startswith(":") for part in bare)  # parameters only
     assert "`rows_1`" in sql
@@ -232,15 +234,15 @@ def test_no_cast_is_left_that_could_raise() -> None:
 
 
 def test_what_the_user_wrote_is_bound() -> None:
-    made = statement(Primitive("rows"), condition="x > 41.25")
-    assert "41.25" not in made.sql
-    assert 41.25 in made.parameters.values()
+    sql, parameters = statement(Primitive("rows"), condition="x > 41.25")
+    assert "41.25" not in sql
+    assert 41.25 in parameters.values()
 
 
 def test_tallies_are_grouping_sets_of_one_statement() -> None:
-    made = statement(Primitive("tally", 0), Primitive("rows"), Primitive("distinct", 0))
-    assert made.sql.count("GROUPING SETS") == 1
-    assert "HISTOGRAM" not in made.sql.upper()
+    sql, _ = statement(Primitive("tally", 0), Primitive("rows"), Primitive("distinct", 0))
+    assert sql.count("GROUPING SETS") == 1
+    assert "HISTOGRAM" not in sql.upper()
 
 
 def test_dates_are_bound_as_text() -> None:
