@@ -8,10 +8,10 @@ from typing import Any, Literal
 from dprelease.core.errors import ArgumentError
 
 # by name, so that this stage does not import the later one
-_MODELS = {
+_SHAPES = {
     "schema": ("dprelease.schema.models", "SchemaModel"),
     "pipeline": ("dprelease.pipeline.models", "PipelineModel"),
-    "manifest": ("dprelease.results.formats.manifest_model", "ManifestModel"),
+    "manifest": ("dprelease.results.formats.manifest_schema", "MANIFEST"),
 }
 
 
@@ -24,13 +24,13 @@ def json_schema(kind: Literal["schema", "pipeline", "manifest"] = "schema") -> d
     Raises:
         ArgumentError: another kind (DPR607).
     """
-    if kind not in _MODELS:
+    if kind not in _SHAPES:
         raise ArgumentError(
             f"no JSON Schema for `{kind}`", fix="schema, pipeline or manifest", code="DPR607"
         )
-    module, name = _MODELS[kind]
-    model = getattr(import_module(module), name)
-    out: dict[str, Any] = model.model_json_schema(by_alias=True, mode="validation")
+    module, name = _SHAPES[kind]
+    shape = getattr(import_module(module), name)
+    out: dict[str, Any] = {**shape} if kind == "manifest" else shape.model_json_schema()
     out["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     version = 2 if kind == "manifest" else 1
     out["title"] = f"dprelease {'release' if kind == 'manifest' else kind}/{version}"
