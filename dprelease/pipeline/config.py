@@ -24,7 +24,7 @@ from dprelease.pipeline.timing_config import (
 )
 from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
-from dprelease.schema.about_model import about_of
+from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked

@@ -13,7 +13,7 @@ from dprelease.core.periods import Every
 from dprelease.engines.engine import DEFAULT
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.pipeline.budget_config import BudgetModel, PublishModel
-from dprelease.schema.about_model import AboutModel
+from dprelease.schema.about import Words
 from dprelease.schema.model_values import Identifier, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
@@ -231,7 +231,7 @@ class ScheduleModel(Strict):
     ] = Field(1, description="Missed periods released at most after downtime.")
 
 
-class PipelineModel(AboutModel):
+class PipelineModel(Words):
     """A pipeline: source, schema, release, budget, publication; its words go before the schema's."""
 
     dprelease: Literal["pipeline/1"] = Field(description="Format and version of this file.")

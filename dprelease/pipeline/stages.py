@@ -115,7 +115,7 @@ def charge(
     )
 
 
-_ABOUT = frozenset(About.__dataclass_fields__)
+_ABOUT = frozenset(About.model_fields)
 
 
 def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> LedgerError:

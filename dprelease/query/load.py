@@ -16,7 +16,7 @@ from dprelease.core.given import given_path, plain_values
 from dprelease.query.arguments import quoted
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
-from dprelease.schema.about_model import about_of
+from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile, must_be
 from dprelease.schema.faults import checked

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from dprelease.core.periods import Every
-from dprelease.schema.about_model import Description, SchemaAboutModel, Title
+from dprelease.schema.about import About, Description, Title
 from dprelease.schema.model_values import (
     STATISTIC_JSON,
     Ends,
@@ -316,7 +316,7 @@ class ReleaseModel(Strict):
     )
 
 
-class SchemaModel(SchemaAboutModel):
+class SchemaModel(About):
     """A table's public declaration."""
 
     dprelease: Literal["schema/1"] = Field(description="Format and version of this file.")

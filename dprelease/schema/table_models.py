@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from dprelease.schema.about_model import Title
+from dprelease.schema.about import Title
 from dprelease.schema.model_values import (
     Identifier,
     Label,

@@ -14,7 +14,7 @@ from dprelease.schema.unit import RowUnit, Unit, UserUnit
 def one_unit(unit: Unit, name: UnitName | None) -> str:
     """Return what one unit is: one patient's visits of one week.
 
-    >>> one_unit(UserUnit("who", 1, 2, per="week"), UnitName("patient", "patients", "visits"))
+    >>> one_unit(UserUnit("who", 1, 2, per="week"), UnitName(one="patient", many="patients", rows="visits"))
     "one patient's visits of one week"
     >>> one_unit(RowUnit(), None)
     'one row'

@@ -20,8 +20,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.formats.plain_words import plain_condition, plain_error
 from dprelease.results.formats.words import heading, inside, name_words
-from dprelease.schema.about import ROWS, About
-from dprelease.schema.about_model import about_from_json
+from dprelease.schema.about import ROWS, About, about_from_json
 from dprelease.schema.naming import is_shown
 from dprelease.schema.unit import (
     Adjacency,

@@ -88,7 +88,7 @@ def test_what_is_next_to_no_limit_is_said():
     assert "in up to nearly every case, which is next to no limit, in place of 50" in said
 
 
-NAMED = UnitName("patient", "patients", "visits")
+NAMED = UnitName(one="patient", many="patients", rows="visits")
 
 
 @pytest.mark.parametrize(
