@@ -134,10 +134,14 @@ def load_budget(path: Path) -> tuple[BudgetConfig, Path, Path]:
         ConfigError: as `load_pipeline`, of these two blocks alone.
     """
     file, said = pipeline_file(path)
-    parts = {key: said[key] for key in ("budget", "publish") if key in said}
+    parts = {key: said[key] for key in ("publish") if key in said}
     model = checked(ChargedModel, parts, file.marks)
     alone = model.budget.model_copy(update={"population": None})
-    return read_budget(file, alone, None), file.path(model.publish.to, "publish", "to"), file.root
+    return (
+        read_budget(file.below("budget"), alone, None),
+        file.path(model.publish.to, "publish", "to"),
+        file.root,
+    )
 
 
 def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | None) -> BudgetConfig:
@@ -145,7 +149,6 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
     if not isinstance(budget.epsilon, Fraction) or budget.epsilon <= 0:
         file.fail(
             f"the budget's epsilon is {plain(budget.epsilon)}",
-            "budget",
             "epsilon",
             fix="give a finite number above 0",
             code="DPR145",
@@ -154,22 +157,20 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
     if not isinstance(delta, Fraction) or not 0 <= delta < 1:
         file.fail(
             f"the budget's delta is {plain(delta)}",
-            "budget",
             "delta",
             fix="give a number from 0 to below 1",
             code="DPR145",
         )
     ledger: Place
     if budget.ledger.startswith("${"):
-        secret = secret_at(file, budget.ledger, "budget", "ledger")
+        secret = secret_at(file, budget.ledger, "ledger")
         ledger = PostgresPlace(f"PostgreSQL {budget.ledger}", secret.reveal_to_source)
     else:
-        ledger = file.path(budget.ledger, "budget", "ledger")
+        ledger = file.path(budget.ledger, "ledger")
     cap = budget.per_period
     if cap is not None and (not isinstance(cap, Fraction) or cap <= 0):
         file.fail(
             f"the cap per period is {plain(cap)}",
-            "budget",
             "per_period",
             fix="give a finite number above 0, or leave it out",
             code="DPR145",
@@ -177,7 +178,6 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
     if budget.signing_key is not None and budget.anchor is None:
         file.fail(
             "a signed head needs a place",
-            "budget",
             "signing_key",
             fix="add e.g. `anchor: ../heads/clinic.json`",
             code="DPR145",
@@ -191,10 +191,10 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
         per_period=cap,
         approved=budget.approval == "required",
         on_crash=budget.on_crash,
-        anchor=None if budget.anchor is None else file.path(budget.anchor, "budget", "anchor"),
+        anchor=None if budget.anchor is None else file.path(budget.anchor, "anchor"),
         signing_key=None
         if budget.signing_key is None
-        else secret_at(file, budget.signing_key, "budget", "signing_key"),
+        else secret_at(file, budget.signing_key, "signing_key"),
         population=_population(file, budget, population),
     )
 
@@ -206,4 +206,4 @@ def _population(file: DeclarationFile, budget: BudgetModel, name: str | None) ->
     try:
         return Population.declared(name, *given)
     except ArgumentError as error:
-        file.fail(error.what, "budget", "population", fix=str(error.fix), code="DPR168")
+        file.fail(error.what, "population", fix=str(error.fix), code="DPR168")

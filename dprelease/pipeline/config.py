@@ -28,7 +28,7 @@ from dprelease.schema.about import about_of
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
 __all__ = [
@@ -120,16 +120,18 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         source=source,
         schema=schema,
         release=release,
-        budget=read_budget(file, model.budget, schema.population),
+        budget=read_budget(file.below("budget"), model.budget, schema.population),
         publish=_publish(file, model.publish, many_tables=bool(release.tables)),
         root=file.root,
         engine=engine.kind,
         limits=_limits(file, engine),
         spark=_spark(file, engine),
-        period=None if period is None else read_period(file, period, schema, source),
+        period=None
+        if period is None
+        else read_period(file.below("period"), period, schema, source),
         schedule=None
         if schedule is None
-        else read_schedule(file, schedule, periodic=period is not None),
+        else read_schedule(file.below("schedule"), schedule, periodic=period is not None),
         raw=said,
     )
 
@@ -170,8 +172,7 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
     known = (*ours, *registry.third_party_names("formats"))
     for i, name in enumerate(publish.formats):
         if name not in known or name in publish.formats[:i]:
-            near = nearest(name, known)
-            fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
+            fix = did_you_mean(name, known, f"known formats: {', '.join(known)}")
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
         plain = name in ours and not many_tables  # every format of ours writes one table

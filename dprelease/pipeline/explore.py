@@ -23,7 +23,7 @@ from dprelease.pipeline.planned import plan_pipeline
 from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import timeline_of
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import StatisticSpec
 
 _HIGHEST = Fraction(1000)
@@ -118,11 +118,10 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
     )
     if at is None:
         names = [s.name for s in config.release.statistics]
-        near = nearest(name, names)
         raise ArgumentError(
             f"the release has no statistic `{name}`",
             where=config.release.origin or config.origin,
-            fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
+            fix=did_you_mean(name, names, f"it has: {', '.join(names)}"),
             code="DPR613",
         )
     config = _guessed(config)

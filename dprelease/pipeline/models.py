@@ -16,7 +16,7 @@ from dprelease.pipeline.budget_config import BudgetModel, PublishModel
 from dprelease.schema.about import Words
 from dprelease.schema.model_values import Identifier, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 
 SOURCES = ("parquet", "csv", "arrow", "duckdb", "postgres", "spark")
 
@@ -126,8 +126,7 @@ def _engine_kind(value: object) -> object:
     known = (*registry.names("engines"), *registry.third_party_names("engines"))
     if value in known:
         return value
-    near = nearest(str(value), known)
-    fix = f"did you mean `{near}`?" if near else f"known engines: {', '.join(known)}"
+    fix = did_you_mean(str(value), known, f"known engines: {', '.join(known)}")
     raise fault("DPR112", f"there is no engine called `{str(value)[:60]}`", fix)
 
 

@@ -83,7 +83,7 @@ class SecretReference:
 
 def secret_at(file: DeclarationFile, text: str, *place: str) -> SecretReference:
     """Return the reference that stands at a key of a pipeline file; ConfigError as its class."""
-    origin = file.marks.at(*place)
+    origin = file.at(*place)
     return SecretReference(text, base=file.folder, root=file.root, origin=origin)
 
 

@@ -14,7 +14,6 @@ from dprelease.pipeline.source_config import SourceConfig
 from dprelease.query.calendar import delay_from_text
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
-from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
 
 
@@ -56,30 +55,20 @@ def read_period(
 ) -> PeriodConfig:
     """Return the period; ConfigError for an unknown column (DPR122) or a faulty block (DPR141)."""
     name, timezone = _column_and_zone(file, period, schema)
-    column = schema.columns.get(name)
-    if column is None:
-        near = nearest(name, schema.columns)
-        file.fail(
-            f"the period names an unknown column `{name}`",
-            "period",
-            "column",
-            fix=f"did you mean `{near}`?" if near else "declare it in the schema",
-            code="DPR122",
-        )
+    fix = "declare it in the schema"
+    column = file.column(name, schema.columns, "column", block="period", fix=fix)
     if column.kind not in (Kind.date, Kind.timestamp):
         file.fail(
             f"`{name}` is of kind {column.kind} and cannot assign rows to periods",
-            "period",
             "column",
             fix="use a date or timestamp column",
             code="DPR141",
         )
-    _zone(file, timezone, "DPR141", "period", "timezone")
+    file.zone(timezone, "DPR141")
     delay = delay_from_text("0m" if period.delay is None else period.delay)
     if delay is None:
         file.fail(
             "`delay` is a number and a unit",
-            "period",
             "delay",
             fix="e.g. 30m, 6h, 2d or 1w",
             code="DPR141",
@@ -92,7 +81,6 @@ def read_period(
     if period.first is not None and period.last is not None and period.last < period.first:
         file.fail(
             "`last` comes before `first`",
-            "period",
             "last",
             fix="write the earlier period as `first`",
             code="DPR141",
@@ -113,7 +101,6 @@ def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
         return
     file.fail(
         "the source has no partitions",
-        "period",
         "ready",
         "partition",
         why="a partition is a folder of a source of many files on this machine",
@@ -127,7 +114,7 @@ def _ready(file: DeclarationFile, ready: ReadyModel | None) -> ReadyConfig | Non
     """Return what says that rows have arrived; ConfigError DPR147 unless exactly one thing does."""
     if ready is None:
         return None
-    place = ("period", "ready")
+    place = ("ready",)
     asked = [ready.file, ready.partition, ready.table]
     texts = [text for text in (ready.file, ready.partition) if text is not None]
     named = all("{period}" in text for text in texts)
@@ -159,7 +146,6 @@ def _column_and_zone(
         if period.column is None:
             file.fail(
                 "no column assigns rows to periods",
-                "period",
                 fix="declare the schema's `time: {column: visited_at}`, or name a `column` here",
                 code="DPR141",
             )
@@ -169,7 +155,6 @@ def _column_and_zone(
         if here not in (None, there):
             file.fail(
                 f"the period's {key} is `{here}`, and the schema's time has `{there}`",
-                "period",
                 key,
                 why="losses are added up by the time that the schema declares",
                 fix=f"remove `{key}` here: the schema says it",
@@ -185,11 +170,10 @@ def read_schedule(
     if not periodic:
         file.fail(
             "a schedule needs a `period`",
-            "schedule",
             fix="add e.g. `period: {every: week}`, and the schema's `time`",
             code="DPR143",
         )
-    _zone(file, schedule.timezone, "DPR143", "schedule", "timezone")
+    file.zone(schedule.timezone, "DPR143")
     from cronsim import CronSim, CronSimError
 
     try:
@@ -199,7 +183,6 @@ def read_schedule(
     except (CronSimError, ValueError):
         file.fail(
             f"`{schedule.cron[:60]}` is not a cron line",
-            "schedule",
             "cron",
             fix='five fields: minute hour day month weekday, e.g. "0 6 * * MON"',
             code="DPR143",
@@ -211,11 +194,4 @@ def _held(file: DeclarationFile, name: str, every: Every, timezone: str, *place:
     try:
         parse_period(name, every, timezone)
     except ArgumentError as error:
-        file.fail(error.what, "period", *place, fix=error.fix or "", code="DPR141")
-
-
-def _zone(file: DeclarationFile, name: str, code: str, *place: str) -> None:
-    try:
-        zone(name)
-    except ArgumentError as error:
-        file.fail(error.what, *place, fix="e.g. UTC or Europe/Dublin", code=code)
+        file.fail(error.what, *place, fix=error.fix or "", code="DPR141")

@@ -25,7 +25,7 @@ from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, WIDE_PARTS
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import StatisticSpec
 from dprelease.statistics.base import StatisticKind, kind_named
 from dprelease.statistics.measurement import Axis, Context, Measurement
@@ -270,11 +270,10 @@ def _check_known(spec: StatisticSpec) -> None:
             code="DPR211",
         )
     if name not in known:
-        near = nearest(name, known)
         raise PlanError(
             f"there is no mechanism `{name}`",
             where=spec.origin,
-            fix=f"did you mean `{near}`?" if near else "`dprelease kinds` lists them",
+            fix=did_you_mean(name, known, "`dprelease kinds` lists them"),
             code="DPR211",
         )
 

@@ -29,7 +29,7 @@ from dprelease.query.expression import Expression, parse_condition
 from dprelease.query.never_null import never_null
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
 
@@ -317,13 +317,11 @@ def find_column(schema: TableSchema, name: str, where: str) -> Column:
     """Return the column called `name`; ConfigError DPR122 where there is none."""
     column = schema.columns.get(name)
     if column is None:
-        near = nearest(name, schema.columns)
+        known = f"declared columns: {', '.join(schema.columns)}"
         raise ConfigError(
             f"unknown column `{name}`",
             where=where,
-            fix=f"did you mean `{near}`?"
-            if near
-            else f"declared columns: {', '.join(schema.columns)}",
+            fix=did_you_mean(name, schema.columns, known),
             code="DPR122",
         )
     return column

@@ -30,7 +30,7 @@ from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
 from dprelease.query.typecheck import Part, TypeChecker, constant
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean, nearest
 
 MAX_SQL = 20_000
 
@@ -332,10 +332,8 @@ class Parser:
     def _column(self, token: Token, name: str) -> Part:
         column = self.columns.get(name)
         if column is None:
-            near = nearest(name, self.columns)
-            fix = f"did you mean `{near}`?"
-            if near is None:
-                fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
+            known = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
+            fix = did_you_mean(name, self.columns, known)
             if name.lower() in ("none", "nan", "nat"):
                 fix = "a missing value is found by `is null`"
             elif token.kind == "quoted" or self.read.peek(-2).text in _COMPARE:

@@ -24,7 +24,7 @@ from dprelease.query.expression import Expression
 from dprelease.query.functions import PARTS
 from dprelease.query.grammar import COLUMN_TYPES, MAX_SQL
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import TableSchema
 
 _LISTED = 32
@@ -84,11 +84,11 @@ def unfit_key(
             f"group by a part of a date or timestamp: {', '.join(_PARTS)}",
             "DPR136",
         )
-    near = nearest(name, (*schema.columns, *(coarser if levels else ())))
+    named = (*schema.columns, *(coarser if levels else ()))
     known = f"declared columns: {', '.join(schema.columns)}"
     return (
         f"unknown column{' or level' * levels} `{name}`",
-        f"did you mean `{near}`?" if near else known,
+        did_you_mean(name, named, known),
         "DPR122",
     )
 

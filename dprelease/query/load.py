@@ -115,17 +115,22 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     must_be("schema/1", document.data, marks)
     model = checked(SchemaModel, document.data, marks)
     file = DeclarationFile(marks, folder, root)
-    columns = with_derived({name: read_column(file, name, c) for name, c in model.columns.items()})
+    columns = with_derived(
+        {
+            name: read_column(file.below("columns", name), name, c)
+            for name, c in model.columns.items()
+        }
+    )
     adjacency = Adjacency(model.adjacency)
     raw = document.data.get("release")
     block = with_paths(file.released, raw) if isinstance(raw, Mapping) else {}
-    unit = read_unit(file, model.unit, columns)
+    unit = read_unit(file.below("unit"), model.unit, columns)
     schema = Schema(
         name=model.name,
         unit=unit,
         adjacency=adjacency,
         columns=columns,
-        rows=read_rows(file, model.rows, adjacency),
+        rows=read_rows(file.below("rows"), model.rows, adjacency),
         population=model.population,
         time=read_time(file, model.time, unit, columns),
         about=about_of(model),

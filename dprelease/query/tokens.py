@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from dprelease.core.errors import ConfigError
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 
 _AROUND = 40
 """Characters shown before the place, and from it."""
@@ -190,12 +190,11 @@ class TokenReader:
         token = self.next()
         name = token.text.lower()
         if name not in functions:
-            near = nearest(name, functions)
             self.fail(
                 f"unknown function `{token.text}`",
                 token,
                 why=why,
-                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(functions)}",
+                fix=did_you_mean(name, functions, f"available: {', '.join(functions)}"),
                 code="DPR124",
             )
         self.next()

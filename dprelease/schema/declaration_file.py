@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from dprelease.core.errors import ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.periods import zone
+from dprelease.schema.column import Column
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.paths import confined
 from dprelease.schema.yaml_marks import Marks
 
@@ -18,6 +21,7 @@ class DeclarationFile:
 
     Attributes:
         marks: place of a key to `file:line`.
+        place: the block that is read, which places stand in.
         folder: what relative paths start from.
         root: the project's root, which no path may leave.
     """
@@ -25,16 +29,46 @@ class DeclarationFile:
     marks: Marks
     folder: Path
     root: Path
+    place: tuple[str | int, ...] = ()
+
+    def below(self, *place: str | int) -> DeclarationFile:
+        """Return the file for reading one block of it."""
+        return replace(self, place=(*self.place, *place))
+
+    def at(self, *place: str | int) -> str:
+        """Return the `file:line` of a key."""
+        return self.marks.at(*self.place, *place)
 
     def fail(
         self, what: str, *place: str | int, why: str | None = None, fix: str, code: str
     ) -> NoReturn:
         """Raise ConfigError at the key's place."""
-        raise ConfigError(what, where=self.marks.at(*place), why=why, fix=fix, code=code)
+        raise ConfigError(what, where=self.at(*place), why=why, fix=fix, code=code)
+
+    def column(
+        self, name: str, columns: Mapping[str, Column], *place: str | int, block: str, fix: str = ""
+    ) -> Column:
+        """Return the column that a key of a `block` names; ConfigError DPR122 if there is none."""
+        if name not in columns:
+            otherwise = fix or f"declare `{name}` under `columns`"
+            self.fail(
+                f"the {block} names an unknown column `{name}`",
+                *place,
+                fix=did_you_mean(name, columns, otherwise),
+                code="DPR122",
+            )
+        return columns[name]
+
+    def zone(self, name: str, code: str) -> None:
+        """Refuse a timezone that is none, at the key `timezone`."""
+        try:
+            zone(name)
+        except ArgumentError as error:
+            self.fail(error.what, "timezone", fix="e.g. UTC or Europe/Dublin", code=code)
 
     def path(self, text: str, *place: str | int) -> Path:
         """Return the path that stands at a key, absolute; ConfigError if it leaves the project."""
-        return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
+        return confined(text, base=self.folder, root=self.root, origin=self.at(*place))
 
     def released(self, text: str, *place: str | int) -> Path:
         """Return the path that stands at a key of the release block."""

@@ -52,6 +52,12 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
+def did_you_mean(name: str, candidates: Iterable[str], otherwise: str) -> str:
+    """Return what to do about an unknown name: write the candidate most like it, or `otherwise`."""
+    near = nearest(name, candidates)
+    return otherwise if near is None else f"did you mean `{near}`?"
+
+
 def plain_letters(text: str) -> str:
     """Return a text in ASCII: letters of other alphabets are written as they are usually, else by their number.
 

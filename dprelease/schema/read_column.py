@@ -42,14 +42,12 @@ _FITS: Mapping[str, tuple[Kind, ...]] = {
 
 
 def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
-    """Return one declared column; ConfigError for what does not fit it (DPR111 to DPR117, DPR157, DPR158)."""
+    """Return the column that a block of the file declares; ConfigError for what does not fit it (DPR111 to DPR117, DPR157, DPR158)."""
     kind = Kind(model.kind)
     for key in model.model_fields_set & _FITS.keys():
         if kind not in _FITS[key] and getattr(model, key) is not None:
             file.fail(
                 f"`{key}` does not fit a column of kind {kind}",
-                "columns",
-                name,
                 key,
                 fix=f"remove it, or use kind {' or '.join(_FITS[key])}",
                 code="DPR158",
@@ -58,14 +56,12 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
     if model.range is not None and (days is None) is (kind not in NUMERIC):
         file.fail(
             f"the range of a column of kind {kind} is two {'days' if kind not in NUMERIC else 'numbers'}",
-            "columns",
-            name,
             "range",
             fix="e.g. [2024-01-01, 2025-12-31]" if kind not in NUMERIC else "e.g. [0, 120]",
             code="DPR114",
         )
-    domain = None if days else _domain(file, name, model)
-    step = _step(file, name, kind, model, domain)
+    domain = None if days else _domain(file, model)
+    step = _step(file, kind, model, domain)
     column = Column(
         name=name,
         kind=kind,
@@ -75,23 +71,21 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         measure=model.measure,
         **(_values(file, name, model) if kind is Kind.category else {}),
         other=model.other.label if isinstance(model.other, As) else None,
-        expected_sd=_expected_sd(file, name, model, domain),
+        expected_sd=_expected_sd(file, model, domain),
         derived=model.derived,
         days=days,
         title=model.title,
         description=model.description,
-        origin=file.marks.at("columns", name),
+        origin=file.at(),
     )
     return _nulls(file, column, model)
 
 
-def _domain(file: DeclarationFile, name: str, model: ColumnModel) -> Domain | None:
+def _domain(file: DeclarationFile, model: ColumnModel) -> Domain | None:
     if model.range is None:
         if model.forbidden:
             file.fail(
                 "`forbidden` needs a `range`",
-                "columns",
-                name,
                 "forbidden",
                 fix="add e.g. `range: [0, 120]`",
                 code="DPR114",
@@ -105,8 +99,6 @@ def _domain(file: DeclarationFile, name: str, model: ColumnModel) -> Domain | No
             if high <= ends[0] or low >= ends[1]:
                 file.fail(
                     f"the forbidden interval ({low}, {high}) lies outside the range",
-                    "columns",
-                    name,
                     "forbidden",
                     why="it forbids nothing: values there are clamped into the range anyway",
                     fix="take it out, or widen the range",
@@ -116,23 +108,21 @@ def _domain(file: DeclarationFile, name: str, model: ColumnModel) -> Domain | No
     except ArgumentError as error:
         key = "forbidden" if "forbidden" in error.what else "range"
         fix = error.fix or "write two finite numbers, the smaller one first"
-        file.fail(error.what, "columns", name, key, why=error.why, fix=fix, code="DPR114")
+        file.fail(error.what, key, why=error.why, fix=fix, code="DPR114")
 
 
 def _step(
-    file: DeclarationFile, name: str, kind: Kind, model: ColumnModel, domain: Domain | None
+    file: DeclarationFile, kind: Kind, model: ColumnModel, domain: Domain | None
 ) -> Fraction | None:
     if kind is Kind.integer and any(end.denominator != 1 for end in _ends(domain)):
         file.fail(
             "an integer column's range and forbidden intervals end at whole numbers",
-            "columns",
-            name,
             "range",
             fix="round the ends, or use `kind: number`",
             code="DPR114",
         )
     if model.step is not None:
-        return _declared_step(file, name, kind, model.step, _ends(domain))
+        return _declared_step(file, kind, model.step, _ends(domain))
     if kind is Kind.integer:
         return Fraction(1)
     if domain is None or not domain.is_finite:
@@ -141,8 +131,6 @@ def _step(
     if step is None:
         file.fail(
             "no decimal step fits the range",
-            "columns",
-            name,
             "range",
             why="an end is not a decimal number",
             fix=f"add `step: {plain(_common_step(_ends(domain)))}`, or round the ends",
@@ -152,17 +140,17 @@ def _step(
 
 
 def _expected_sd(
-    file: DeclarationFile, name: str, model: ColumnModel, domain: Domain | None
+    file: DeclarationFile, model: ColumnModel, domain: Domain | None
 ) -> Fraction | None:
     """Return the public guess of the standard deviation: above 0, at most half the range."""
     if model.expected is None:
         return None
     sd = model.expected.sd
-    place = ("columns", name, "expected", "sd")
     if domain is None or not domain.is_finite:
         file.fail(
             "a guess of the standard deviation needs a `range`",
-            *place,
+            "expected",
+            "sd",
             fix="add e.g. `range: [0, 120]`",
             code="DPR114",
         )
@@ -170,7 +158,8 @@ def _expected_sd(
     if not isinstance(sd, Fraction) or not 0 < sd <= most:
         file.fail(
             f"no values in {domain} have that standard deviation",
-            *place,
+            "expected",
+            "sd",
             why=f"a standard deviation is above 0 and at most half the range, {plain(most)}",
             fix="give a guess in the column's unit, or remove it",
             code="DPR114",
@@ -179,21 +168,20 @@ def _expected_sd(
 
 
 def _declared_step(
-    file: DeclarationFile, name: str, kind: Kind, step: Exact, ends: list[Fraction]
+    file: DeclarationFile, kind: Kind, step: Exact, ends: list[Fraction]
 ) -> Fraction:
     """Return the step that the file names, once every end is a multiple of it."""
-    place = ("columns", name, "step")
     whole = kind is Kind.integer
     if not isinstance(step, Fraction) or step <= 0 or (whole and step.denominator != 1):
         wanted = "a whole number" if whole else "a finite number"
         fix = "e.g. `step: 1`" if whole else "e.g. `step: 0.1`"
-        file.fail(f"`step` must be {wanted} above 0", *place, fix=fix, code="DPR114")
+        file.fail(f"`step` must be {wanted} above 0", "step", fix=fix, code="DPR114")
     off = next((end for end in ends if end % step), None)
     if off is not None:
         proposal = _common_step([*ends, step])
         file.fail(
             f"{plain(off)} is not a multiple of the step {plain(step)}",
-            *place,
+            "step",
             why="a value clamped to that end would be rounded out of the range",
             fix=f"use `step: {plain(proposal)}`, or move the end",
             code="DPR114",
@@ -209,18 +197,15 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
     if model.values is not None and said is not None and not stated:  # a request has both
         file.fail(
             f"the category `{name}` needs either `values` or `values_from`",
-            "columns",
-            name,
             why="both say its group keys",
             fix="remove one of them",
             code="DPR111",
         )
-    place = ("columns", name, "values_from")
     if isinstance(said, str):
-        path = file.path(said, *place)
-        return {"values": tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))}
+        path = file.path(said, "values_from")
+        return {"values": tuple(key for (key,) in read_keys(path, (name,), file.at("values_from")))}
     if model.values is None and said is not None:
-        at = *place, "keys"
+        at = "values_from", "keys"
         inside = [file.path(text, *at) for text in lists]
         folders = tuple(  # by their own names, where these are links such as `latest`
             path
@@ -229,7 +214,7 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
             for text, path in zip(lists, inside, strict=True)
         )
         try:
-            read = read_lists(folders, name, file.marks.at(*at))
+            read = read_lists(folders, name, file.at(*at))
         except ConfigError as unread:  # no plan, unless a debit fixed them: the ledger has its copy
             read = {"unread": unread}
         return {"folders": folders, **read}
@@ -240,8 +225,6 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
         if value in seen:
             file.fail(
                 f"the value `{value}` appears twice",
-                "columns",
-                name,
                 "values",
                 i,
                 fix="remove one of them",
@@ -251,8 +234,6 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
     if not seen:
         file.fail(
             "`values` is empty",
-            "columns",
-            name,
             "values",
             fix="list at least one value",
             code="DPR157",
@@ -267,12 +248,11 @@ def read_lists(folders: Iterable[Path], *named: Any) -> dict[str, Any]:
 
 
 def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
-    place = ("columns", column.name, "nulls")
     if isinstance(model.nulls, As):
         if column.kind not in KEYED:
             file.fail(
                 "`nulls: {as: …}` names a group key",
-                *place,
+                "nulls",
                 why=f"a column of kind {column.kind} is not a group key",
                 fix="use `nulls: drop` or `nulls: {default: VALUE}`",
                 code="DPR158",
@@ -287,21 +267,21 @@ def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
         fix = "use true or false" if column.kind is Kind.boolean else "use `nulls: drop`"
         file.fail(
             f"this default does not fit a column of kind {column.kind}",
-            *place,
+            "nulls",
             fix=fix,
             code="DPR158",
         )
     try:
         number = exact(value, "the default")
     except ArgumentError as error:
-        file.fail(error.what, *place, fix="write a number", code="DPR113")
+        file.fail(error.what, "nulls", fix="write a number", code="DPR113")
     domain, step = column.domain, column.step
     fits = isinstance(number, Fraction) and (step is None or number % step == 0)
     if not fits or (domain is not None and not domain.has(Fraction(number))):
         near = domain.nearest(number) if domain and isinstance(number, Fraction) else None
         file.fail(
             f"the default {plain(number)} is not an allowed value of `{column.name}`",
-            *place,
+            "nulls",
             why=f"allowed: {domain}" + (f" in steps of {plain(step)}" if step else ""),
             fix=f"e.g. {{default: {plain(near)}}}" if near is not None else "choose another",
             code="DPR114",

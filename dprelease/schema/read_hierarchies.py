@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.hierarchy import Hierarchy
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import did_you_mean
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table_models import HierarchyModel
 
@@ -27,13 +27,12 @@ def read_hierarchies(
     out: dict[str, Hierarchy] = {}
     levels: dict[str, str] = {}
     for name, model in (models or {}).items():
-        found = _one(file, name, model, columns)
+        here = file.below("hierarchies", name)
+        found = _one(here, name, model, columns)
         for level in found.levels:
             if level in levels:
-                file.fail(
+                here.fail(
                     f"the level `{level}` stands in two hierarchies, `{levels[level]}` and `{name}`",
-                    "hierarchies",
-                    name,
                     "levels",
                     why="a table that names it would not say which one it means",
                     fix="give one of the two levels another name",
@@ -47,30 +46,28 @@ def read_hierarchies(
 def _one(
     file: DeclarationFile, name: str, model: HierarchyModel, columns: Mapping[str, Column]
 ) -> Hierarchy:
-    place = ("hierarchies", name, "levels")
     levels = tuple(model.levels)
     if len(levels) < 2 or len(set(levels)) < len(levels):
         file.fail(
             f"the hierarchy `{name}` needs at least two levels, each once",
-            *place,
+            "levels",
             fix="e.g. `levels: [country, region, district]`, the last one a column",
             code="DPR153",
         )
     column = columns.get(levels[-1])
     if column is None or column.kind not in (Kind.category, Kind.boolean):
-        near = nearest(levels[-1], columns)
         file.fail(
             f"the last level `{levels[-1]}` of `{name}` is not a category or boolean column",
-            *place,
+            "levels",
             why="rows are grouped by the last level; the others are functions of it",
-            fix=f"did you mean `{near}`?" if near else "put the column of the finest level last",
+            fix=did_you_mean(levels[-1], columns, "put the column of the finest level last"),
             code="DPR153",
         )
     stored = next((level for level in levels[:-1] if level in columns), None)
     if stored is not None:
         file.fail(
             f"the level `{stored}` of `{name}` is also a column",
-            *place,
+            "levels",
             why="a coarse label is made from the finest one, never read from a row",
             fix="take the column out of the schema, or give the level another name",
             code="DPR153",
@@ -81,8 +78,6 @@ def _one(
     if strange is not None:
         file.fail(
             f"`{name}` has no level `{strange}` to give a title",
-            "hierarchies",
-            name,
             "titles",
             strange,
             fix=f"give that column its own `title`: `{strange}: {{kind: …, title: …}}`"
@@ -96,17 +91,15 @@ def _one(
 def _keys(
     file: DeclarationFile, name: str, model: HierarchyModel, levels: tuple[str, ...]
 ) -> tuple[tuple[str, ...], ...]:
-    place = ("hierarchies", name)
     if (model.keys is None) == (model.keys_from is None):
         file.fail(
             f"the hierarchy `{name}` needs `keys_from`, or its rows as `keys`",
-            *place,
             fix="e.g. `keys_from: places.csv`, a file whose header is the levels",
             code="DPR153",
         )
     if model.keys_from is not None:
-        path = file.path(model.keys_from, *place, "keys_from")
-        return read_keys(path, levels, file.marks.at(*place, "keys_from"))
+        path = file.path(model.keys_from, "keys_from")
+        return read_keys(path, levels, file.at("keys_from"))
     return tuple(tuple(key) for key in model.keys or ())
 
 
@@ -118,7 +111,6 @@ def _check_keys(
     column: Column,
 ) -> None:
     """Every key of the column has one row, and every label one parent."""
-    place = ("hierarchies", name, "keys_from")
     short = next((key for key in keys if len(key) != len(levels)), None)
     bottom = [key[-1] for key in keys if key]
     known, below = set(column.keys), Counter(bottom)
@@ -139,7 +131,7 @@ def _check_keys(
     else:
         problem, fix = _parents(levels, keys)
     if problem is not None:
-        file.fail(f"hierarchy `{name}`: {problem}", *place, fix=fix or "", code="DPR153")
+        file.fail(f"hierarchy `{name}`: {problem}", "keys_from", fix=fix or "", code="DPR153")
 
 
 def _parents(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dprelease.core.errors import ArgumentError
-from dprelease.core.periods import zone
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.models import EdgeUnitModel, NodeFile, RowsModel, TimeModel, UserModel
-from dprelease.schema.naming import nearest
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table import Rows
 from dprelease.schema.time import Time
@@ -34,7 +31,6 @@ def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column
         if edge.source == edge.target or count < 2:
             file.fail(
                 "an edge joins two different columns of at least two nodes",
-                "unit",
                 "edge",
                 fix="e.g. `edge: {source: a, target: b, k: 2, nodes: 34}`",
                 code="DPR115",
@@ -42,7 +38,6 @@ def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column
         if count > MAX_NODES:
             file.fail(
                 f"a graph of {count:,} nodes is too large",
-                "unit",
                 "edge",
                 "nodes",
                 why=f"its labels are listed and its matrix is made; at most {MAX_NODES:,} fit",
@@ -56,15 +51,14 @@ def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column
 def _nodes(file: DeclarationFile, model: object) -> tuple[str, ...]:
     """Return the declared nodes; none for a count."""
     if isinstance(model, NodeFile):
-        place = ("unit", "edge", "nodes")
+        place = ("edge", "nodes")
         path = file.path(model.values_from, *place)
-        return tuple(key for (key,) in read_keys(path, ("node",), file.marks.at(*place)))
+        return tuple(key for (key,) in read_keys(path, ("node",), file.at(*place)))
     if not isinstance(model, list):
         return ()
     if len(set(model)) < len(model):
         file.fail(
             "a node appears twice",
-            "unit",
             "edge",
             "nodes",
             fix="list every node once",
@@ -76,20 +70,10 @@ def _nodes(file: DeclarationFile, model: object) -> tuple[str, ...]:
 def _unit_column(
     file: DeclarationFile, name: str, columns: Mapping[str, Column], *place: str
 ) -> None:
-    column = columns.get(name)
-    if column is None:
-        near = nearest(name, columns)
-        file.fail(
-            f"the unit names an unknown column `{name}`",
-            "unit",
-            *place,
-            fix=f"did you mean `{near}`?" if near else f"declare `{name}` under `columns`",
-            code="DPR122",
-        )
+    column = file.column(name, columns, *place, block="unit")
     if column.derived is not None:
         file.fail(
             f"`{name}` is derived and cannot identify a unit",
-            "unit",
             *place,
             why="rows of one unit are found by what the source stores",
             fix="name a stored column",
@@ -101,7 +85,6 @@ def _unit_column(
     if column.kind not in allowed:
         file.fail(
             f"`{name}` is of kind {column.kind} and cannot identify a unit",
-            "unit",
             *place,
             fix=f"declare it as {'node' if place[0] == 'edge' else 'identifier'}",
             code="DPR115",
@@ -115,20 +98,18 @@ def read_rows(file: DeclarationFile, model: RowsModel | None, adjacency: Adjacen
     if model.exact is not None and adjacency is not Adjacency.substitution:
         file.fail(
             "`rows: {exact: …}` needs `adjacency: substitution`",
-            "rows",
             "exact",
             why="when rows are added or removed, their number is private",
             fix="use `max` (a public cap), or change the adjacency",
             code="DPR118",
         )
     if model.exact is not None and model.max is not None and model.max < model.exact:
-        file.fail("`max` is below `exact`", "rows", "max", fix="remove `max`", code="DPR118")
+        file.fail("`max` is below `exact`", "max", fix="remove `max`", code="DPR118")
     guess = model.expected
     most = model.max if model.max is not None else model.exact
     if most is not None and isinstance(guess, int) and guess > most:
         file.fail(
             f"`expected` is {guess:,} rows of one group, and all groups together have at most {most:,}",
-            "rows",
             "expected",
             why="`max` and `exact` are of the whole table; `expected` guesses the size of one group",
             fix="give a smaller `expected`, or a larger `max`",
@@ -156,15 +137,12 @@ def read_time(
                 code="DPR152",
             )
         return None
+    file = file.below("time")
     column = _column(file, model.column, columns)
-    try:
-        zone(model.timezone)
-    except ArgumentError as error:
-        file.fail(error.what, "time", "timezone", fix="e.g. UTC or Europe/Dublin", code="DPR152")
+    file.zone(model.timezone, "DPR152")
     if model.immutable and isinstance(unit, EdgeUnit):
         file.fail(
             "an edge has no instant, so `immutable` says nothing of it",
-            "time",
             "immutable",
             why="it may have rows at any number of times; losses of its releases add up",
             fix="remove `immutable`",
@@ -175,20 +153,10 @@ def read_time(
 
 def _column(file: DeclarationFile, name: str, columns: Mapping[str, Column]) -> Column:
     """Return the stored date or timestamp column `name`."""
-    column = columns.get(name)
-    if column is None:
-        near = nearest(name, columns)
-        file.fail(
-            f"the time names an unknown column `{name}`",
-            "time",
-            "column",
-            fix=f"did you mean `{near}`?" if near else f"declare `{name}` under `columns`",
-            code="DPR122",
-        )
+    column = file.column(name, columns, "column", block="time")
     if column.kind not in (Kind.date, Kind.timestamp):
         file.fail(
             f"`{name}` is of kind {column.kind} and says no time",
-            "time",
             "column",
             fix="name a date or timestamp column",
             code="DPR152",
@@ -196,7 +164,6 @@ def _column(file: DeclarationFile, name: str, columns: Mapping[str, Column]) -> 
     if column.derived is not None:
         file.fail(
             f"`{name}` is derived, and a row's time is what the table stores",
-            "time",
             "column",
             why="a computed time could put one row into two periods",
             fix="name a stored column",
