@@ -34,7 +34,7 @@ from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.parquet_rows import ParquetRows
 from dprelease.engines.physical import check_columns, check_times
-from dprelease.engines.relation_rows import SHARED, reads_relation, taking_turns
+from dprelease.engines.relation_rows import SHARED, taking_turns
 from dprelease.engines.request import check_query, found_keys, is_graph, unread, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
@@ -134,7 +134,7 @@ class DuckDBEngine:
         self.statements = []
         self._ready, bound = None, True
         kind = _kind_of_rows(source, query) if source.kind == "parquet" else None
-        slower = _reads_parquet(source) and (kind is None or kind not in _SLOWER)
+        slower = source.holds("parquet") and (kind is None or kind not in _SLOWER)
         for exact in (True, False) if slower else (False,):
             with taking_turns(source), ExitStack() as opened:
                 connection = opened.enter_context(self._connection())
@@ -190,7 +190,7 @@ class DuckDBEngine:
             answer = self._answer(source, query, salt, self.timeout, exact=False)
             left = None if self.timeout is None else self.timeout - (monotonic() - start)
             again = answer is None and not cancelled.is_set() and (left is None or left > 0)
-            if again and _reads_parquet(source):  # the slower way (`parquet_rows`)
+            if again and source.holds("parquet"):  # the slower way (`parquet_rows`)
                 answer = self._answer(source, query, salt, left, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
@@ -199,7 +199,7 @@ class DuckDBEngine:
                 "the engine failed while reading the source; details could quote its rows"
                 + (f". {STOPS}" if query.view is not None and not query.view.proven else ""),
                 "check the source, memory, disk space and the engine's limits; `preflight` sees "
-                "public metadata only" + (f"; {SHARED}" if reads_relation(source) else ""),
+                "public metadata only" + (f"; {SHARED}" if source.holds("duckdb_relation") else ""),
             )
         return Secret(answer)
 
@@ -347,13 +347,6 @@ def _kind_of_rows(source: Source, query: BoundedQuery) -> tuple[BoundedQuery, An
         return (query, rows.schema) if whole and not made else None
     except Exception:  # noqa: BLE001 - no such file, or none that Arrow reads: DuckDB says so
         return None
-
-
-def _reads_parquet(source: Source) -> bool:
-    named: Any = source.payload
-    return source.kind == "parquet" or (
-        source.kind == "tables" and any(map(_reads_parquet, named.values()))
-    )
 
 
 def _text(value: str) -> str:

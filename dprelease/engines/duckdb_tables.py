@@ -170,10 +170,7 @@ class DuckDBTables:
             bare = duckdb.ConstantExpression(1)
             chosen = patiently(lambda: relation.select(*(parts or [bare])))
             reader = batches_of(patiently(lambda: chosen.limit(0)) if empty else chosen)
-            plain = in_memory.plain_batches(reader, max(1, len(wanted)))
-            self.connection.register(name, plain)
-            for i, column in enumerate(wanted):
-                stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
+            stored |= self._registered(reader, wanted, name)
         # SQL does not tell `Id` from `id`, and would read the first of them
         alike = Counter(name.lower() for name in counted.elements())
         return Opened(stored, frozenset(name for name in counted if alike[name.lower()] > 1), own)
@@ -265,12 +262,17 @@ class DuckDBTables:
         if rows:
             wanted = [c.name for c in columns if c.name in described]
             reader = postgres.read(source, {n: described[n] for n in wanted})
-            plain = in_memory.plain_batches(reader, max(1, len(wanted)))
-            self.connection.register(name, plain)
-            for i, column in enumerate(wanted):
-                stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
+            stored |= self._registered(reader, wanted, name)
         own = {name: kind.physical for name, kind in described.items()}
         return Opened(stored, frozenset(), own)
+
+    def _registered(
+        self, reader: Any, wanted: Sequence[str], name: str
+    ) -> dict[str, tuple[str, Physical]]:
+        """Register rows as columns `c0`, `c1`, …; return the identifier and storage of each that is `wanted`."""
+        plain = in_memory.plain_batches(reader, max(1, len(wanted)))
+        self.connection.register(name, plain)
+        return {n: (f"c{i}", of_arrow(plain.schema.field(i).type)) for i, n in enumerate(wanted)}
 
     def _described(self, view: str) -> Opened:
         found = self._run(f"DESCRIBE {view}").fetchall()

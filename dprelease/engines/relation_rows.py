@@ -35,18 +35,10 @@ _PAUSE = 0.001
 _BATCH = 65_536
 
 
-def reads_relation(source: Source) -> bool:
-    """Return whether rows of a relation are read."""
-    named: Any = source.payload
-    return source.kind == "duckdb_relation" or (
-        source.kind == "tables" and any(map(reads_relation, named.values()))
-    )
-
-
 @contextmanager
 def taking_turns(source: Source) -> Iterator[None]:
     """Let one scan of a relation run at a time in this process; other sources wait for nothing."""
-    if not reads_relation(source):
+    if not source.holds("duckdb_relation"):
         yield
         return
     with _TURN:

@@ -90,6 +90,11 @@ class Source:
         files: Any = self.payload
         return dict(zip(files, map(dict, self.folders), strict=True)) if self.keys else {}
 
+    def holds(self, kind: InputFormat) -> bool:
+        """Return whether rows of that kind are read, of this source or of a table below it."""
+        tables: Any = self.payload if self.kind == "tables" else {}
+        return self.kind == kind or any(table.holds(kind) for table in tables.values())
+
 
 class ArrowStream(Protocol):
     """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""

@@ -21,6 +21,7 @@ Limits   `pmf`, `cdf`, `mean`, `variance` describe the nearest map, on at most 2
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -100,24 +101,23 @@ class DiscreteLaplace(Scaled):
 
     def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
-        points, at = np.broadcast_arrays(
-            np.asarray(x, dtype=float), np.asarray(location, dtype=float)
-        )
-        laws = self._laws(at)
-        values = [law.get(v, 0.0) for v, law in zip(points.ravel().tolist(), laws, strict=True)]
-        return np.array(values).reshape(points.shape)
+        return self._at(x, location, lambda v, law: law.get(v, 0.0))
 
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y <= x), vectorised over `x` and `location`."""
+        return self._at(x, location, lambda v, law: sum(p for y, p in law.items() if y <= v))
+
+    def _at(
+        self,
+        x: npt.ArrayLike,
+        location: npt.ArrayLike,
+        chance: Callable[[float, Mapping[float, float]], float],
+    ) -> FloatArray:
         points, at = np.broadcast_arrays(
             np.asarray(x, dtype=float), np.asarray(location, dtype=float)
         )
-        laws = self._laws(at)
-        values = [
-            sum(p for y, p in law.items() if y <= v)
-            for v, law in zip(points.ravel().tolist(), laws, strict=True)
-        ]
-        return np.array(values).reshape(points.shape)
+        values = map(chance, points.ravel().tolist(), self._laws(at))
+        return np.array([*values]).reshape(points.shape)
 
     def mean(self, location: npt.ArrayLike) -> FloatArray:
         """Return the mean of the released value per location."""

@@ -19,7 +19,7 @@ from dprelease.core.numeric import exact, plain
 from dprelease.query.arguments import condition_of, syntax_of, syntaxes, where_checked
 from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.keys import unfit_key
-from dprelease.query.read_tables import TableReader
+from dprelease.query.read_tables import TableReader, check_name
 from dprelease.query.statistic import parse_statistics
 from dprelease.query.statistic_options import not_certain
 from dprelease.schema.block_paths import with_paths
@@ -297,13 +297,7 @@ class _Merge:
             if name in by[:i]:
                 self._fail(f"`{name}` appears twice in `by`", "by", i, fix=None, code="DPR136")
         for statistic in statistics:
-            if statistic.name in by:
-                raise ConfigError(
-                    f"`{statistic.name}` is published beside a grouping column of that name",
-                    where=statistic.origin,
-                    fix=f'{{statistic: "{statistic.text}", as: OTHER_NAME}}',
-                    code="DPR134",
-                )
+            check_name(statistic, by)
 
     def _statistic(self, spec: StatisticSpec) -> StatisticSpec:
         graph = isinstance(self.schema.unit, EdgeUnit)

@@ -5,7 +5,7 @@ What holds for one table alone is checked here. Which tables can add up, and how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -25,6 +25,17 @@ _TAKEN = ("report", "release", "registry", "datapackage", "data", "wide")
 """What the other files of a folder are called."""
 
 Place = Callable[..., str]
+
+
+def check_name(spec: StatisticSpec, by: Collection[str]) -> None:
+    """Refuse a statistic that is called like a column of keys beside it (DPR134)."""
+    if spec.name in by:
+        raise ConfigError(
+            f"`{spec.name}` is published beside a grouping column of that name",
+            where=spec.origin,
+            fix=f'{{statistic: "{spec.text}", as: OTHER_NAME}}',
+            code="DPR134",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +175,7 @@ class TableReader:
                     fix="leave it out",
                     code="DPR154",
                 )
-        if spec.name in by:
-            raise ConfigError(
-                f"`{spec.name}` is published beside a grouping column of that name",
-                where=spec.origin,
-                fix=f'{{statistic: "{spec.text}", as: OTHER_NAME}}',
-                code="DPR134",
-            )
+        check_name(spec, by)
         return self.check(spec)
 
     def _share(self, i: int, value: object) -> Fraction | None:

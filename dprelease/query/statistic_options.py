@@ -16,7 +16,7 @@ from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import Number, exact, plain
 from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
-from dprelease.schema.naming import is_shown, nearest
+from dprelease.schema.naming import did_you_mean, is_shown
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table import StatisticSpec
 
@@ -138,10 +138,14 @@ class Options:
             )
         return self.choice("accurate_for", syntax.accurate_for, "")
 
-    def interval(self, function: str) -> bool:
-        value = self.item.get("interval")
+    def _truth(self, key: str) -> bool:
+        value = self.item.get(key)
         if value is not None and not isinstance(value, bool):
-            self._fail("interval", "`interval` is true or false", "`interval: true`")
+            self._fail(key, f"`{key}` is true or false", f"`{key}: true`")
+        return bool(value)
+
+    def interval(self, function: str) -> bool:
+        value = self._truth("interval")
         syntax = syntax_of(function)
         if value and (syntax is None or not syntax.interval):
             self._fail(
@@ -149,12 +153,10 @@ class Options:
                 f"`interval` is an option of quantiles, not of `{function}`",
                 "leave it out: other statistics have one without it, a least or greatest value has none",
             )
-        return bool(value)
+        return value
 
     def certain(self, function: str) -> bool:
-        value = self.item.get("certain")
-        if value is not None and not isinstance(value, bool):
-            self._fail("certain", "`certain` is true or false", "`certain: true`")
+        value = self._truth("certain")
         syntax = syntax_of(function)
         if value and (syntax is None or not syntax.certain):
             known = ", ".join(name for name, form in syntaxes().items() if form.certain)
@@ -171,7 +173,7 @@ class Options:
                 f"`certain` and `{other}` both say how the noise is drawn",
                 "keep one of the two",
             )
-        return bool(value)
+        return value
 
     def where(self, text: str, where: str) -> tuple[str, str]:
         """Return a statistic's text and the condition on its rows: of the text, or of the option."""
@@ -294,8 +296,7 @@ class Options:
             self._fail("domain", "`domain` is a mapping", "`domain: {range: [0, 100]}`")
         for key in value:
             if key not in DOMAIN:
-                near = nearest(str(key), DOMAIN)
-                fix = f"did you mean `{near}`?" if near else f"known keys: {', '.join(DOMAIN)}"
+                fix = did_you_mean(str(key), DOMAIN, f"known keys: {', '.join(DOMAIN)}")
                 raise ConfigError(
                     f"unknown key `{key}`",
                     where=self.lines.get("domain", self.origin),

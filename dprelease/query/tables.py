@@ -101,12 +101,8 @@ class Tables:
     def finest_of(self, names: Sequence[str]) -> TableGroups | None:
         """Return the table among `names` whose groups all others' are sums of; None if there is none."""
         chosen = [self.named(name) for name in names]
-        for table in chosen:
-            if all(
-                a >= b for other in chosen for a, b in zip(table.level, other.level, strict=True)
-            ):
-                return table
-        return None
+        most = tuple(map(max, zip(*(table.level for table in chosen), strict=True)))
+        return next((table for table in chosen if table.level == most), None)
 
 
 def table_groups(

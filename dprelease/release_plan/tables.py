@@ -158,23 +158,12 @@ class PlannedTables(Stored):
     def fit(self, name: str) -> PlannedFit:
         return next(f for f in self.fits if f.name == name)
 
-    def finest(self, names: Sequence[str]) -> PlannedTable:
-        """Return the table among `names` of which all others are sums.
-
-        Raises:
-            LookupError: there is none.
-        """
-        chosen = [self.named(name) for name in names]
-        for table in chosen:
-            if all(a >= b for o in chosen for a, b in zip(table.level, o.level, strict=True)):
-                return table
-        raise LookupError("no table is the finest")
-
     def structure(self, names: Sequence[str]) -> Structure:
         """Return how the tables `names` add up; its finest cells are those of their finest table, if one is."""
-        try:
-            finest = self.finest(names)
-        except LookupError:
+        chosen = [self.named(name) for name in names]
+        most = tuple(map(max, zip(*(table.level for table in chosen), strict=True)))
+        finest = next((table for table in chosen if table.level == most), None)
+        if finest is None:
             open_axes = [_axis(axis, len(axis) - 1) for axis in self.axes]
             return apart(open_axes, {n: tuple(k + 1 for k in self.named(n).level) for n in names})
         zeros = np.ones(len(finest.keys), dtype=bool)
