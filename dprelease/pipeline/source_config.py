@@ -7,7 +7,7 @@ reference that is read when the source opens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dprelease.core import registry
@@ -61,18 +61,18 @@ def read_source(
         ConfigError: not exactly one kind, or one that does not fit (DPR140); as `parse_view`.
         SourceError: a faulty address of objects (DPR525).
     """
+    file = file.below("source")
     if model.view is not None:
         return _view(file, model, model.view, engine, allow)
     for key in ("tables", "public_tables"):
         if getattr(model, key):
             file.fail(
                 f"`{key}` belongs to a view",
-                "source",
                 key,
                 fix="add `view: SELECT …`, or name one source",
                 code="DPR140",
             )
-    return _table(file, model, engine, "source")
+    return _table(file, model, engine)
 
 
 def _view(
@@ -82,7 +82,6 @@ def _view(
     if given or not model.tables or engine == "spark":
         file.fail(
             "a view reads declared tables",
-            "source",
             "view",
             fix="`source: {view: SELECT …, tables: {visits: {parquet: …}}, public_tables: {…}}`",
             code="DPR140",
@@ -91,7 +90,6 @@ def _view(
     if twice is not None:
         file.fail(
             f"`{twice}` is both private and public",
-            "source",
             "public_tables",
             fix="give one of the tables another name",
             code="DPR140",
@@ -100,7 +98,6 @@ def _view(
         if table.postgres is not None or table.spark is not None:
             file.fail(
                 "a public table is a file",
-                "source",
                 "public_tables",
                 name,
                 fix="parquet, csv, arrow or duckdb",
@@ -109,7 +106,7 @@ def _view(
     # DuckDB reads the public tables of a view in PostgreSQL, which they enter as parameters
     by = {"tables": engine, "public_tables": "duckdb" if engine == "postgres" else engine}
     tables = {
-        name: _table(file, table, by[group], "source", group, name)
+        name: _table(file.below(group, name), table, by[group])
         for group in ("tables", "public_tables")
         for name, table in getattr(model, group).items()
     }
@@ -118,67 +115,63 @@ def _view(
         private=model.tables,
         public=model.public_tables,
         allow=allow,
-        origin=file.marks.at("source", "view"),
+        origin=file.at("view"),
     )
     used = {name: table for name, table in tables.items() if name in view.tables}
     return SourceConfig("view", view=view, tables=used)
 
 
-def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -> SourceConfig:
+def _table(file: DeclarationFile, model: TableModel, engine: str) -> SourceConfig:
     given = [kind for kind in SOURCES if getattr(model, kind) is not None]
     if len(given) != 1:
         file.fail(
             f"a source has exactly one kind, not {len(given)}",
-            *place,
             fix="e.g. `source: {parquet: ../data/visits.parquet}`",
             code="DPR140",
         )
     kind = given[0]
     if not reads(engine, kind):
-        file.fail(
+        at = file if kind == "spark" else replace(file, place=("engine",))
+        at.fail(
             f"the source `{kind}` does not fit the engine `{engine}`",
-            *(place if kind == "spark" else ("engine",)),
             fix=f"`engine: {engine}` reads {', '.join(k for k in SOURCES if reads(engine, k))}; "
             f"engines that read it: {', '.join(e for e in registry.names('engines') if reads(e, kind))}",
             code="DPR140",
         )
-    where = file.marks.at(*place, kind)
+    where = file.at(kind)
     inside = {"base": file.folder, "root": file.root, "origin": where}
     if model.duckdb is not None:
-        database = file.path(model.duckdb.database, *place, kind, "database")
+        database = file.path(model.duckdb.database, kind, "database")
         return SourceConfig(kind, path=str(database), table=model.duckdb.table)
     if model.postgres is not None:
-        dsn = secret_at(file, model.postgres.dsn, *place, kind, "dsn")
+        dsn = secret_at(file, model.postgres.dsn, kind, "dsn")
         return SourceConfig(kind, table=model.postgres.table, dsn=dsn)
     if model.spark is not None:
         return SourceConfig(kind, table=model.spark.table)
     if isinstance(model.csv, CsvModel):
         path = confined_glob(model.csv.path, **inside)  # type: ignore[arg-type]
-        signs = _signs(file, model.csv, *place)
+        signs = _signs(file, model.csv)
         return SourceConfig(kind, path=path, root=file.root, signs=signs)
     text: str = getattr(model, kind)
     if is_address(text):
-        return _objects(file, text, kind, engine, *place)
+        return _objects(file, text, kind, engine)
     path = confined_glob(text, **inside)  # type: ignore[arg-type]
     return SourceConfig(kind, path=path, root=file.root)
 
 
-def _signs(file: DeclarationFile, model: CsvModel, *place: str) -> Dialect:
+def _signs(file: DeclarationFile, model: CsvModel) -> Dialect:
     try:
         return dialect(model.delimiter, model.decimal)
     except ArgumentError as faulty:
         key = "decimal" if "decimal" in faulty.what else "delimiter"
-        file.fail(
-            faulty.what, *place, "csv", key, why=faulty.why, fix=faulty.fix or "", code="DPR140"
-        )
+        file.fail(faulty.what, "csv", key, why=faulty.why, fix=faulty.fix or "", code="DPR140")
 
 
-def _objects(file: DeclarationFile, text: str, kind: str, engine: str, *place: str) -> SourceConfig:
+def _objects(file: DeclarationFile, text: str, kind: str, engine: str) -> SourceConfig:
     """Return a source of objects in a cloud's store; asks the store nothing."""
     if kind != "parquet" or engine == "spark":
         file.fail(
             "objects in a store are read as Parquet, by DuckDB",
-            *place,
             kind,
             fix="`engine: duckdb` with `parquet: s3://…`; Spark reads a store through its own catalogue: "
             "`source: {spark: {table: …}}`",
@@ -191,4 +184,4 @@ def _objects(file: DeclarationFile, text: str, kind: str, engine: str, *place: s
     else:
         return SourceConfig("objects", path=text)
     what, why, fix = told
-    raise SourceError(what, where=file.marks.at(*place, kind), why=why, fix=fix, code="DPR525")
+    raise SourceError(what, where=file.at(kind), why=why, fix=fix, code="DPR525")
