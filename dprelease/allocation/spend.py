@@ -34,7 +34,7 @@ from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, com
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.budget.normal import normal_epsilon, normal_rho
 from dprelease.core.errors import PlanError, VerificationError
-from dprelease.core.numeric import NANO, nano_up, plain
+from dprelease.core.numeric import NANO, first_holding, nano_up, plain
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.release_plan.block import Composition, JointEvidence
@@ -385,13 +385,13 @@ def _affordable(
         (p.share.rho or Fraction(0), proof.normal) for p, proof in zip(priced, proofs, strict=True)
     ]
     normal, total = sum(r for r, n in had if n), sum(r for r, _ in had)
-    count, low, high = sum(n for _, n in had), 0, 1 << _TRIES
-    while high - low > 1:
-        middle = (low + high) // 2
-        part = Fraction(middle, 1 << _TRIES)
-        cost = normal_epsilon(part * normal, part * (total - normal), delta, count)
-        low, high = (middle, high) if cost <= epsilon else (low, middle)
-    return total * Fraction(low, 1 << _TRIES)
+    count = sum(n for _, n in had)
+
+    def too_much(tries: int) -> bool:
+        part = Fraction(tries, 1 << _TRIES)
+        return normal_epsilon(part * normal, part * (total - normal), delta, count) > epsilon
+
+    return total * Fraction(first_holding(too_much, 0, 1 << _TRIES) - 1, 1 << _TRIES)
 
 
 def _charged(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
@@ -327,3 +327,11 @@ def long_list(value: Any) -> tuple[Any, ...]:
     if len(value) > 2 or not isinstance(name, str) or not isinstance(edges, str):
         raise ValueError("a list is needed, or bins by their edges")
     return bins(name, edges_of(edges))
+
+
+def first_holding(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the least integer above `low` for which it holds, `high` if none below does: once it holds, it goes on."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

@@ -115,12 +115,6 @@ class Exponential(Scaled):
         return on_grid(self.domain, step, distance, budget, build)
 
     @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return nothing: for a number, bounded Laplace is this law at a smaller scale."""
-        del request
-        return []
-
-    @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> ScoreLaw:
         """Rebuild the exponential mechanism over scores."""
         return ScoreLaw.from_json(value)

@@ -36,7 +36,6 @@ from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
@@ -77,11 +76,6 @@ class RectifiedLaplace(Clamped, Scaled):
         """Return min(sensitivity, width) / scale, in nats."""
         capped_sensitivity = capped(self.domain, positive(sensitivity, "sensitivity"))
         return float(capped_sensitivity / Fraction(self.scale))
-
-    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
-        """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        distance, budget = self._asked(sensitivity)
-        return on_grid(self.domain, step, distance, budget, self.grid_laws)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

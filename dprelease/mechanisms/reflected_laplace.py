@@ -44,7 +44,6 @@ from dprelease.mechanisms.arguments import (
 from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
@@ -171,11 +170,6 @@ class ReflectedLaplace(Scaled):
             first.append(self.scale * factor * np.expm1(-far) ** 2 / 2)
             second.append(2 * self.scale**2 * factor * _sinh_excess(far))
         return (first[0], first[1]), (second[0], second[1])
-
-    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
-        """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        distance, budget = self._asked(sensitivity)
-        return on_grid(self.domain, step, distance, budget, self.grid_laws)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

@@ -10,6 +10,8 @@ from fractions import Fraction
 
 from dprelease.core.numeric import Number
 from dprelease.mechanisms.arguments import check_domain, float_scale, optional
+from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
@@ -56,3 +58,13 @@ class Scaled:
         if distance is not None and (self.epsilon is None or sensitivity is not None):
             return distance, self._loss_of(distance)
         return distance, self.epsilon
+
+    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
+        """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
+        return on_grid(self.domain, step, *self._asked(sensitivity), self.grid_laws)
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return its laws for integers: none, unless it says otherwise."""
+        del request
+        return []

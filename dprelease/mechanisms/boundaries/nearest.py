@@ -41,38 +41,6 @@ def _noise_cdf(noise: Tails, t: FloatArray) -> FloatArray:
     return np.where(t >= 0, 1 - tail, tail)
 
 
-def pdf(domain: Domain, noise: Tails, x: npt.ArrayLike, q: FloatArray) -> FloatArray:
-    """Return the density of the continuous part (point masses excluded), broadcast."""
-    points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
-    out: FloatArray = np.where(domain.contains(points), noise.density(np.abs(points - at)), 0.0)
-    return out
-
-
-def cdf(domain: Domain, noise: Tails, x: npt.ArrayLike, q: FloatArray) -> FloatArray:
-    """Return P(Y <= x), point masses included, broadcast."""
-    points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
-    low, high = domain.hull
-    edge = points.astype(np.float64)
-    for left, right in domain.forbidden:
-        gap = (points >= left) & (points < right)
-        edge = np.where(gap, (left + right) / 2, edge)
-    inner = _noise_cdf(noise, edge - at)
-    return np.where(points >= high, 1.0, np.where(points < low, 0.0, inner))
-
-
-def errors(
-    domain: Domain, noise: Tails, q: FloatArray, order: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return E((Y - q)+)^order and E((q - Y)+)^order, order 1 or 2; shape of `q`."""
-    segments: list[tuple[float, float, float | None]] = [(a, b, None) for a, b in domain.pieces]
-    segments += [(a, b, (a + b) / 2) for a, b in domain.forbidden]
-    up, down = np.zeros(q.shape), np.zeros(q.shape)
-    for a, b, middle in segments:
-        up += _one_side(noise, q, a, b, middle, order)
-        down += _one_side(noise, -q, -b, -a, None if middle is None else -middle, order)
-    return up, down
-
-
 def _one_side(
     noise: Tails, q: FloatArray, a: float, b: float, middle: float | None, order: int
 ) -> FloatArray:
@@ -84,33 +52,6 @@ def _one_side(
         return np.where(stop > start, noise.tails(start)[order] - end, 0.0)
     chance = 1 - _noise_cdf(noise, middle - q)
     out: FloatArray = chance * (stop**order - start**order)
-    return out
-
-
-def mean(domain: Domain, noise: Tails, q: FloatArray) -> FloatArray:
-    """Return E Y."""
-    up, down = errors(domain, noise, q, 1)
-    out: FloatArray = q + up - down
-    return out
-
-
-def variance(domain: Domain, noise: Tails, q: FloatArray) -> FloatArray:
-    """Return Var Y."""
-    up, down = errors(domain, noise, q, 1)
-    up2, down2 = errors(domain, noise, q, 2)
-    out: FloatArray = up2 + down2 - (up - down) ** 2
-    return out
-
-
-def mass(domain: Domain, noise: Tails, q: FloatArray) -> FloatArray:
-    """Return P(q + N is allowed already)."""
-    out = np.zeros(q.shape)
-    for a, b in domain.pieces:
-        for edge, sign in ((b, 1.0), (a, -1.0)):
-            if np.isfinite(edge):
-                out = out + sign * _noise_cdf(noise, edge - q)
-            elif edge > 0:
-                out = out + 1.0
     return out
 
 
@@ -128,20 +69,58 @@ class Clamped(ABC):
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return the density of the continuous part, broadcast; the point masses show in `cdf`."""
-        return pdf(self.domain, self._noise, x, check_locations(self.domain, location))
+        q = check_locations(self.domain, location)
+        points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
+        density = self._noise.density(np.abs(points - at))
+        out: FloatArray = np.where(self.domain.contains(points), density, 0.0)
+        return out
 
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y <= x), point masses included, broadcast."""
-        return cdf(self.domain, self._noise, x, check_locations(self.domain, location))
+        q = check_locations(self.domain, location)
+        points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
+        low, high = self.domain.hull
+        edge = points.astype(np.float64)
+        for left, right in self.domain.forbidden:
+            gap = (points >= left) & (points < right)
+            edge = np.where(gap, (left + right) / 2, edge)
+        inner = _noise_cdf(self._noise, edge - at)
+        return np.where(points >= high, 1.0, np.where(points < low, 0.0, inner))
 
     def mean(self, location: npt.ArrayLike) -> FloatArray:
         """Return the mean of the released value per location."""
-        return mean(self.domain, self._noise, check_locations(self.domain, location))
+        q = check_locations(self.domain, location)
+        up, down = self._errors(q, 1)
+        out: FloatArray = q + up - down
+        return out
 
     def variance(self, location: npt.ArrayLike) -> FloatArray:
         """Return the variance of the released value per location (unit squared)."""
-        return variance(self.domain, self._noise, check_locations(self.domain, location))
+        q = check_locations(self.domain, location)
+        up, down = self._errors(q, 1)
+        up2, down2 = self._errors(q, 2)
+        out: FloatArray = up2 + down2 - (up - down) ** 2
+        return out
 
     def mass(self, location: npt.ArrayLike) -> FloatArray:
         """Return the chance that the noisy value needs no mapping."""
-        return mass(self.domain, self._noise, check_locations(self.domain, location))
+        q = check_locations(self.domain, location)
+        out = np.zeros(q.shape)
+        for a, b in self.domain.pieces:
+            for edge, sign in ((b, 1.0), (a, -1.0)):
+                if np.isfinite(edge):
+                    out = out + sign * _noise_cdf(self._noise, edge - q)
+                elif edge > 0:
+                    out = out + 1.0
+        return out
+
+    def _errors(self, q: FloatArray, order: int) -> tuple[FloatArray, FloatArray]:
+        """Return E((Y - q)+)^order and E((q - Y)+)^order, order 1 or 2; shape of `q`."""
+        noise, domain = self._noise, self.domain
+        segments: list[tuple[float, float, float | None]] = [(a, b, None) for a, b in domain.pieces]
+        segments += [(a, b, (a + b) / 2) for a, b in domain.forbidden]
+        up, down = np.zeros(q.shape), np.zeros(q.shape)
+        for a, b, middle in segments:
+            up += _one_side(noise, q, a, b, middle, order)
+            down += _one_side(noise, -q, -b, -a, None if middle is None else -middle, order)
+        return up, down

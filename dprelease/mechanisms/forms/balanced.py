@@ -38,6 +38,7 @@ import numpy.typing as npt
 from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import first_holding
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
@@ -121,11 +122,8 @@ class BalancedNoise(CellNoise):
         """Return the smallest k (rounded up in doubt) with P(|z_1| <= k) >= level."""
         check_level(level)
         high = DiscreteLaplaceNoise(self.noise.rate).quantile(level)  # given its sum it is narrower
-        low, room = -1, (1 - level) * _SURE
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if 2 * self.tail(middle + 1) <= room else (middle, high)
-        return high
+        room = (1 - level) * _SURE
+        return first_holding(lambda k: 2 * self.tail(k + 1) <= room, -1, high)
 
     def quantile_of_sum(self, count: int, level: float) -> int:
         """Return a k, nearly the least, with P(|z_1 + .. + z_count| <= k) >= level; of many steps, to 1 / 2^15 of the lattice's width."""

@@ -56,7 +56,7 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Digits
 from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import Number, positive
+from dprelease.core.numeric import Number, first_holding, positive
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
 
@@ -240,22 +240,17 @@ class ScoreLaw(Stored):
             return 0
         if not enough(end):
             return None
-        low, high = -1, end
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return first_holding(enough, -1, end)
 
     def geometric_to(self, slack: Fraction) -> int:
         """Return the largest k up to which w[k] is at most 1 + slack times r^k w[0], which it never is below."""
         table = self._table
-        rise, high = Fraction(2**_BITS, self.p), min(self.last, table.last) + 1
-        low = 0
-        while high - low > 1:
-            k = (low + high) // 2
-            near = table.weight(k) * _power_upper(rise, k) <= (1 + slack) * table.weight(0)
-            low, high = (k, high) if near else (low, k)
-        return low
+        rise, most = Fraction(2**_BITS, self.p), (1 + slack) * table.weight(0)
+
+        def far(k: int) -> bool:
+            return table.weight(k) * _power_upper(rise, k) > most
+
+        return first_holding(far, 0, min(self.last, table.last) + 1) - 1
 
     @property
     def reach(self) -> float:

@@ -23,7 +23,7 @@ from typing import Annotated, ClassVar
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Digits
 from dprelease.core.entropy import RandomBits, drawn_by_rejection
-from dprelease.core.numeric import exp_lower, exp_upper
+from dprelease.core.numeric import exp_lower, exp_upper, first_holding
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts
 
@@ -54,13 +54,8 @@ class EndingLaplaceNoise(Stored):
         low, high = 0, moved
         while cls(rate, high).delta(moved, total) > delta:
             low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if cls(rate, middle).delta(moved, total) > delta:
-                low = middle
-            else:
-                high = middle
-        return cls(rate, high)
+        least = first_holding(lambda n: cls(rate, n).delta(moved, total) <= delta, low, high)
+        return cls(rate, least)
 
     @property
     def noise(self) -> DiscreteLaplaceNoise:

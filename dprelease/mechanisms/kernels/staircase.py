@@ -33,7 +33,7 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 from dprelease.core.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import exp_lower
+from dprelease.core.numeric import exp_lower, first_holding
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.kernels.sampling import bernoulli
@@ -185,13 +185,7 @@ class StaircaseNoise(Stored):
         low, high = -1, self.j
         while 2 * float(self.tails(high)[0]) > goal and high < _FAR:
             low, high = high, min(2 * high + self.width, _FAR)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if 2 * float(self.tails(max(middle, 0))[0]) > goal:
-                low = middle
-            else:
-                high = middle
-        return high
+        return first_holding(lambda k: 2 * float(self.tails(max(k, 0))[0]) <= goal, low, high)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""
