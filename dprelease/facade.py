@@ -14,10 +14,11 @@ from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, Un
 from dprelease.core.numeric import Number
 from dprelease.core.periods import Every
 from dprelease.core.strict_json import canonical_json
+from dprelease.engines.engine import DEFAULT
 from dprelease.engines.source import TableLike, as_source
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
-from dprelease.pipeline.preflight import engine_for
+from dprelease.pipeline.preflight import engine_named
 from dprelease.pipeline.stages import Request, of_fixed_lists, recorded
 from dprelease.query.load import SchemaLike, as_schema, overrides
 from dprelease.release_plan.plan import ReleasePlan
@@ -238,7 +239,8 @@ def _drawn(
         fixed = of_fixed_lists(schema, lambda: request)
         plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
     source = as_source(data)
-    flow = Flow(plan, request, engine_for(source))
+    engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
+    flow = Flow(plan, request, engine)
     flow.preflight(source)
     if request is None:
         warnings.warn(

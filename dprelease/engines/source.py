@@ -11,6 +11,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -93,7 +94,7 @@ class Source:
     def holds(self, kind: InputFormat) -> bool:
         """Return whether rows of that kind are read, of this source or of a table below it."""
         tables: Any = self.payload if self.kind == "tables" else {}
-        return self.kind == kind or any(table.holds(kind) for table in tables.values())
+        return self.kind == kind or any(map(methodcaller("holds", kind), tables.values()))
 
 
 class ArrowStream(Protocol):

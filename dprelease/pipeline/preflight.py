@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, InternalError, SourceError
-from dprelease.engines.engine import DEFAULT, Engine
+from dprelease.engines.engine import Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
 from dprelease.pipeline.files import software
@@ -35,11 +35,6 @@ def engine_named(
     make: Any = registry.load("engines", name)
     made: Engine = make(**limits.under().options_for(make, name), **(options or {}))
     return made
-
-
-def engine_for(source: Source) -> Engine:
-    """Return the engine for data in hand: Spark's for a Spark DataFrame, else the default one."""
-    return engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
 
 
 def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:

@@ -25,7 +25,7 @@ from dprelease.query.statistic_options import not_certain
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema, TableSpec
 from dprelease.schema.table_models import rules_of
 from dprelease.schema.unit import EdgeUnit
 
@@ -221,7 +221,7 @@ class _Merge:
         """Return the release of several tables."""
         reader = TableReader(self.schema, self.at, self.lines, self._statistic)
         tables = reader.tables(model.tables or [])
-        self._parts_of_one(tables, "tables")
+        self._add_up(tables, "tables")
         statistics = tuple(s for table in tables for s in table.statistics)
         made = self._made(model, statistics, self._epsilon(()))
         return replace(made, tables=tables, totals=reader.totals(model.totals or [], tables))
@@ -278,10 +278,10 @@ class _Merge:
                 fix="keep one: `max_error` states its accuracy, `share` its part of epsilon",
                 code="DPR135",
             )
-        self._parts_of_one(statistics, "statistics")
+        self._add_up(statistics, "statistics")
 
-    def _parts_of_one(self, asked: Sequence[Any], place: str) -> None:
-        total = sum(filter(None, map(attrgetter("share"), asked)), Fraction(0))
+    def _add_up(self, parts: Sequence[TableSpec | StatisticSpec], place: str) -> None:
+        total = sum((p.share for p in parts if p.share is not None), Fraction(0))
         if total > 1:
             what = f"the shares add up to {plain(total)}"
             fix = "lower a share: together they are parts of one epsilon"

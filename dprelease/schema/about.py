@@ -143,7 +143,7 @@ class About(Words):
 
 def about_of(declared: Words) -> About:
     """Return the words of a checked declaration, which says other things too."""
-    return About.model_construct(**{k: v for k, v in declared if k in About.model_fields})
+    return About.model_construct(**dict(declared))  # takes its own keys alone
 
 
 def about_from_json(schema: Mapping[str, Any]) -> About:
