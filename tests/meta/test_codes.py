@@ -21,7 +21,6 @@ ONE_MEANING = {
     "DPR116": (5, "a path of a declaration or of the environment cannot be used"),
     "DPR117": (6, "a file of values or keys is not usable, or lists one that no column has"),
     "DPR119": (6, "epsilon, delta or a share is out of its range"),
-    "DPR122": (6, "there is no column of that name"),
     "DPR123": (7, "a part of an expression is not of the type that its place takes"),
     "DPR130": (5, "a statistic is not written as one"),
     "DPR133": (11, "a statistic's arguments are none that it takes"),
