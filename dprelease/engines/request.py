@@ -302,7 +302,7 @@ def _check_tallies(query: BoundedQuery) -> None:
             raise PlanError(
                 "a tally of rows per value and group does not fit in memory",
                 why=f"up to {codes:,} values over all groups; at most {TABLE_LIMIT:,} are supported",
-                fix="ask for fewer groups or bins, or give the statistic more epsilon",
+                fix="ask for fewer groups or bins, or give the statistic a larger `step` or more epsilon",
                 code="DPR219",
             )
 

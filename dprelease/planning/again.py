@@ -94,21 +94,25 @@ def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     for family in frame.families if frame.set is None else ():
         if not any(b.name == family.layout(family.finest, None).name for b in blocks):
             _other(family.name, f"its finest table {family.finest} is not measured")
-    priced = [
-        _priced(frame.prices, block, part, None)
-        for block, part in zip(blocks, stated["blocks"], strict=True)
-    ]
+    said = _AsRecorded(stated)
+    own, priced = {block.name for block in frame.own}, []
+    for block, part in zip(blocks, stated["blocks"], strict=True):
+        names = [m.statistic.spec.name for m in block.members]
+        of = block.table or ""
+        figures = {n: said.figures(of, n) for n in names} if block.name in own else None
+        priced.append(_priced(frame.prices, block, part, figures))
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
     spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, frame.prices)
     _check_shares(query, priced, method)
-    return write_tables(frame, spending, _AsRecorded(stated))
+    return write_tables(frame, spending, said)
 
 
 class _AsRecorded:
     """The figures that a plan of several tables records, where those found here say the same."""
 
     def __init__(self, stated: Mapping[str, Any]) -> None:
+        self._statistics = stated["statistics"]
         self._halves = {
             (part["table"], part["statistic"]): tuple(map(fraction_from_json, part["halves"]))
             for fit in stated["tables"]["fits"]
@@ -124,6 +128,11 @@ class _AsRecorded:
             (part["table"], part["name"]): tuple(o["expected_error"] for o in part["options"])
             for part in stated["statistics"]
         }
+
+    def figures(self, table: str, statistic: str) -> Figures:
+        """Return those of a statistic that is drawn by itself; `_priced` compares them."""
+        said = {s["name"]: s for s in self._statistics if s["table"] == table}
+        return _figures(said, statistic)
 
     def halves(
         self, table: str, statistic: str, found: tuple[Fraction, ...]
@@ -227,7 +236,11 @@ def _with_law(
     draw, loss = draw_from_json(law), prices.query.loss
     own = draw.own_errors(block.members, loss)
     again = None if own is None else replace(fresh, draw=draw, errors=own, stated=())
-    errors = None if again is None else as_stated(again, block, prices.size, loss).errors
+    errors = (
+        None
+        if again is None
+        else as_stated(again, block, prices.sizes[block.table][0], loss).errors
+    )
     if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):
         _other(block.name, "its law has other integers, and is another law")
     return replace(fresh, draw=draw)

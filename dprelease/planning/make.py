@@ -57,7 +57,10 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
 
         plan = plan_tables(query)
         rows = query.schema.rows
-        assumed = plan.tables and plan.tables.ratios and not (rows.expected or rows.exact)
+        sized = [b for b in plan.blocks if family_of(b.measurement).sized]
+        assumed = (sized or (plan.tables and plan.tables.ratios)) and not (
+            rows.expected or rows.exact
+        )
         return replace(plan, advice=_assumed(REFERENCE_SIZE, "cell")) if assumed else plan
     prices = Prices(query, brief=brief)
     apart, *together = layouts(query)
@@ -80,9 +83,10 @@ def mean_error(spending: Spending, prices: Prices) -> float:
 
 def _advice(query: Query, spending: Spending, prices: Prices) -> tuple[str, ...]:
     """Return what a publisher may declare: a size, a larger share that would help, what a larger cap would cost."""
+    size, known = prices.sizes[None]
     sized = any(family_of(p.best.measurement).sized for p in spending.priced)
     return (
-        *(_assumed(prices.size, "group") if sized and not prices.guess else ()),
+        *(_assumed(size, "group") if sized and not known else ()),
         *_larger_share(query, spending, prices),
         *_larger_cap(query, spending, prices),
     )

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, ways
@@ -32,6 +31,7 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import Uninformative
 from dprelease.schema.unit import Adjacency, EdgeUnit
 from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.ranks import whole
 from dprelease.statistics.sensitivity import (
     Bounds,
     PrimitivePlaces,
@@ -56,6 +56,25 @@ class Figures:
     group_errors: tuple[float, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows per cell of a table: as expected, else a number to compare at."""
+
+    rows: float
+    known: bool
+
+
+def size_of(query: Query, table: str) -> Size:
+    assert query.tables is not None
+    rows = query.schema.rows
+    groups, cells = len(query.groups.keys), len(query.tables.named(table).keys)
+    if rows.expected:
+        return Size(max(1.0, rows.expected * groups / cells), known=True)
+    if rows.exact:
+        return Size(max(1.0, rows.exact / cells), known=True)
+    return Size(float(REFERENCE_SIZE), known=False)
+
+
 _Found = tuple[BlockLayout, Candidate | None, list[Candidate]]
 """A block, the candidate that its pricing was limited to, and the result. Holding the first two keeps their `id` theirs."""
 
@@ -66,6 +85,10 @@ class Prices:
     `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then, not priced
     (floating point differs between machines), and `planning.again` compares them. With `brief`, figures name the
     chosen law alone, without rivals.
+
+    Attributes:
+        sizes: rows of a group, or of a cell of a table by its name, and whether that is declared.
+        sums: how many cells a table has, of those with cells of several groups.
     """
 
     def __init__(
@@ -74,9 +97,17 @@ class Prices:
         self.query = query
         self.recorded = recorded
         self.brief = brief
-        rows = query.schema.rows
-        self.guess = query.expected
-        self.size = self.guess or rows.exact or REFERENCE_SIZE
+        exact, tables = query.schema.rows.exact, query.tables
+        known = query.expected
+        self.sizes: dict[str | None, tuple[int, bool]] = {
+            None: (known or exact or REFERENCE_SIZE, bool(known))
+        }
+        self.sums: dict[str | None, int] = {}
+        for table in () if tables is None else tables.tables:
+            size = size_of(query, table.name)
+            self.sizes[table.name] = round(size.rows), size.known
+            if not table.apart:
+                self.sums[table.name] = len(table.keys)
         self.uses_types = query.schema.adjacency is Adjacency.substitution and _uses_types(query)
         self.by_rho = query.spec.composition == "zcdp"
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
@@ -103,12 +134,8 @@ class Prices:
         """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
         groups = self.query.groups.count
         bounds = unit_bounds(self.query.schema.unit, block.max_rows, groups)
-        if self.query.tables is None or block.table is None:
-            return bounds, groups
-        table = self.query.tables.named(block.table)
-        if table.apart:
-            return bounds, groups
-        return merged(bounds, len(table.keys)), len(table.keys)
+        cells = self.sums.get(block.table)
+        return (bounds, groups) if cells is None else (merged(bounds, cells), cells)
 
     def rows(self, block: BlockLayout) -> int:
         groups = self.query.groups.count
@@ -123,6 +150,8 @@ class Prices:
             moved = {o: self.sensitivity(o, block) for o in block.options}
             judge = block.judged_by(self.query.judge)
             found = ways(block, share, self.query.loss, size, moved, judge, only_as)
+            if block.table in self.sums:  # ranks are no group's: all values are counted
+                found = [replace(c, measurement=whole(c.measurement)) for c in found]
             if self.by_rho:  # of two that err alike, what costs less rho
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
@@ -152,14 +181,14 @@ class Prices:
         """Return the best candidate's errors in the statistics' units, or those of `placed`; None where unknown."""
         best = priced.best
         kind = family_of(best.measurement)
-        if not kind.judged or (kind.sized and not self.guess):
+        if not kind.judged or (kind.sized and not self.sizes[priced.block.table][1]):
             return (None,) * len(best.errors)
         errors = best.placed if farthest and best.placed else best.errors
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in errors)
 
     def priced(self, block: BlockLayout, share: Share, only_as: Candidate | None = None) -> Priced:
         tick()
-        ranked = self._candidates(block, share, self.size, only_as)
+        ranked = self._candidates(block, share, self.sizes[block.table][0], only_as)
         return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].measurement, block))
 
     def figures(self, priced: Priced, index: int) -> Figures:
@@ -178,7 +207,7 @@ class Prices:
             best.measurement,
             priced.share.epsilon,
             self.query.loss,
-            self.size,
+            self.sizes[block.table][0],
             priced.sensitivity,
             block.judged_by(self.query.judge),
         )
@@ -188,7 +217,7 @@ class Prices:
     def uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""
         member, best = priced.block.members[index], priced.best
-        sizes = self._sizes
+        sizes = self._sizes(priced.block)
         silent = [n for n in set(sizes) if says_nothing(best, member, n)]
         if not silent:
             return None
@@ -238,20 +267,20 @@ class Prices:
             only_as = best
         return least(None)
 
-    @cached_property
-    def _sizes(self) -> list[int]:
-        """The public guess of every group's size, in key order."""
-        guesses = self.query.schema.rows.expected_by_key
-        return [guesses.get("/".join(key), self.size) for key in self.query.groups.keys]
+    def _sizes(self, block: BlockLayout) -> list[int]:
+        """Return the public guess of every group's size, in key order."""
+        guesses, (size, _) = self.query.schema.rows.expected_by_key, self.sizes[block.table]
+        if block.table is not None and self.query.tables is not None:
+            return [size] * len(self.query.tables.named(block.table).keys)
+        return [guesses.get("/".join(key), size) for key in self.query.groups.keys]
 
     def _group_errors(self, priced: Priced, index: int) -> tuple[float, ...] | None:
         """Errors at the public per-key guesses, in key order, where there are any."""
-        guesses = self.query.schema.rows.expected_by_key
-        if not guesses:
+        if not self.query.schema.rows.expected_by_key or priced.block.table is not None:
             return None
         cache: dict[int, float] = {}
         out = []
-        for size in self._sizes:
+        for size in self._sizes(priced.block):
             if size not in cache:
                 ranked = self._candidates(priced.block, priced.share, size)
                 same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]

@@ -28,7 +28,7 @@ from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
 from dprelease.measurements.steps import check_step, publish_step
-from dprelease.planning.prices import Prices
+from dprelease.planning.prices import Figures, Prices
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
@@ -53,11 +53,11 @@ def write_plan(query: Query, spending: Spending, prices: Prices) -> ReleasePlan:
 def planned_statistics(query: Query, spending: Spending, prices: Prices) -> list[PlannedStatistic]:
     """Return what is said of every statistic, in the order of the request."""
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
-    found = (
-        _statistic(prices, p, i, spending.epsilon)
-        for p in spending.priced
-        for i in range(len(p.block.members))
-    )
+    recorded, found = prices.recorded or {}, []
+    for p in spending.priced:
+        for i, member in enumerate(p.block.members):
+            figures = recorded.get(member.statistic.spec.name)
+            found.append(planned_statistic(prices, p, i, spending.epsilon, figures))
     return sorted(found, key=lambda s: order[s.name])
 
 
@@ -181,13 +181,13 @@ _ELSEWHERE = 1.25
 # --- a statistic ------------------------------------------------------------------------------
 
 
-def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
-    """Return one statistic of a block; `total` is the epsilon of the whole release."""
+def planned_statistic(
+    prices: Prices, priced: Priced, index: int, total: Fraction, figures: Figures | None
+) -> PlannedStatistic:
+    """Return one statistic of a block; `total` is the epsilon of the whole release, `figures` those recorded of it."""
     member = priced.block.members[index]
     spec, best = member.statistic.spec, priced.best
-    figures = (
-        prices.recorded[spec.name] if prices.recorded is not None else prices.figures(priced, index)
-    )
+    figures = figures or prices.figures(priced, index)
     error = best.errors[index]
     kind = family_of(best.measurement)
     depends = kind.sized
@@ -198,9 +198,10 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
     check_step(member, step, public=kind.free)
     known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
     elsewhere = best.anywhere[index] if best.anywhere else error
+    size, known_size = prices.sizes[priced.block.table]
     near = not error / _ELSEWHERE <= elsewhere <= error * _ELSEWHERE  # of likely answers alone
     text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
-        roots, member, prices.size if depends or (near and prices.guess) else None, public=kind.free
+        roots, member, size if depends or (near and known_size) else None, public=kind.free
     )
     if best.draw.bound is not None:
         unit = f" {member.measure}" if member.measure else ""
@@ -224,7 +225,7 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
         step=step,
         mechanism=best.draw.mechanism,
         chosen=figures.options,
-        planned_error=known if prices.guess or not depends else None,
+        planned_error=known if known_size or not depends else None,
         error_text=text,
         sensitivity=kind.sensitivity_text(best, priced.sensitivity, member),
         spikes=spec.spikes,
@@ -232,6 +233,7 @@ def _statistic(prices: Prices, priced: Priced, index: int, total: Fraction) -> P
         view=member.view,
         uninformative=None if prices.brief else prices.uninformative(priced, index, total),
         group_errors=figures.group_errors if depends else None,
+        table=priced.block.table,
     )
 
 

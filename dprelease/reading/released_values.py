@@ -154,7 +154,7 @@ class ReleasedValues:
 
     def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:
-            self._measurements[block] = ReleasedMeasurement(self.identity, self.noised, block)
+            self._measurements[block] = ReleasedMeasurement(self.identity, self._drawn, block)
         return self._measurements[block]
 
     def pooled(self, column: str, groups: Sequence[int]) -> Quantity:

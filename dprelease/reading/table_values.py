@@ -18,7 +18,6 @@ from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Measured, Quantity, number
 from dprelease.reading.released_values import ReleasedValues
-from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 from dprelease.results.draw import Draw
 from dprelease.results.rules import IMPOSSIBLE
@@ -142,11 +141,9 @@ class TableValues(ReleasedValues):
     def _drawn(self) -> Draw:
         return self.whole
 
-    def has_interval(self, statistic: PlannedStatistic) -> bool:
-        known = {*self._fit_of, *self._ratio_of}
-        return any(column in known for column in statistic.columns)
-
     def quantity(self, column: str, group: int) -> Quantity:
+        if column not in self._fit_of and column not in self._ratio_of:
+            return super().quantity(column, group)
         statistic, _ = self.columns[column]
         if self.published[column, group][1] == IMPOSSIBLE and column in self._fit_of:
             # of no row it is nothing, for certain

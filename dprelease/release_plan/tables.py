@@ -25,6 +25,9 @@ from dprelease.release_plan.statistic import PlannedStatistic
 STATED = "stated by the publisher"
 """What is said of public totals in place of an error."""
 
+APART = "drawn for each table by itself: values of different tables do not add up and need not fit each other"
+"""What is said of a statistic that is fitted to nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable(Stored):

@@ -143,41 +143,48 @@ def assemble(
     decision = None if rules is None else _decision(statistics, blocks, cells, rules)
     gone = 0 if decision is None else int(decision.suppressed.sum())
     at = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
-    drawn = {b.name: _Drawn(b, cells[b.name], at) for b in blocks}
+    drawn = {b.name: DrawnBlock(b, cells[b.name], at) for b in blocks}
     every = _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY
     parts: dict[str, list[Any]] = {name: [] for name in every.names}
     counts = None
+    for s in statistics:
+        if s.text == s.function and kind_named(s.function).of_rows:
+            counts = counts or (drawn[s.block].rows, drawn[s.block].values(s))
     for statistic in statistics:
-        if statistic.text == statistic.function and kind_named(statistic.function).of_rows:
-            counts = counts or (
-                drawn[statistic.block].rows,
-                drawn[statistic.block].values(statistic),
-            )
-    for statistic in statistics:
-        block, statistic_kind = drawn[statistic.block], kind_named(statistic.function)
-        values, lower, upper, status = block.values(statistic)
-        rows = counts[1] if counts is not None and counts[0] == block.rows else None
-        if chosen_by_rank(block.measurement, statistic_kind):
-            within = None if rows is None else Known(rows[1][:, 0], rows[2][:, 0])
-            known = _known(block, within, drawn)
-            lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
-        elif rows is not None and (statistic_kind.moment or isinstance(statistic_kind, Quotient)):
-            status[rows[0][:, 0] <= 0] = "empty_signal"  # of nobody it is nothing
-        parts["value"].append(values)
-        parts["lower"].append(lower)
-        parts["upper"].append(upper)
+        found = read(statistic, drawn, counts)
         for name in set(CERTAIN_NAMES) & set(parts):
-            parts[name].append(block.certain(statistic, values)[CERTAIN_NAMES.index(name)])
-        estimate, unbiased = block.companions(statistic)
-        parts["estimate"].append(estimate)
-        parts["unbiased"].append(unbiased)
-        parts["status"].append(status)
+            sure = drawn[statistic.block].certain(statistic, found["value"])
+            parts[name].append(sure[CERTAIN_NAMES.index(name)])
+        for name, part in found.items():
+            parts[name].append(part)
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
     if rules is not None:
         without_companions(statistics, parts, rules)
     if decision is not None:
         without_values(statistics, parts, decision)
     return tidy(by, keys, statistics, blocks, parts)
+
+
+def read(
+    statistic: PlannedStatistic,
+    drawn: Mapping[str, DrawnBlock],
+    counts: tuple[int | None, tuple[Any, ...]] | None,
+) -> dict[str, Any]:
+    """Return the parts of one statistic, each `(groups, columns)`, but for the consistent value."""
+    block, statistic_kind = drawn[statistic.block], kind_named(statistic.function)
+    values, lower, upper, status = block.values(statistic)
+    rows = counts[1] if counts is not None and counts[0] == block.rows else None
+    if chosen_by_rank(block.measurement, statistic_kind):
+        within = None if rows is None else Known(rows[1][:, 0], rows[2][:, 0])
+        same = (b for b in drawn.values() if counts_values(b.measurement, block.measurement))
+        found = [known_values(b.measurement, b.reading) for b in same]
+        known = all_of([k for k in found if k is not None], within, complete=block.complete)
+        lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
+    elif rows is not None and (statistic_kind.moment or isinstance(statistic_kind, Quotient)):
+        status[rows[0][:, 0] <= 0] = "empty_signal"  # of nobody it is nothing
+    estimate, unbiased = block.companions(statistic)
+    out = {"value": values, "lower": lower, "upper": upper, "status": status}
+    return {**out, "estimate": estimate, "unbiased": unbiased}
 
 
 def _decision(
@@ -191,7 +198,7 @@ def _decision(
     if rule is None or (by := deciding(statistics, rule)) is None:
         return None
     block = next(b for b in blocks if b.name == by.block)
-    number, reach = _Drawn(block, cells[block.name], LEVEL).number(by)
+    number, reach = DrawnBlock(block, cells[block.name], LEVEL).number(by)
     return Decision.of(by, number, reach, rule.below)
 
 
@@ -237,14 +244,7 @@ def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
     return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 1)
 
 
-def _known(block: _Drawn, rows: Known | None, drawn: Mapping[str, _Drawn]) -> Known | None:
-    """Return among how many values the values of `block` were chosen, from what is released beside them."""
-    same = [b for b in drawn.values() if counts_values(b.measurement, block.measurement)]
-    found = [k for k in (known_values(b.measurement, b.reading) for b in same) if k is not None]
-    return all_of(found, rows, complete=block.complete)
-
-
-class _Drawn:
+class DrawnBlock:
     """One block's noisy integers, read back once for all its statistics."""
 
     def __init__(self, block: Block, cells: Sequence[Sequence[int]], at: float) -> None:

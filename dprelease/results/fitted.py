@@ -41,7 +41,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, deciding
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
-from dprelease.results.fitted_ratios import Sums, ratio_parts
+from dprelease.results.fitted_ratios import Sums, own_parts, ratio_parts
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import Decision, without_companions, without_impossible, without_values
 from dprelease.statistics.base import Floats
@@ -213,6 +213,9 @@ def columns_of(
             bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
         )
         out[ratio.table, statistic.columns[0]] = PublishedColumn(**parts)
+    for table in plan.tables.tables:
+        own = own_parts(plan, table.name, cells, out)
+        out |= {place: PublishedColumn(**parts) for place, parts in own.items()}
     return out
 
 

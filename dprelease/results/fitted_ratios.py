@@ -1,8 +1,10 @@
-"""Means and shares of tables that add up: quotients of two fitted numbers. Post-processing of the draw.
+"""What tables that add up publish beside fitted numbers: quotients of two, and values of draws of their own. Post-processing.
 
     value      of the two fitted values, in the statistic's domain and on its step
     interval   of the two estimates behind them, widened to hold the value (`fitting.quotient`)
     status     `empty_signal` where no row is published, `uninformative` where the interval is the whole domain
+
+What is drawn by itself is read as in a release of its table alone, beside the fitted number of rows.
 
 Units: fits count steps; values are in the statistic's unit.
 Source: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
@@ -10,7 +12,7 @@ Source: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,10 +22,12 @@ import numpy.typing as npt
 
 from dprelease.fitting.quotient import CriticalValues, ends_of_quotient, middle_of_quotient
 from dprelease.fitting.structure import IntArray
-from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 from dprelease.results.consistency import outward, to_domain
-from dprelease.statistics.base import Floats
+from dprelease.results.draw import LEVEL, Cells, DrawnBlock, read
+from dprelease.statistics.base import Floats, kind_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +90,26 @@ def ratio_parts(
         "reach": np.full(value.shape, np.nan),
         "status": status,
     }
+
+
+def own_parts(
+    plan: ReleasePlan, table: str, cells: Cells, fitted: Mapping[tuple[str, str], Any]
+) -> dict[tuple[str, str], dict[str, npt.NDArray[Any]]]:
+    """Return the same of a table's columns that are not among the `fitted`, by table and name."""
+    mine = [s for s in plan.statistics if s.table == table]
+    own = [s for s in mine if (table, s.columns[0]) not in fitted]
+    blocks = {s.block: plan.block(s.block) for s in own}
+    drawn = {name: DrawnBlock(block, cells[name], LEVEL) for name, block in blocks.items()}
+    counts = None
+    for s in mine:
+        if s.text == s.function and kind_named(s.function).of_rows:
+            count = fitted[table, s.columns[0]]
+            ends = tuple(each[:, None] for each in (count.value, count.lower, count.upper))
+            counts = plan.block(s.block).measurement.max_rows, ends
+    out = {}
+    for s in own:
+        parts = read(s, drawn, counts)
+        none = dict.fromkeys(("reach", *CERTAIN_NAMES), np.full(len(parts["value"]), np.nan))
+        for i, column in enumerate(s.columns):
+            out[table, column] = {name: part[:, i] for name, part in parts.items()} | none
+    return out

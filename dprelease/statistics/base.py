@@ -231,9 +231,9 @@ class StatisticKind(ABC):
         return "remove `spikes: forbid`, or release each bin as a count with `spikes: forbid`"
 
     def instead_in_tables(self, statistic: Statistic) -> str:
-        """Return what to do with a statistic that tables which add up do not hold."""
+        """Return what tables which add up hold in place of a statistic; "" where it is drawn by itself there."""
         del statistic
-        return "publish it in a release of its own"
+        return ""
 
     def correlations(self, statistic: Statistic) -> tuple[float, ...]:
         """Return the correlations of its columns at which its error is averaged."""

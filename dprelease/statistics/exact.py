@@ -21,7 +21,15 @@ import numpy as np
 from dprelease.core import registry
 from dprelease.core.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
-from dprelease.statistics.measurement import Measurement
+from dprelease.statistics.measurement import BY_RANK, Measurement
+
+Merge = tuple[Sequence[int], int]
+"""The cell of each of the engine's groups, and how many cells there are."""
+
+OF_SUMS = ("linear", *BY_RANK, "rank_interval", "winsorised")
+"""Forms whose cells of several groups together follow from what is counted in each."""
+
+_COUNTED = frozenset({"rows", "power", "between", "product", "tally"})
 
 Weights = tuple[tuple[int, ...], ...]
 Moves = tuple[int, int, tuple[int, ...]]
@@ -48,10 +56,20 @@ def form_of(measurement: Measurement) -> CellForm:
     return cast("CellForm", registry.load("forms", measurement.form))
 
 
+def of_sums(measurement: Measurement) -> bool:
+    """Return whether it can be drawn of sums of groups, where one unit may be in several of them."""
+    counted = {measure.kind for measure in measurement.measures} <= _COUNTED
+    return measurement.form in OF_SUMS and measurement.public_rows is None and counted
+
+
 def exact_cells(
-    measurement: Measurement, primitives: Sequence[int], answer: Answer, groups: int
+    measurement: Measurement,
+    primitives: Sequence[int],
+    answer: Answer,
+    groups: int,
+    merge: Merge | None = None,
 ) -> Objects:
-    """Return the exact cells of `measurement`, whose measures are the primitives at `primitives`.
+    """Return the exact cells of `measurement`, whose measures are the primitives at `primitives`; of sums of groups by `merge`.
 
     Raises:
         WithheldError: a scatter is not over the declared public number of rows (DPR702).
@@ -62,11 +80,31 @@ def exact_cells(
         given = [answer.tallies[place] for place in primitives]
     elif first in answer.tables:
         given = answer.tables[first]
+    elif first in answer.tallies and merge is not None:
+        given = _joined(answer.tallies[first], merge[0]), merge[1]
+        return form_of(measurement).made(measurement, given)
     elif first in answer.tallies:
         given = answer.tallies[first], groups
     elif primitives:
         given = answer.sums[:, list(primitives)].astype(object)
-    return form_of(measurement).made(measurement, given)
+    made = form_of(measurement).made(measurement, given)
+    return made if merge is None else summed(made, *merge)
+
+
+def _joined(tally: Any, of: Sequence[int]) -> Any:
+    """Return the tally of sums of groups: of whole ones, if several groups share a cell."""
+    out = tally.copy()
+    out[:, 0] = np.array(of, dtype=np.int64)[tally[:, 0]]
+    out = out[np.lexsort((out[:, 1], out[:, 0]))]
+    if not len(out) or len(set(of)) == len(of):
+        return out
+    first = np.flatnonzero(np.append(True, (np.diff(out[:, :2], axis=0) != 0).any(axis=1)))
+    rows = np.add.reduceat(out[:, 3] - out[:, 2], first)
+    out, upto = out[first], np.cumsum(rows)
+    before = (upto - rows)[np.searchsorted(out[:, 0], out[:, 0])]
+    last = np.searchsorted(out[:, 0], out[:, 0], side="right") - 1
+    out[:, 2:] = np.stack([upto - rows, upto, upto[last]], axis=1) - before[:, None]
+    return out
 
 
 def _linear(measurement: Measurement, chosen: Objects) -> Objects:

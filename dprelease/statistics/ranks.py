@@ -136,6 +136,11 @@ def near(measurement: Measurement, last: int) -> Measurement:
     return replace(measurement, measures=(narrowed,))
 
 
+def whole(measurement: Measurement) -> Measurement:
+    """Return `measurement` measured by all codes."""
+    return replace(measurement, measures=tuple(replace(m, near=None) for m in measurement.measures))
+
+
 def ranks(context: Context, probability: Fraction, inside: int = 0) -> Measurement:
     """Return the measurement of the value at rank `probability` n, on the column's grid.
 

@@ -40,7 +40,7 @@ from dprelease.release_plan.guarantee import composed
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Cells, payload_of
 from dprelease.results.draw import decode as cells_of
-from dprelease.statistics.exact import exact_cells, summed
+from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall.recompute import recompute
@@ -195,6 +195,5 @@ def drawn(
 
 def _cells(plan: ReleasePlan, answer: Answer, block: Block) -> Objects:
     measurement = block.measurement
-    cells = exact_cells(measurement, measurement.primitives, answer, len(answer.sums))
     merge = None if plan.tables is None else plan.tables.sums(block.table)
-    return cells if merge is None else summed(cells, *merge)
+    return exact_cells(measurement, measurement.primitives, answer, len(answer.sums), merge)

@@ -16,6 +16,7 @@ from dprelease.query.intervals import Intervals
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.statistics import bin_sensitivity as bins
 from dprelease.statistics import spectrum
+from dprelease.statistics.exact import OF_SUMS, Merge
 from dprelease.statistics.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
 from dprelease.statistics.measurement import BY_RANK, Measurement
 from dprelease.statistics.sensitivity import (
@@ -44,7 +45,7 @@ from dprelease.wall.code_sensitivity import (
     pair_sensitivity,
     polynomial,
 )
-from dprelease.wall.sums_of_groups import PERSONS, Merge, bounds_of_sums
+from dprelease.wall.sums_of_groups import PERSONS, bounds_of_sums
 
 _MOST_LINEAR = 3
 """Codes whose corners are all tried, with and without each of them."""
@@ -219,9 +220,8 @@ def recompute(
     used = [query.primitives[i] for i in primitives]
     _check_bounds(query, used, bounds, unit, groups, per)
     if merge is not None:
-        sums = measurement.form == "linear" and measurement.family == "bins"
         found = bounds_of_sums(used, bounds, groups, merge)
-        if found is None or not sums or measurement.public_rows is not None:
+        if found is None or measurement.form not in OF_SUMS or measurement.public_rows is not None:
             raise _unproved("its table is not made of sums of its groups")
         bounds, groups = found
     elif any(p.cells for p in used):

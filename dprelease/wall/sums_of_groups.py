@@ -2,7 +2,7 @@
 
 All rows that a unit keeps may lie in groups of one cell: E = min(G m, T) of them, for G groups, m rows in
 each and T in all. So the table has the bounds of a query that keeps E rows per unit, in any of its cells.
-Only sums over rows can be summed again. Persons can if a unit is in one group, or if the engine counts
+Only sums over rows can be summed again, and rows counted value by value. Persons can if a unit is in one group, or if the engine counts
 each in one of a cell's groups only: then a cell's sum is the number of its different persons.
 
 Of a set of tables without a finest one, every source is a product over its axes of one matrix each: sums of its keys, or f
@@ -24,11 +24,9 @@ from operator import le
 import numpy as np
 
 from dprelease.query.bounded import BoundedQuery, Cross, Primitive
+from dprelease.statistics.exact import Merge
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Bounds, merged
-
-Merge = tuple[tuple[int, ...], int]
-"""The cell of each of the engine's groups, and how many cells there are."""
 
 PERSONS = ("persons", "persons_in_cells")
 """Primitives to which a unit adds 1 per group, or per cell, however many rows it has there."""
@@ -47,11 +45,13 @@ def bounds_of_sums(
     kinds = {p.kind for p in used}
     whole = len(of) == groups and all(type(cell) is int and 0 <= cell < cells for cell in of)
     others = any(p.kind == "persons_in_cells" and p.cells != of for p in used)
-    if not whole or others or not kinds <= _SUMS:
+    if not whole or others or not (kinds <= _SUMS or kinds == {"tally"}):
         return None
     if len(set(of)) == len(of):
         return bounds, groups
     if "persons" in kinds and bounds.groups > 1:
+        return None
+    if any(p.near is not None for p in used):  # near the rank of a group, not of the sum
         return None
     return merged(bounds, cells), cells
 

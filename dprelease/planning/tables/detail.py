@@ -82,7 +82,9 @@ class Detail:
         return BlockLayout((member,), options, block.table)
 
 
-def detail_of(query: Query, families: Sequence[Family]) -> Detail | None:
+def detail_of(
+    query: Query, families: Sequence[Family], own: Sequence[BlockLayout]
+) -> Detail | None:
     """Return the detail that the request asks for, None without one.
 
     Raises:
@@ -95,6 +97,9 @@ def detail_of(query: Query, families: Sequence[Family]) -> Detail | None:
         return None
     spec = table.spec.detail
     assert spec is not None
+    alone = next((block.members[0] for block in own if block.table == table.name), None)
+    if alone is not None:
+        _refuse(spec, f"{alone.statistic.spec.text} does not add up", "leave it out of this table")
     for each in families:
         if table.name in each.members and each.finest != table.name:
             _refuse(

@@ -19,14 +19,14 @@ import numpy as np
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import plain
 from dprelease.measurements.members import BlockLayout, Member
-from dprelease.planning.layout import member_of
+from dprelease.planning.layout import layout, member_of
+from dprelease.planning.prices import size_of
 from dprelease.planning.tables.quotients import (
     Key,
     QuotientSum,
     TableQuotient,
     parts_of,
     settled,
-    size_of,
     span_of,
 )
 from dprelease.query.arguments import Statistic
@@ -36,6 +36,7 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec, TotalSpec
 from dprelease.schema.unit import RowUnit, UserUnit
 from dprelease.statistics.base import kind_named
+from dprelease.statistics.exact import of_sums
 
 _NORMAL = math.sqrt(2 / math.pi)
 
@@ -128,11 +129,16 @@ class _Found:
     counts: Key | None = None
 
 
-def families(query: Query) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...]]:
-    """Return the families of a release of several tables, in order of first appearance, and their quotients.
+Asked = tuple[TableGroups, Statistic]
+
+
+def families(
+    query: Query,
+) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...], tuple[Asked, ...]]:
+    """Return the families of a release of several tables, in order of first appearance, their quotients, and what is neither.
 
     Raises:
-        PlanError: a statistic is neither a sum nor a quotient of sums (DPR292), stands twice in a table or
+        PlanError: nothing is a sum or a quotient of sums (DPR292), a statistic stands twice in a table or
             in no finest one (DPR290), or as `layout.member_of`.
     """
     assert query.tables is not None
@@ -154,10 +160,14 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...
             )
         family.members[table.name] = _member(query, table, statistic)
     known = frozenset(found)
-    quotients = [_quotient(query, table, one, found, known) for table, one in others]
+    made_of = [(each, _quotient(query, *each, found, known)) for each in others]
+    quotients = [quotient for _, quotient in made_of if quotient is not None]
+    if not found:
+        raise _not_fitted(others[0][1], "and nothing in the tables does", "add `count` to them")
     names = {key: one.name for key, one in found.items()}
     made = [_family(query, f, names[f.counts] if f.counts else None) for f in found.values()]
-    return tuple(_aimed(query, family, made, quotients) for family in made), tuple(quotients)
+    aimed = tuple(_aimed(query, family, made, quotients) for family in made)
+    return aimed, tuple(quotients), tuple(each for each, quotient in made_of if quotient is None)
 
 
 def _aimed(
@@ -189,21 +199,44 @@ def _quotient(
     statistic: Statistic,
     found: dict[Key, _Found],
     known: Collection[Key],
-) -> TableQuotient:
-    """Return a statistic as a quotient, once its two sums are among those found."""
+) -> TableQuotient | None:
+    """Return a statistic as a quotient, once its two sums are among those found; None: it is none."""
     parts = parts_of(query, table, statistic, known)
     if parts is None:
-        raise PlanError(
-            f"{statistic.spec.text} does not add up over groups",
-            where=statistic.spec.origin,
-            why=f"table `{table.name}` is fitted to the other tables of the release, and no sums make it",
-            fix=kind_named(statistic.function).instead_in_tables(statistic),
-            code="DPR292",
-        )
+        return None
     member, top, bottom = parts
     for part in (top, bottom):
         _joined(found.setdefault(part.key, _Found(part.text)), table.name, part)
     return TableQuotient(table.name, member, found[top.key].name, found[bottom.key].name)
+
+
+def by_themselves(query: Query, asked: Sequence[Asked]) -> tuple[BlockLayout, ...]:
+    """Return the blocks of what is fitted to nothing, of each table as alone; PlanError as `layout`, or of other forms (DPR292)."""
+    assert query.tables is not None
+    out = []
+    for table in query.tables.tables:
+        here = tuple(statistic for of, statistic in asked if of is table)
+        for statistic in here:
+            if kind_named(statistic.function).instead_in_tables(statistic):
+                raise _not_fitted(statistic, "as it is written", "")
+            if table.spec.share is not None:
+                why = f"and the `share` of table `{table.name}` is for what does"
+                raise _not_fitted(statistic, why, "leave `share` out")
+        for block in layout(replace(query, statistics=here)):
+            options = tuple(filter(of_sums, block.options))
+            if not options:
+                why = "nor can it be drawn of sums of groups"
+                raise _not_fitted(
+                    block.members[0].statistic, why, "publish it in a release of its own"
+                )
+            out.append(BlockLayout(block.members, options, table.name))
+    return tuple(out)
+
+
+def _not_fitted(statistic: Statistic, why: str, fix: str) -> PlanError:
+    what, where = f"{statistic.spec.text} does not add up over groups", statistic.spec.origin
+    fix = kind_named(statistic.function).instead_in_tables(statistic) or fix
+    return PlanError(what, where=where, why=why, fix=fix, code="DPR292")
 
 
 def _joined(family: _Found, table: str, part: QuotientSum) -> None:

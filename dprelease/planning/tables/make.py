@@ -28,10 +28,11 @@ from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import check_names
-from dprelease.planning.prices import Prices
+from dprelease.planning.prices import Figures, Prices
 from dprelease.planning.tables.detail import Detail, detail_of, in_detail
 from dprelease.planning.tables.families import (
     Family,
+    by_themselves,
     deviation,
     families,
     measured,
@@ -47,18 +48,13 @@ from dprelease.planning.tables.fitting import (
 )
 from dprelease.planning.tables.quotients import TableQuotient
 from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
-from dprelease.planning.tables.shares import family_parts, shares_of
-from dprelease.planning.write import planned, statistic_notes, written
+from dprelease.planning.tables.shares import family_parts, own_part, shares_of
+from dprelease.planning.write import planned, planned_statistic, statistic_notes, written
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import check_valid
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import (
-    STATED,
-    PlannedRatio,
-    PlannedTable,
-    PlannedTables,
-)
+from dprelease.release_plan.tables import APART, STATED, PlannedTable, PlannedTables
 
 _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 """What losses the budget is split for; with a delta both, as few wide tables may cost less added up."""
@@ -79,6 +75,7 @@ class Frame:
     families: tuple[Family, ...]
     quotients: tuple[TableQuotient, ...]
     tables: PlannedTables
+    own: tuple[BlockLayout, ...] = ()
     detail: Detail | None = None
     set: BlockLayout | None = None
     """What is behind all tables, where none is the finest."""
@@ -126,8 +123,10 @@ def plan_tables(query: Query) -> ReleasePlan:
             )
 
         whole = Fraction(1) - (Fraction(0) if frame.detail is None else frame.detail.share)
+        whole -= own_part(frame.families, frame.own, query.loss)
         parts = zip(frame.families, family_parts(frame.families, query, split, whole), strict=True)
-        blocks = [b for f, part in parts for b in measured(f, split(f, part))] + frame.sizing
+        blocks = [b for f, part in parts for b in measured(f, split(f, part))]
+        blocks += [*frame.own, *frame.sizing]
         spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.prices)
         return write_tables(frame, spending)
 
@@ -155,17 +154,19 @@ def _beside(plan: ReleasePlan, other: ReleasePlan) -> float:
 def frame_of(query: Query) -> Frame:
     """Return families and groups of a request whose published names can stand together."""
     assert query.tables is not None
-    found, quotients = families(query)
+    found, quotients, others = families(query)
+    own = by_themselves(query, others)
     for table in query.tables.tables:
         members = [f.members[table.name] for f in found if table.name in f.published]
         members += [q.member for q in quotients if q.table == table.name]
+        members += [m for block in own if block.table == table.name for m in block.members]
         columns = [c for m in members for c in m.kind.columns(m.statistic)]
         names = [m.statistic.spec.name for m in members]
         certain = any(m.statistic.spec.certain for m in members)
         check_names(table.spec.by, names, columns, table.spec.origin, certain=certain)
     made = set_block(query, found[0]) if query.tables.margins else None
-    detail = detail_of(query, found)
-    return Frame(query, Prices(query), found, quotients, _tables(query), detail, made)
+    detail = detail_of(query, found, own)
+    return Frame(query, Prices(query), found, quotients, _tables(query), own, detail, made)
 
 
 def _tables(query: Query) -> PlannedTables:
@@ -192,7 +193,7 @@ def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
             block = family.layout(table, None)
             if block.name in names:
                 out.append(block)
-    return (*out, *frame.sizing)
+    return (*out, *frame.own, *frame.sizing)
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -211,6 +212,8 @@ class Recorded(Protocol):
     def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
 
     def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
+
+    def figures(self, table: str, statistic: str) -> Figures: ...
 
 
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:
@@ -235,17 +238,32 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
         ratios=tuple(ratio for _, ratio in quotients.values()),
         hidden=tuple(s for each in found for s in hidden_of(each)),
     )
+    made = {place: s for place, (s, _) in quotients.items()} | _own(frame, spending, recorded)
     statistics = [
         s
         for table in frame.tables.tables
-        for s in _statistics(frame, found, table.name, recorded, quotients)
+        for s in _statistics(frame, found, table.name, recorded, made)
     ]
     check_valid(tables, (*statistics, *tables.hidden), query.spec.origin)
     assert query.tables is not None
     by = tuple(axis.column for axis in query.tables.axes)
     tables, said = in_detail(frame.detail, tables, found, statistics, by_name, query.loss)
-    notes = [*_notes(query, found), *said]
+    notes = [*_notes(query, found, frame.own), *said]
     return written(query, spending, prices, by, statistics, tables, notes)
+
+
+def _own(
+    frame: Frame, spending: Spending, recorded: Recorded | None
+) -> dict[tuple[str, str], PlannedStatistic]:
+    """Return what is fitted to nothing, by table and name."""
+    names, out = {block.name for block in frame.own}, {}
+    for p in spending.priced:
+        for i, member in enumerate(p.block.members if p.block.name in names else ()):
+            place = p.block.table or "", member.statistic.spec.name
+            figures = None if recorded is None else recorded.figures(*place)
+            made = planned_statistic(frame.prices, p, i, spending.epsilon, figures)
+            out[place] = replace(made, notes=(*made.notes, APART))
+    return out
 
 
 def _statistics(
@@ -253,11 +271,11 @@ def _statistics(
     found: Sequence[Fitting],
     table: str,
     recorded: Recorded | None,
-    quotients: Mapping[tuple[str, str], tuple[PlannedStatistic, PlannedRatio]],
+    others: Mapping[tuple[str, str], PlannedStatistic],
 ) -> list[PlannedStatistic]:
-    """Return one table's statistics, in the order in which they were asked for."""
+    """Return one table's statistics, in the order in which they were asked for; `others`: those that are not fitted."""
     assert frame.query.tables is not None
-    made = {name: s for (of, name), (s, _) in quotients.items() if of == table}
+    made = {name: s for (of, name), s in others.items() if of == table}
     for each in found:
         if table in each.family.published:
             statistic = _statistic(frame.query, each, table, recorded)
@@ -337,7 +355,7 @@ def _error_text(
     return f"±{figure(fitted)}{unit} fitted ({own}; ±{figure(alone)} if every table were measured alone)"
 
 
-def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
+def _notes(query: Query, found: Sequence[Fitting], own: Sequence[BlockLayout]) -> list[str]:
     """Return what a plan says of its tables."""
     assert query.tables is not None
     names = ", ".join(t.name for t in query.tables.tables)
@@ -362,6 +380,8 @@ def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
         f"contributions are bounded once for all tables, by the finest groups ({finest}; {len(query.groups.keys):,})",
     ]
     notes += not_added_up(query, [each.family for each in found])
+    names = ", ".join(block.name for block in own)
+    notes += [f"{names}: {APART}"] if own else []
     for each in found:
         notes += [
             f"stated by the publisher, not protected: {each.family.name} of table {table}"

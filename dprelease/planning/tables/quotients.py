@@ -18,8 +18,8 @@ from fractions import Fraction
 
 from dprelease.core.errors import PlanError
 from dprelease.measurements.members import Member
-from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import member_of
+from dprelease.planning.prices import size_of
 from dprelease.query.arguments import Statistic
 from dprelease.query.never_null import never_null
 from dprelease.query.spec import Query
@@ -62,25 +62,6 @@ class TableQuotient:
     member: Member
     top: str
     bottom: str
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Rows per cell of a table: as expected, else a number to compare at."""
-
-    rows: float
-    known: bool
-
-
-def size_of(query: Query, table: str) -> Size:
-    assert query.tables is not None
-    groups, cells = len(query.groups.keys), len(query.tables.named(table).keys)
-    rows = query.schema.rows
-    if rows.expected:
-        return Size(max(1.0, rows.expected * groups / cells), known=True)
-    if rows.exact:
-        return Size(max(1.0, rows.exact / cells), known=True)
-    return Size(float(REFERENCE_SIZE), known=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from dprelease.fitting.quotient import critical_values
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
+from dprelease.planning.prices import Size, size_of
 from dprelease.planning.tables.families import deviation
 from dprelease.planning.tables.fitting import Fitting
-from dprelease.planning.tables.quotients import QuotientSpan, Size, TableQuotient, size_of, span_of
+from dprelease.planning.tables.quotients import QuotientSpan, TableQuotient, span_of
 from dprelease.planning.write import planned, statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic

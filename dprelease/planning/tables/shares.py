@@ -16,6 +16,7 @@ from dprelease.budget.normal import normal_rho
 from dprelease.core.errors import PlanError
 from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
+from dprelease.measurements.members import BlockLayout
 from dprelease.planning.tables.families import Family, stated
 from dprelease.query.spec import Query
 from dprelease.statistics.sensitivity import Sensitivity
@@ -63,6 +64,15 @@ def family_parts(
         parts = {name: Fraction(n, _PARTS) for name, n in least.items()}
         parts[goals[0].name] += Fraction(left, _PARTS)
     return tuple(parts[f.name] for f in families)
+
+
+def own_part(families: Sequence[Family], own: Sequence[BlockLayout], loss: str) -> Fraction:
+    """Return the part of what is fitted to nothing, in thousandths: each statistic counts once, in however many tables."""
+    members = [m.statistic.spec for block in own for m in block.members]
+    power = 1 / 2 if loss == "absolute" else 1 / 3
+    wanted = sum(float(weight) ** power for weight in {s.text: s.weight for s in members}.values())
+    fitted = sum(family.weight**power for family in families)
+    return Fraction(math.floor(_PARTS * wanted / (wanted + fitted)), _PARTS)
 
 
 def _by_weight(families: Sequence[Family], loss: str, whole: int) -> tuple[Fraction, ...]:

@@ -18,7 +18,9 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
     Args:
         tables: a plan's, as JSON.
     """
-    level = {t["name"]: _level(t, tables["axes"]) for t in tables["tables"]}
+    parts = [part for fit in tables["fits"] for part in fit["tables"]]
+    fitted = [t for t in tables["tables"] if any(part["table"] == t["name"] for part in parts)]
+    level = {t["name"]: _level(t, tables["axes"]) for t in fitted}
     above = {
         name: [o for o in level if o != name and _within(level[o], own)]
         for name, own in level.items()
@@ -26,13 +28,12 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
     depth: dict[str, int] = {}
     for name in sorted(level, key=lambda n: len(above[n])):
         depth[name] = 1 + max((depth[o] for o in above[name]), default=-1)
-    parts = [part for fit in tables["fits"] for part in fit["tables"]]
     origin = {part["table"]: STATED for part in parts if part.get("totals")}
     measured = {part["table"]: "measured" for part in parts if part["block"] is not None}
     other = "not measured, added up" if measured or origin else "measured together with the others"
     origin |= measured
     made: list[list[Any]] = [[] for _ in range(1 + max(depth.values()))]
-    for table in tables["tables"]:
+    for table in fitted:
         name = table["name"]
         nearest = [o for o in above[name] if not any(o in above[p] for p in above[name])]
         made[depth[name]].append(
@@ -48,7 +49,7 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def beside(plan: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the statistics whose tables do not add up: those computed of others, and those counted apart.
+    """Return the statistics whose tables do not add up: computed of others, counted apart, or drawn in each.
 
     Args:
         plan: as JSON, of several tables.
@@ -59,7 +60,11 @@ def beside(plan: Mapping[str, Any]) -> dict[str, list[str]]:
     alone = [text[parts[0]] for parts in fits if len(parts) == 1 and parts[0] in text]
     quotients = [text[r["table"], r["statistic"]] for r in tables.get("ratios", ())]
     several = [each for each in alone if list(text.values()).count(each) > 1]
-    return {"computed": [*dict.fromkeys(quotients)], "apart": [*dict.fromkeys(several)]}
+    known = {place for parts in fits for place in parts}
+    known |= {(r["table"], r["statistic"]) for r in tables.get("ratios", ())}
+    drawn = [each for place, each in text.items() if place not in known]
+    found = {"computed": quotients, "apart": several, "drawn": drawn}
+    return {why: [*dict.fromkeys(each)] for why, each in found.items()}
 
 
 def _level(table: Mapping[str, Any], axes: Sequence[Sequence[Sequence[int]]]) -> list[int]:

@@ -16,6 +16,7 @@ _here = partial(
     ),
 )
 _sums = partial(Guard, tests=("tests/contracts/test_sums_of_groups.py",))
+_own = partial(Guard, tests=("tests/contracts/test_own_values.py",))
 
 GUARDS = (
     _sums(
@@ -47,6 +48,54 @@ GUARDS = (
         file="wall/sums_of_groups.py",
         old="whole = len(of) == groups and",
         new="whole =",
+    ),
+    _own(
+        "ranks of one group pass for those of a cell of several",
+        file="wall/sums_of_groups.py",
+        old="    if any(p.near is not None for p in used):",
+        new="    if False:",
+    ),
+    _own(
+        "a form that no sums make is drawn of sums of groups",
+        file="wall/recompute.py",
+        old="if found is None or measurement.form not in OF_SUMS or",
+        new="if found is None or",
+    ),
+    _own(
+        "a plan counts the values near the ranks of groups, and draws cells of several",
+        file="planning/prices.py",
+        old="if block.table in self.sums:",
+        new="if False:",
+    ),
+    _own(
+        "rows of other groups of a cell are not counted below a value",
+        file="statistics/exact.py",
+        old="np.add.reduceat(out[:, 3] - out[:, 2], first)",
+        new="(out[:, 3] - out[:, 2])[first]",
+    ),
+    _own(
+        "what no sums make is planned of sums of groups",
+        file="planning/tables/families.py",
+        old="options = tuple(filter(of_sums, block.options))",
+        new="options = block.options",
+    ),
+    _own(
+        "a table's share is forgotten where nothing of it is fitted",
+        file="planning/tables/families.py",
+        old="            if table.spec.share is not None:",
+        new="            if False:",
+    ),
+    _own(
+        "rows of several levels hold values that add up to nothing",
+        file="planning/tables/detail.py",
+        old="    if alone is not None:",
+        new="    if False:",
+    ),
+    _own(
+        "what is fitted leaves nothing for the other values",
+        file="planning/tables/make.py",
+        old="        whole -= own_part(frame.families, frame.own, query.loss)",
+        new="",
     ),
     _here(
         "a unit has one row per group",
