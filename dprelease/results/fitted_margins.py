@@ -36,7 +36,7 @@ class MarginFit(OneFit):
     def estimator(self) -> CrossEstimator:
         return estimator_of(self._design, self.structure, noise_of(self.plan.blocks[0].law))
 
-    @property
+    @cached_property
     def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
         return {t.table: runs_of(self.statistics[t.table, t.statistic]) for t in self.fit.tables}
 
