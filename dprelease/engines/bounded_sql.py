@@ -363,6 +363,11 @@ class _Builder(LabelStages):
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
         select = self._select(every, *tallies.values(self.bounding.most_rows))
         self._stage("tallied", select if few is None else select.where(few, copy=False))
-        self._stage(SETS, tallies.grouped(self._select(column("g"), *sums)))
+        if self.quick and tallies.many:
+            self._stage("stacked", tallies.stacked(self._select(column("g"))))
+            self._stage("by_code", tallies.counted(self._select()))
+        else:
+            self._stage(SETS, tallies.grouped(self._select(column("g"), *sums)))
+            self._stage("by_code", tallies.by_code(self._select()))
         self._stage("cumulated", tallies.cumulated(self._select(every.copy())))
         return tallies.chosen(self._select())

@@ -7,7 +7,9 @@ bounded by public numbers (`query.bounded.Near.most` codes of a group), however 
 
     tallied   t0, t1, ...   the codes to count, each once however many ranks are asked of it
     sets      GROUPING SETS ((g), (g, t0), (g, t1), ...): the sums, and the rows of each set
-    cumulated running and total number of rows of each code, null codes left out
+              (of `MANY` tallies and no sum, in DuckDB: each row once per tally, which needs one hash table for all)
+    by_code   of each row of a set which tally it counts (null: the sums) and its code, null codes left out
+    cumulated running and total number of rows of each code
     (last)    the sums of each group; of each code near a rank its rows
 
 Units: ranks in rows.
@@ -15,7 +17,7 @@ Units: ranks in rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column
+from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.request import is_graph, row_cap
 from dprelease.engines.typed_sql import case, number
 from dprelease.query.answer import TALLY_COLUMNS, Answer
@@ -31,6 +33,9 @@ from dprelease.query.bounded import BoundedQuery, Near
 
 SETS = "sets"
 """Name of the stage that sums."""
+
+MANY = 16
+"""So many tallies without a sum beside them are counted row by row: a hash table per grouping set takes 2 MB and more."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,17 +45,24 @@ class Tallies:
     """The tallies of one query.
 
     Attributes:
-        places: of the primitives; sets: the different (code, cap of rows) among them.
+        places: of the primitives; others: those that are sums; sets: the different (code, cap of rows) of tallies.
     """
 
     query: BoundedQuery
     places: tuple[int, ...]
+    others: tuple[int, ...]
     sets: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, query: BoundedQuery) -> Tallies:
         places = tuple(i for i, p in enumerate(query.primitives) if p.kind == "tally")
-        return cls(query, places, tuple(dict.fromkeys(_counted(query, i) for i in places)))
+        others = tuple(i for i in range(len(query.primitives)) if i not in places)
+        return cls(query, places, others, tuple(dict.fromkeys(_counted(query, i) for i in places)))
+
+    @property
+    def many(self) -> bool:
+        """Return whether rows are better counted by `stacked` and `counted` than by `grouped`."""
+        return len(self.sets) >= MANY and not self.others
 
     # -- statement ---------------------------------------------------------------------------
 
@@ -76,56 +88,55 @@ class Tallies:
         select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
         return select
 
+    def by_code(self, select: exp.Select) -> exp.Select:
+        """Return the rows of `grouped` by tally and code: two columns, however many tallies there are."""
+        every = range(len(self.sets))
+        which = case(
+            *((exp.EQ(this=column(f"h{j}"), expression=number(0)), number(j)) for j in every)
+        )
+        code = exp.Coalesce(this=column("t0"), expressions=[column(f"t{j}") for j in every[1:]])
+        sums = [column(f"p{i}") for i in self.others]
+        numbers = aliased(which, "tally"), aliased(code, "code")
+        return select.select(column("g"), *sums, column("rows"), *numbers, copy=False)
+
+    def stacked(self, select: exp.Select) -> exp.Select:
+        """Return each row once per tally, with the tally's number and its code."""
+        every = range(len(self.sets))
+        lists = [number(j) for j in every], [column(f"t{j}") for j in every]
+        arrays = [exp.Array(expressions=parts) for parts in lists]
+        each = [exp.Anonymous(this="UNNEST", expressions=[array]) for array in arrays]
+        return select.select(aliased(each[0], "tally"), aliased(each[1], "code"), copy=False)
+
+    def counted(self, select: exp.Select) -> exp.Select:
+        """Return the rows of `stacked` of each code, as `by_code` does."""
+        rows = aliased(exp.Count(this=exp.Star()), "rows")
+        keys = [column(name) for name in ("g", "tally", "code")]
+        return select.select(keys[0], rows, *keys[1:], copy=False).group_by(*keys, copy=False)
+
     def cumulated(self, select: exp.Select) -> exp.Select:
-        """Return the rows of `grouped` with the rows at or below each code."""
-        places = range(len(self.sets))
-        known: list[exp.Expression] = []
-        for j in places:
-            null = exp.And(
-                this=self._counts(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null())
-            )
-            known.append(exp.Not(this=exp.Paren(this=null)))
-        select = select.where(_balanced(_and, known), copy=False)
+        """Return the rows of `by_code` with the rows at or below each code."""
+        known = exp.Or(this=is_null(column("tally")), expression=not_null(column("code")))
 
         def window(**more: object) -> exp.Expression:
-            apart = [column("g"), *(column(f"h{j}") for j in places)]
+            apart = [column("g"), column("tally")]
             return exp.Window(this=exp.Sum(this=column("rows")), partition_by=apart, **more)
 
-        order = exp.Order(expressions=[exp.Ordered(this=column(f"t{j}")) for j in places])
+        order = exp.Order(expressions=[exp.Ordered(this=column("code"))])
         frame = exp.WindowSpec(
             kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
         )
-        return select.select(
-            aliased(window(order=order, spec=frame), "upto"), aliased(window(), "total"), copy=False
-        )
+        upto, total = aliased(window(order=order, spec=frame), "upto"), aliased(window(), "total")
+        return select.select(upto, total, copy=False).where(known, copy=False)
 
     def chosen(self, select: exp.Select) -> exp.Select:
         """Return what is fetched: see the module's docstring."""
-        sums = [column(f"p{i}") for i in range(len(self.query.primitives))]
-        codes = [column(f"{letter}{j}") for j in range(len(self.sets)) for letter in "th"]
-        select = select.select(
-            column("g"), *sums, column("rows"), *codes, column("upto"), column("total"), copy=False
-        )
-        sums_only: list[exp.Expression] = [
-            exp.EQ(this=column(f"h{j}"), expression=number(1)) for j in range(len(self.sets))
-        ]
-        wanted = [_balanced(_and, sums_only)]
-        for j, counted in enumerate(self.sets):
-            near = [
-                self.query.primitives[i].near
-                for i in self.places
-                if _counted(self.query, i) == counted
-            ]
-            if None in near:
-                wanted.append(self._counts(j))
-            else:
-                wanted += [_and(self._counts(j), _near_sql(n)) for n in near if n is not None]
-        apart: list[exp.Expression] = [exp.Paren(this=w) for w in wanted]
-        return select.where(_balanced(_or, apart), copy=False)
-
-    @staticmethod
-    def _counts(j: int) -> exp.Expression:
-        return exp.EQ(this=column(f"h{j}"), expression=number(0))
+        wanted: list[exp.Expression] = [is_null(column("tally"))]
+        for place in self.places:
+            which = number(self.sets.index(_counted(self.query, place)))
+            here = exp.EQ(this=column("tally"), expression=which)
+            near = self.query.primitives[place].near
+            wanted.append(here if near is None else exp.Paren(this=_and(here, _near_sql(near))))
+        return select.select(exp.Star(), copy=False).where(_balanced(wanted), copy=False)
 
 
 def _counted(query: BoundedQuery, place: int) -> tuple[int, int]:
@@ -152,13 +163,12 @@ def _near_sql(near: Near) -> exp.Expression:
     )
 
 
-def _balanced(
-    join: Callable[[exp.Expression, exp.Expression], exp.Expression], parts: list[exp.Expression]
-) -> exp.Expression:
-    """Return the parts joined as a tree of little depth: hundreds of tallies are read by recursion."""
+def _balanced(parts: list[exp.Expression]) -> exp.Expression:
+    """Return an OR of the parts as a tree of little depth: hundreds of tallies are read by recursion."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [*(join(*pair) for pair in pairs), *parts[len(parts) // 2 * 2 :]]
+        joined = [exp.Or(this=one, expression=other) for one, other in pairs]
+        parts = [*joined, *parts[len(parts) // 2 * 2 :]]
     return parts[0]
 
 
@@ -170,33 +180,24 @@ def _and(one: exp.Expression, other: exp.Expression) -> exp.Expression:
     return exp.And(this=one, expression=other)
 
 
-def _or(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.Or(this=one, expression=other)
-
-
 class Counted:
     """Takes the statement's rows apart: sums of groups are handed on, counts of codes are kept until all are read."""
 
     def __init__(self, tallies: Tallies) -> None:
         self._tallies = tallies
-        self._width = len(tallies.query.primitives)
         self._parts: list[list[Ints]] = [[] for _ in tallies.sets]
-
-    @property
-    def any(self) -> bool:
-        return bool(self._parts)
 
     def take(self, rows: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[int], int]]:
         """Keep the codes among some rows; yield (group, sums, rows) of the groups among them."""
         found: list[list[tuple[int, ...]]] = [[] for _ in self._parts]
-        first = self._width + 2
         for row in rows:
-            group, count, upto, total = row[0], row[first - 1], row[-2], row[-1]
-            at = next((j for j in range(len(found)) if row[first + 2 * j + 1] == 0), None)
+            count, at, code, upto, total = row[-5:]
             if at is None:
-                yield int(group), row[1 : first - 1], int(count)
+                sums = dict(zip(self._tallies.others, row[1:], strict=False))
+                every = range(len(self._tallies.query.primitives))
+                yield int(row[0]), [sums.get(place, 0) for place in every], int(count)
             else:
-                found[at].append((group, row[first + 2 * at], upto - count, upto, total))
+                found[at].append((row[0], code, upto - count, upto, total))
         for part, new in zip(self._parts, found, strict=True):
             if new:
                 part.append(np.array(new, dtype=np.int64))
@@ -243,10 +244,11 @@ def answer_of(
         return Answer(
             out, {0: np.concatenate(edges) if edges else np.zeros((0, 2), dtype=np.int64)}
         )
-    counted, width = Counted(Tallies.of(query)), len(query.primitives)
+    tallies, width = Tallies.of(query), len(query.primitives)
+    counted = Counted(tallies)
     for rows in batches:
         alone = ((row[0], row[1 : width + 1], row[-1]) for row in rows)
-        for group, sums, count in counted.take(rows) if counted.any else alone:
+        for group, sums, count in counted.take(rows) if tallies.places else alone:
             if most is not None and count >= most:
                 raise OverflowError
             out[group] = list(map(int, sums))

@@ -13,6 +13,7 @@ from dprelease.core.errors import PlanError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.request import check_query
+from dprelease.engines.tally import MANY, Tallies
 from dprelease.query.bounded import BoundedQuery, Cross, GroupKeys, Primitive
 from dprelease.testing.engines import COLUMNS, answer, query_of, rows_of, source_of
 from tests.contracts.test_engines_spark import both_of
@@ -37,6 +38,15 @@ def crossed(seed: int) -> BoundedQuery:
     return replace(found, codes=(*found.codes, *codes), primitives=(*kept, *tallies))
 
 
+def tallied(seed: int) -> BoundedQuery:
+    """Return a random query of many tallies alone, some of them near a rank."""
+    found = query_of(random.Random(f"tallies {seed}"))
+    nears = [p.near for p in found.primitives if p.kind == "tally"]
+    codes = (found.codes * MANY)[: MANY + seed % 3]
+    tallies = (Primitive("tally", j, near=nears[j % len(nears)]) for j in range(len(codes)))
+    return replace(found, codes=codes, primitives=tuple(tallies))
+
+
 def _rows(seed: int) -> Any:
     rng = random.Random(f"rows {seed}")
     return rows_of(rng, rng.choice([1, 12, 40]))
@@ -51,6 +61,24 @@ def test_duckdb_counts_the_cells_of_crosses_as_the_reference_does(tmp_path: Path
         assert found == answer(ReferenceEngine(), source, query), seed
         counted += any(any(row) for row in found[:1])
     assert counted >= whole(2, 15)
+
+
+def test_many_tallies_are_counted_in_one_table_as_the_reference_counts_them(tmp_path: Path) -> None:
+    users = 0
+    for seed in range(whole(8, 60)):
+        source, query = source_of("arrow", _rows(seed), tmp_path), tallied(seed)
+        assert Tallies.of(query).many
+        engine = DuckDBEngine(threads=1)
+        engine.preflight(source, query)
+        found = answer(engine, source, query)
+        assert "UNNEST" in engine.statements[-1]
+        assert found == answer(ReferenceEngine(), source, query), seed
+        users += query.user is not None and len(found) > len(query.groups.keys) + MANY
+    assert users >= whole(1, 8)
+    few = replace(query, primitives=query.primitives[: MANY - 1])
+    with_sums = replace(query, primitives=(Primitive("rows"), *query.primitives))
+    assert not Tallies.of(few).many
+    assert not Tallies.of(with_sums).many
 
 
 @needs_spark

@@ -42,7 +42,7 @@ SHUFFLES: dict[str, tuple[BoundedQuery, list[str]]] = {
     "row": (ROW, ["g"]),
     "row, tallies": (
         replace(ROW, primitives=(COUNT, *(Primitive("tally", j, near=Near(1, 2, 0, 9)) for j in (0, 1)))),
-        ["g, t0, t1, spark_grouping_id", "g, h0, h1"],
+        ["g, t0, t1, spark_grouping_id", "g, tally"],
     ),
     "row, distinct": (replace(ROW, primitives=(COUNT, Primitive("distinct", 0))), ["g, v0", "g"]),
     "row, two distinct": (

@@ -55,6 +55,20 @@ GUARDS = (
         ("tests/engines/test_spark_sql.py",),
     ),
     Guard(
+        "rows without a code are rows at every code of a tally",
+        "engines/tally.py",
+        'this=is_null(column("tally")), expression=not_null(column("code"))',
+        'this=is_null(column("tally")), expression=exp.true()',
+        ("tests/contracts/test_crosses.py",),
+    ),
+    Guard(
+        "many tallies are counted row by row, and the sums beside them are lost",
+        "engines/tally.py",
+        "return len(self.sets) >= MANY and not self.others",
+        "return len(self.sets) >= MANY",
+        ("tests/contracts/test_crosses.py",),
+    ),
+    Guard(
         "one empty cell makes texts of a column's truth values, and none of them a number",
         "engines/typed_sql.py",
         'default=try_cast(truth, "DOUBLE")',
