@@ -275,8 +275,7 @@ class DuckDBEngine:
         check_times(source.name, query, stored)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
-            # a copy: DuckDB knows no progress of a statement that scans an Arrow one
-            connection.from_arrow(table).create(name)
+            _copy(connection, name, table)
         for setting in LOCK:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
@@ -347,6 +346,11 @@ def _kind_of_rows(source: Source, query: BoundedQuery) -> tuple[BoundedQuery, An
         return (query, rows.schema) if whole and not made else None
     except Exception:  # noqa: BLE001 - no such file, or none that Arrow reads: DuckDB says so
         return None
+
+
+def _copy(connection: Any, name: str, table: Any) -> None:
+    """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
+    connection.from_arrow(table).create(name)
 
 
 def _text(value: str) -> str:
