@@ -134,7 +134,7 @@ def load_budget(path: Path) -> tuple[BudgetConfig, Path, Path]:
         ConfigError: as `load_pipeline`, of these two blocks alone.
     """
     file, said = pipeline_file(path)
-    parts = {key: said[key] for key in ("publish") if key in said}
+    parts = {key: said[key] for key in ("budget", "publish") if key in said}
     model = checked(ChargedModel, parts, file.marks)
     alone = model.budget.model_copy(update={"population": None})
     return (
