@@ -98,7 +98,7 @@ def _draws_as(one: Candidate, other: Candidate) -> bool:
 def known_error(prices: Prices, priced: Priced) -> bool:
     """Return whether the plan states an error of a block."""
     kind = family_of(priced.best.measurement)
-    return kind.judged and (bool(prices.guess) or not kind.sized)
+    return kind.judged and (prices.sizes[priced.block.table][1] or not kind.sized)
 
 
 def plans(query: Query, prices: Prices) -> Iterator[Plan]:

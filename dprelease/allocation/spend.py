@@ -241,10 +241,7 @@ def _summed(
     pricer: Pricer,
     goals: Sequence[int],
 ) -> _Way | Fraction:
-    """Return the way of pure losses that sum to epsilon; 0 stands for what the goals need.
-
-    A number is the epsilon that the goals would need, where there is less.
-    """
+    """Return the way of pure losses that sum to epsilon (0: what the goals need), or the epsilon that goals would need."""
     del delta  # the sum is pure
     needed: dict[int, Fraction] = {}
     if goals:
@@ -265,12 +262,11 @@ def _needed(
     pricer: Pricer,
 ) -> dict[int, Fraction]:
     """Return what the goals of these blocks need, by block."""
-    return {
-        i: least_budget(
-            blocks[i], lambda b, e: pricer.errors(priced_at(b, e), farthest=True), lowest
-        )
-        for i in goals
-    }
+
+    def errors(block: BlockLayout, amount: Fraction) -> Sequence[float | None]:
+        return pricer.errors(priced_at(block, amount), farthest=True)
+
+    return {i: least_budget(blocks[i], errors, lowest) for i in goals}
 
 
 def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:

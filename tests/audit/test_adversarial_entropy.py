@@ -195,6 +195,7 @@ def test_every_class_that_draws_is_here():
     unused = {
         "ConstantLaw",
         "DiscreteLaplaceNoise",
+        "EndingLaplaceNoise",
         "EndingLaw",
         "FoundLaw",
         "JointOfCopies",

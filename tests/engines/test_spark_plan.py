@@ -81,7 +81,7 @@ def plan(rows: Source, query: BoundedQuery) -> str:
     engine = SparkEngine()
     with (
         engine._session(rows) as spark,
-        engine._prepared(spark, rows, apart(query)[0], b"salt", rows=True) as (frame, _),
+        engine._prepared(spark, rows, apart(query)[0], b"salt", rows=True) as frame,
     ):
         text: str = frame._jdf.queryExecution().executedPlan().toString()
     return re.sub(r"#\d+L?", "", text)

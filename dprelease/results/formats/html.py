@@ -96,11 +96,10 @@ def page_of(
     )
     factor, certainty = odds(epsilon)
     name = manifest["pipeline"] or plan["schema"]
-    when = period_words(manifest["period"] or "")
     return {
         "title": words.title,
         "about": words.about,
-        "when": when,
+        "when": period_words(manifest["period"] or ""),
         "name": name,
         "period": manifest["period"],
         "published": manifest.get("published"),

@@ -115,14 +115,7 @@ def section(
     domain = statistic.domain
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     rows = [
-        {
-            "key": key,
-            "name": name,
-            "cells": [
-                _cell(r, _own_decimals(r, statistic.step, decimals) if by_row else decimals)
-                for r in row[:TABLE_LIMIT]
-            ],
-        }
+        {"key": key, "name": name, "cells": _cells(row, statistic.step, decimals, by_row=by_row)}
         for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
@@ -236,6 +229,15 @@ def _histograms(
         largest = reading_text(max(known), decimals) if known else "–"
         pictures.append((name, bars(points, top), largest))
     return tuple(pictures)
+
+
+def _cells(
+    row: Sequence[ReportRow], step: Fraction, decimals: int, *, by_row: bool
+) -> list[dict[str, Any]]:
+    return [
+        _cell(r, _own_decimals(r, step, decimals) if by_row else decimals)
+        for r in row[:TABLE_LIMIT]
+    ]
 
 
 def _cell(row: ReportRow, decimals: int) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def test_what_can_hold_no_row_is_a_dash_without_interval(made, page):
     [section] = page["tables"][2]["sections"]
     cells = {row["key"]: row["cells"][0] for row in section["rows"]}
     for key, cell in cells.items():
-        said = (cell.value, cell.lower, cell.upper, cell.estimate, cell.status)
+        said = tuple(cell[k] for k in ("value", "lower", "upper", "estimate", "status"))
         assert (said == ("–", "–", "–", "–", "impossible")) == (list(key) in ZEROS)
     assert page["tables"][2]["impossible"]
     assert not page["tables"][1]["impossible"]
@@ -206,5 +206,5 @@ def test_a_number_is_rounded_by_its_own_noise():
     for labelled, apart in ((True, True), (False, False)):
         page = html.page_of(made.manifest, made._noised.shown, labelled=labelled)
         mean = page["sections"][0]["rows"]
-        decimals = [len(row["cells"][0].value.partition(".")[2]) for row in mean]
+        decimals = [len(row["cells"][0]["value"].partition(".")[2]) for row in mean]
         assert (decimals[0] > decimals[1]) == apart, decimals

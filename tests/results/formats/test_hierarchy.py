@@ -58,7 +58,7 @@ def test_the_hierarchy_says_where_numbers_come_from() -> None:
 def test_the_hierarchy_names_what_does_not_add_up() -> None:
     several = ["count", "count(persons)", "mean(income)"]
     tables = [{**t, "statistics": several} for t in TREE]
-    apart = {"computed": ["mean(income)"], "apart": ["count(persons)"]}
+    apart = {"computed": ["mean(income)"], "apart": ["count(persons)"], "drawn": []}
     assert beside(dp.plan(schema(tables, unit=USER)).to_json()) == apart
     one = schema(tables, unit={**USER, "max_groups": 1})
     assert beside(dp.plan(one).to_json()) == {**apart, "apart": []}
@@ -66,4 +66,4 @@ def test_the_hierarchy_names_what_does_not_add_up() -> None:
         {**TREE[0], "statistics": ["count"]},
         {**TREE[2], "statistics": ["count", "sum(income)"]},
     ]
-    assert beside(dp.plan(schema(bins)).to_json()) == {"computed": [], "apart": []}
+    assert beside(dp.plan(schema(bins)).to_json()) == {"computed": [], "apart": [], "drawn": []}
