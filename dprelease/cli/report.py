@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import cannot_write, save, say
+from dprelease.cli.terminal import save, say
+from dprelease.core.given import cannot_write
 
 
 def report(

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dprelease.core.errors import ArgumentError, DpreleaseError, InternalError
+from dprelease.core.errors import DpreleaseError, InternalError
+from dprelease.core.given import cannot_write, outside_published
 from dprelease.core.strict_json import json_text
 from dprelease.schema.paths import is_marked
 
@@ -44,18 +45,15 @@ def save(to: Path, data: bytes) -> None:
     """Write a file, and the folder that it is to be in.
 
     Raises:
-        ArgumentError: it cannot be written (DPR668).
+        ArgumentError: it cannot be written, or lies in a published folder (DPR668).
     """
+    outside_published(to)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_bytes(data)
     except OSError as problem:
         fix = "name a file in a folder that you may write to"
         raise cannot_write(to, problem.strerror, fix) from None
-
-
-def cannot_write(to: Path, why: str | None, fix: str) -> ArgumentError:
-    return ArgumentError(f"cannot write {to.name}", where=str(to), why=why, fix=fix, code="DPR668")
 
 
 def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:

@@ -1,7 +1,8 @@
 """What a caller gives, as Python's own: numpy's scalars become plain values, and a path is one.
 
 The public doors read their arguments through here, so that nothing behind them meets a type of
-another package: numbers stay exact, and what is stored or hashed is plain.
+another package: numbers stay exact, and what is stored or hashed is plain. Files are written through here
+as well: never into a published folder.
 """
 
 from __future__ import annotations
@@ -71,3 +72,16 @@ def given_path(value: object, what: str, example: str) -> Path:
         fix=f'e.g. "{example}"',
         code="DPR642",
     )
+
+
+def outside_published(to: Path) -> Path:
+    """Return where a caller has a file written; ArgumentError DPR668 if that would change a published folder."""
+    changed = next(at for at in Path(os.path.realpath(to)).parents if os.path.lexists(at))
+    if os.path.lexists(changed / "release.json"):
+        why = f"{changed} is a published folder: with another file or page it does not verify"
+        raise cannot_write(to, why, "name a file outside it")
+    return to
+
+
+def cannot_write(to: Path, why: str | None, fix: str) -> ArgumentError:
+    return ArgumentError(f"cannot write {to.name}", where=str(to), why=why, fix=fix, code="DPR668")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dprelease.core.errors import ArgumentError
-from dprelease.core.given import given_path
+from dprelease.core.given import cannot_write, given_path, outside_published
 from dprelease.core.numeric import counted
 from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
@@ -79,24 +78,23 @@ class Derived:
         """Write the table: .csv, .parquet, .json or .html by the name; return the path.
 
         Raises:
-            ArgumentError: another ending, or the file cannot be written (DPR668); no path (DPR642).
+            ArgumentError: another ending, or the file cannot be written or lies in a published folder (DPR668);
+                no path (DPR642).
         """
-        target = given_path(path, "a file to write", "growth.csv")
+        target = outside_published(given_path(path, "a file to write", "growth.csv"))
         make = _WRITERS.get(target.suffix.lower())
         try:
             if make is None:
                 raise OSError("no writer")
             target.write_bytes(make(self))
         except OSError as problem:
-            raise ArgumentError(
-                f"cannot write {target.name}",
-                where=str(target),
-                why=problem.strerror
+            why = (
+                problem.strerror
                 if make
-                else f"`{target.suffix}` is not a format of a derived table",
-                fix="name a file that ends in .csv, .parquet, .json or .html, in a folder that exists",
-                code="DPR668",
-            ) from None
+                else f"`{target.suffix}` is not a format of a derived table"
+            )
+            fix = "name a file that ends in .csv, .parquet, .json or .html, in a folder that exists"
+            raise cannot_write(target, why, fix) from None
         return target
 
     def to_json(self) -> dict[str, Any]:

@@ -164,6 +164,22 @@ def test_a_place_that_cannot_be_written_is_refused(folder, tmp_path, monkeypatch
     assert not (tmp_path / "shut.html").exists()
 
 
+@pytest.mark.parametrize(
+    "place", ["report.html", "more.html", "new/note.html", "latest/report.html"]
+)
+def test_no_command_writes_into_a_published_folder(folder, tmp_path, place):
+    inside = shutil.copytree(folder, tmp_path / "out" / "2026-W46")
+    (inside.parent / "latest").symlink_to("2026-W46")
+    to = (inside.parent if place.startswith("latest") else inside) / place
+    before = {file: file.read_bytes() for file in inside.iterdir()}
+    for command in (["report"], ["note"], ["derive", "count"], ["diff", str(folder)]):
+        asked = [command[0], str(folder), *command[1:], "--to", str(to)]
+        refused = CliRunner().invoke(app, asked)
+        assert (refused.exit_code, "DPR668" in refused.output) == (2, True), refused.output
+        assert "published folder" in refused.output
+    assert {file: file.read_bytes() for file in inside.iterdir()} == before
+
+
 @pytest.mark.parametrize("name", ["data.csv", "report.html"])
 def test_a_folder_whose_files_were_changed_has_no_note(folder, tmp_path, name):
     place = shutil.copytree(folder, tmp_path / "2026-W46")
