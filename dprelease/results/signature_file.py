@@ -14,6 +14,7 @@ writes it. A key that a folder names itself proves nothing of who made it: whoev
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -111,13 +112,24 @@ def key_given(key: object) -> str:
     """Return a public key, 64 hex digits, from these digits or a file of them or of PEM.
 
     Raises:
-        LedgerError: it is none (DPR421), or the extra is not installed (DPR422).
+        LedgerError: it is none, or there is no such file (DPR421); the extra is not installed (DPR422).
         ArgumentError: it is no path either (DPR642).
     """
     if isinstance(key, str) and re.fullmatch(r"[0-9A-Fa-f]{64}", key.strip()):
         return public_key(key)
     path = given_path(key, "a public key", "office.pub")
-    return public_key(read_secret("file", str(path.resolve())), str(path))
+    text = read_secret("file", str(path.resolve()))
+    if not text:
+        raise LedgerError(
+            "there is no public key to read",
+            where=str(path),
+            why="it is not a file with a text"
+            if os.path.lexists(path)
+            else "there is no such file",
+            fix="name the file of the key, or give its 64 hex digits",
+            code="DPR421",
+        )
+    return public_key(text, str(path))
 
 
 def _text(manifest: bytes) -> bytes:

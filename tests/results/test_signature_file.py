@@ -111,6 +111,13 @@ def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
             key_given(tmp_path / name)
         assert (caught.value.code, caught.value.spent) == ("DPR421", "nothing")
         assert "MC4CAQAw" not in str(caught.value)  # a private key's own text
+    for name, why in (
+        ("missing", "no such file"),
+        (".", "not a file with"),
+        ("blank", "not a file with"),
+    ):
+        with pytest.raises(LedgerError, match=f"no public key to read\n.*{name}\n.*{why}"):
+            key_given(tmp_path / name)
     with pytest.raises(ArgumentError):
         key_given(7)
     assert keys_given(None) == frozenset()
