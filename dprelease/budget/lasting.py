@@ -12,9 +12,9 @@ from dprelease.budget import rho_filter
 from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, remainder
 from dprelease.budget.person import window_of_texts
-from dprelease.budget.population import member_charges
-from dprelease.budget.record import Entry
-from dprelease.budget.timeline import ALWAYS, Instants, Timeline
+from dprelease.budget.population import Population, UncountableError, member_charges
+from dprelease.budget.record import Declaration, Entry
+from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import NANO
 from dprelease.core.periods import every_of, following_period, parse_period
@@ -65,6 +65,18 @@ def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> i
     cost = Cost.of(epsilon)
     ahead = [(Charge(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
     return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
+
+
+def whole_of_members(
+    terms: Population, declared: Declaration, epsilon: Fraction, period: str
+) -> int:
+    """Return how many periods a population's whole budget pays for, of one dataset alone; 0 where no number bounds one."""
+    windows = _windows(period, ALWAYS, timeline(*declared))
+    try:
+        each = [member_charges(terms, declared, (epsilon, Fraction(0), None, w)) for w in windows]
+    except UncountableError:
+        return 0
+    return _covered(terms.budget, terms.nano_rho, (), each, pairs=False)
 
 
 def _windows(name: str, own: Instants, line: Timeline) -> list[Instants]:

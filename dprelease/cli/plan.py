@@ -92,7 +92,7 @@ def load_and_show(
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
 
-    from dprelease.pipeline.explore import needed, plan_of, releases_words, wish
+    from dprelease.pipeline.explore import needed, plan_of, releases_words, shared_words, wish
     from dprelease.pipeline.planned import plan_pipeline
     from dprelease.release_plan.compare import compare, differences
     from dprelease.release_plan.explain import renderable
@@ -119,8 +119,11 @@ def load_and_show(
     out = console()
     out.print(renderable(made, out.width, every=every))
     if pays := releases_words(config, made, made.epsilon):
-        whole = f"the whole budget, epsilon {config.budget.epsilon}, pays for {pays} such releases"
-        out.print(f"{whole}; `dprelease ledger show` says for how many more", markup=False)
+        whole = f"the whole budget, epsilon {config.budget.epsilon}{shared_words(config)}, pays for"
+        out.print(
+            f"{whole} {pays} such releases; `dprelease ledger show` says for how many more",
+            markup=False,
+        )
     for need in needs:
         out.print(Text(str(need)), soft_wrap=True)
     if changes is not None:
@@ -132,11 +135,11 @@ def load_and_show(
 
 
 def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
-    from dprelease.pipeline.explore import explore, releases_words
+    from dprelease.pipeline.explore import explore, releases_words, shared_words
     from dprelease.results.formats.plan_page import plan_page
 
     curve = explore(config, made)
-    budget = {"total": short(config.budget.epsilon)}
+    budget = {"total": short(config.budget.epsilon), "shared": shared_words(config)}
     for point in curve.points:
         if left := releases_words(config, made, point.epsilon):
             budget[short(point.epsilon)] = left

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget.lasting import MOST, whole
+from dprelease.budget.lasting import MOST, whole, whole_of_members
+from dprelease.budget.population import member_words
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import exact, plain
 from dprelease.core.periods import EXAMPLES
@@ -22,7 +23,7 @@ from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import timeline_of
+from dprelease.release_plan.promise import declaration_in, timeline_of
 from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import StatisticSpec
 
@@ -178,17 +179,20 @@ def wish(text: str) -> tuple[str, Fraction]:
 
 
 def releases_left(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) -> int | None:
-    """Return how many releases at `epsilon` the whole budget pays for, at most `MOST` if periods are told apart; None if not by a sum."""
-    if config.budget.composition != "basic" or epsilon <= 0:
+    """Return how many releases at `epsilon` the whole budget pays for, and the population's; None if not by a sum.
+
+    At most `MOST` if periods are told apart, or the dataset is of a population.
+    """
+    terms, every = config.budget.population, config.period
+    if "zcdp" in (config.budget.composition, terms and terms.composition) or epsilon <= 0:
         return None
-    if config.period is not None and (line := timeline_of(plan)).apart:
-        return whole(
-            config.budget.epsilon,
-            epsilon,
-            line,
-            config.period.first or EXAMPLES[config.period.every],
-        )
-    return math.floor(config.budget.epsilon / epsilon)
+    period = "" if every is None else every.first or EXAMPLES[every.every]
+    found = math.floor(config.budget.epsilon / epsilon)
+    if period and (line := timeline_of(plan)).apart:
+        found = whole(config.budget.epsilon, epsilon, line, period)
+    if terms is None:
+        return found
+    return min(found, whole_of_members(terms, declaration_in(plan), epsilon, period))
 
 
 def releases_words(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) -> str:
@@ -196,7 +200,16 @@ def releases_words(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction)
     left = releases_left(config, plan, epsilon)
     if left is None:
         return ""
-    return f"at least {MOST}" if left == MOST and timeline_of(plan).apart else f"{left:,}"
+    bounded = config.budget.population is not None or timeline_of(plan).apart
+    return f"at least {MOST}" if left == MOST and bounded else f"{left:,}"
+
+
+def shared_words(config: PipelineConfig) -> str:
+    """Return what the population's budget gives beside the dataset's, after its figure; "" without one."""
+    if (terms := config.budget.population) is None:
+        return ""
+    member = member_words(terms.name, terms.interval)
+    return f", with epsilon {plain(terms.budget.epsilon)} for {member} over all tables"
 
 
 def plan_of(path: str | Path) -> ReleasePlan:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
-from dprelease.budget.record import OPEN
+from dprelease.budget.record import OPEN, Declaration
 from dprelease.budget.timeline import Timeline, timeline, window_text
 from dprelease.core.numeric import counted, plain
 from dprelease.core.strict_json import canonical_json
@@ -54,8 +54,13 @@ def counted_for(plan: ReleasePlan, period: str) -> str:
 
 def timeline_of(plan: ReleasePlan) -> Timeline:
     """Return how the losses of the plan's dataset lie in time."""
+    return timeline(*declaration_in(plan))
+
+
+def declaration_in(plan: ReleasePlan) -> Declaration:
+    """Return what a ledger declares the plan's dataset as."""
     unit = canonical_json(unit_to_json(plan.unit))
-    return timeline(plan.adjacency.value, unit, declared_time(plan.unit, plan.time))
+    return plan.adjacency.value, unit, declared_time(plan.unit, plan.time)
 
 
 def person_in_plan(plan: ReleasePlan) -> PersonLoss | None:

@@ -90,6 +90,29 @@ def test_a_name_that_is_no_period_is_charged_again_and_again(tmp_path):
     assert lasting.lasting(book, first) == 4
 
 
+@pytest.mark.parametrize(
+    ("per", "interval", "epsilon", "count"),
+    [
+        (None, None, 5, 5),
+        ("week", None, 5, 5),
+        ("day", None, 15, 2),
+        ("day", "week", 7, 100),
+        ("day", "week", 6, 0),
+    ],
+)
+def test_a_population_s_whole_budget_pays_for_what_an_empty_ledger_takes(
+    tmp_path, per, interval, epsilon, count
+):
+    shared = populations.terms(epsilon, interval=interval)
+    book = populations.joined(tmp_path / "l.db", "a", shared, per=per)
+    declared = ("add_remove", populations.unit(per), populations.time(per))
+    first = populations.entry("a", "2013-W01", per=per, period="2013-W01")
+    assert lasting.whole_of_members(shared, declared, first.epsilon, "2013-W01") == count
+    assert taken(book, first, 12) == min(count, 12)
+    always = lasting.whole_of_members(shared, declared, first.epsilon, "")
+    assert always == (count if per is None else 0 if interval is None else epsilon // 7)
+
+
 def test_a_whole_budget_without_a_debit():
     from dprelease.budget.timeline import timeline
 

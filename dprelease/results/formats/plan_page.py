@@ -70,7 +70,7 @@ def plan_page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, s
         name: the pipeline's.
         plan: the plan as it stands.
         curve: its statistics at other epsilons, in the plan's order.
-        budget: `total` and, where losses add up, `releases` by epsilon as text; public texts.
+        budget: `total`, `shared` behind it and, where losses add up, `releases` by epsilon as text; public texts.
     """
     page = _page(name, plan, curve, budget)
     return _template().render(page=page).encode("utf-8")
@@ -109,7 +109,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "notes": [words.sentence(note) for note in plan.notes],
         "hash": plan.hash,
         "request": plan.asked and request_hash(request_for_all_periods(plan.asked)),
-        "budget": budget,
+        "budget": {"shared": "", **budget},
         "points": [
             {
                 "epsilon": short(p.epsilon),
