@@ -21,6 +21,7 @@ import pytest
 
 from dprelease.results.formats import html
 from dprelease.results.formats.json_ import build_manifest
+from dprelease.results.formats.note import note
 from dprelease.results.validate.rules import check
 from dprelease.schema.domain import Domain
 from tests.results.formats import releases
@@ -56,6 +57,7 @@ document.getElementById('f').onload = (event) => {
   const cut = (e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1;
   document.getElementById('out').textContent = JSON.stringify({
     width: page.documentElement.scrollWidth,
+    sideways: [...page.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth).length,
     cut: [...page.querySelectorAll('.plot .names li')].filter((e) => cut(e) || cut(e.firstElementChild)).length,
     all: page.querySelectorAll('.plot .names li').length,
   });
@@ -198,6 +200,17 @@ def test_long_names_are_whole_on_a_phone(control, tmp_path):
     found = said(tmp_path, LABELS % escaping.escape(text))
     assert found["width"] <= 390
     assert (found["cut"], found["all"]) == (3 if control else 0, 3)
+
+
+@pytest.mark.parametrize(("width", "whole"), [(794, True), (390, False)])
+def test_no_column_of_a_note_leaves_the_page(width, whole, tmp_path):
+    """On A4 every table fits; on a phone a table scrolls in its own box, and the page does not."""
+    made = releases.clinic()
+    manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE)
+    text = note(manifest, made.table, "html", release="ab" * 32).decode()
+    found = said(tmp_path, LABELS.replace("390", str(width)) % escaping.escape(text))
+    assert found["width"] == width
+    assert (found["sideways"] == 0) == whole
 
 
 def test_a_complaint_of_the_browser_would_be_seen(tmp_path):

@@ -216,6 +216,18 @@ def test_every_sort_of_release_has_a_note(kind):
     assert "ab" * 32 in text
 
 
+def test_the_window_is_in_the_period_s_words_and_then_exact():
+    made = releases.clinic()
+    manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE)
+    manifest |= {"period": "2026-W46"}
+    manifest["plan"]["window"] = ["2026-11-09T00:00:00+00:00", "2026-11-16T00:00:00+00:00"]
+    said = "week 46 of 2026: from 2026-11-09 00:00:00 UTC, before 2026-11-16 00:00:00 UTC"
+    assert (
+        f"<dt>Rows of</dt><dd>{said}</dd>"
+        in note(manifest, made.table, "html", release="").decode()
+    )
+
+
 @pytest.mark.parametrize("words", ["1. A", "2024. A year", "12) B", "2026.", "- A", "+ A"])
 def test_words_that_look_like_a_list_begin_none(words, tmp_path):
     asked = schema({"epsilon": 2, "statistics": ["count"]}, description=words)
