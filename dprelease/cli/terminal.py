@@ -79,8 +79,9 @@ def loaded_budget(pipeline: Path) -> tuple[BudgetConfig, Path]:
     return budget, public
 
 
+@functools.cache
 def _say_root(root: Path, pipeline: Path) -> None:
-    """Say where paths may lead if only the working directory says so."""
+    """Say where paths may lead if only the working directory says so; once in a command."""
     if root != pipeline.resolve().parent and not is_marked(root):
         said = f"project root: {root}, the working directory; a `.dprelease` folder marks another"
         console(stderr=True).print(said, markup=False)
@@ -102,6 +103,7 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        _say_root.cache_clear()
         try:
             command(*args, **kwargs)
         except DpreleaseError as error:
