@@ -414,6 +414,12 @@ def test_a_column_or_a_groupby_is_told_to_pass_its_frame(door: str) -> None:
         assert "pass the DataFrame that it comes from" in (error.fix or "")
         assert not hasattr(part.dp, "_repr_html_")
         assert not hasattr(part.dp, "no_such_method")
+    said = {}
+    for keys in ("k", ["k", "x"], ["secret"] * len(FRAME), FRAME["k"], lambda _: "secret"):
+        error = refused(lambda: dp.release(FRAME.groupby(keys), declared()), "DPR500")  # noqa: B023
+        assert "secret" not in str(error)  # a list may hold values of rows
+        said[str(keys)] = error.fix.rpartition("`by=")[2]
+    assert list(said.values()) == ["['k']`", "['k', 'x']`", "[...]`", "[...]`", "[...]`"]
     assert values(FRAME, declared({"statistics": ["count"]}), by=["k"]) == [6, 6]
 
 
@@ -529,9 +535,10 @@ def test_a_project_without_a_mark_lies_below_the_working_directory(
     said = run.invoke(app, ["plan", "pipelines/p.yaml"])
     assert said.exit_code == 0, said.output
     assert said.stderr.count("project root:") == 1
-    for command in (["ledger", "init"], ["run"]):
+    for command in (["ledger", "init"], ["run"], ["ledger", "show"]):
         done = run.invoke(app, [*command, "pipelines/p.yaml"])
         assert done.exit_code == 0, done.output
+        assert done.stderr.count("project root:") == 1, command
     assert run.invoke(app, ["verify", "public/p/once"]).exit_code == 0
 
     monkeypatch.chdir(tmp_path / "pipelines")  # `..` lies outside: the fix says where to start

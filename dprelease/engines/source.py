@@ -199,7 +199,7 @@ def as_source(data: TableLike) -> Source:
         raise SourceError(
             "a groupby is not a table",
             why="groups are of declared keys, never of those that the rows happen to have",
-            fix="pass the DataFrame that it comes from, and the keys as `by=[...]`",
+            fix=f"pass the DataFrame that it comes from, and the keys as `by={_keys_of(data)}`",
             code="DPR500",
         )
     raise SourceError(
@@ -211,6 +211,14 @@ def as_source(data: TableLike) -> Source:
         else "pass one of these, or a path",
         code="DPR500",
     )
+
+
+def _keys_of(grouped: Any) -> str:
+    """Return the keys of a groupby of pandas as they are written, if they name its columns: they may be values of rows."""
+    keys, columns = getattr(grouped, "keys", None), getattr(getattr(grouped, "obj", None), "columns", ())
+    keys = [keys] if isinstance(keys, str) else keys
+    named = isinstance(keys, list) and all(isinstance(k, str) and k in columns for k in keys)
+    return repr(keys) if named else "[...]"
 
 
 def _csv_file(data: object) -> Source | None:
