@@ -215,7 +215,10 @@ def as_source(data: TableLike) -> Source:
 
 def _keys_of(grouped: Any) -> str:
     """Return the keys of a groupby of pandas as they are written, if they name its columns: they may be values of rows."""
-    keys, columns = getattr(grouped, "keys", None), getattr(getattr(grouped, "obj", None), "columns", ())
+    keys, columns = (
+        getattr(grouped, "keys", None),
+        getattr(getattr(grouped, "obj", None), "columns", ()),
+    )
     keys = [keys] if isinstance(keys, str) else keys
     named = isinstance(keys, list) and all(isinstance(k, str) and k in columns for k in keys)
     return repr(keys) if named else "[...]"

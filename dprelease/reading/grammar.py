@@ -123,6 +123,12 @@ class _Parser(Parser):
     def _column(self, token: Token, name: str) -> Part:
         if self.read.peek().kind == "dot":
             return self._of_table(token, name)
+        if name not in self.columns and (
+            bins := [c for c in self.columns if c.startswith(f"{name}[")]
+        ):
+            some = [f'"{c}"' for c in bins[:6]] + ["…"] * (len(bins) > 6)
+            fix = f"name one of its {len(bins)}, with the double quotes: {', '.join(some)}"
+            self.read.fail(f"`{name}` is several values", token, fix=fix, code="DPR122")
         if not self.public and name not in self.columns and not nearest(name, self.columns):
             self.read.fail(
                 f"unknown column `{name}`",

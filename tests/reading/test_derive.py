@@ -354,6 +354,17 @@ def test_a_bar_that_leaves_the_picture_has_arrows_and_one_that_does_not_has_none
     assert ("Arrows: the interval goes on." in text) == wide
 
 
+def test_a_histogram_s_name_alone_is_answered_with_names_that_can_be_written():
+    held = release(statistics=[{"statistic": "histogram(x, [0, 2, 4, 6, 10])", "as": "bins"}])
+    for text in ("bins", "share(bins)", "bins[0,2)"):
+        with pytest.raises(dp.errors.ConfigError, match="`bins` is several values") as caught:
+            held.derive(text)
+        named = re.findall(r'"[^"]+"', caught.value.fix)
+        assert (caught.value.code, len(named)) == ("DPR122", 4)
+        for name in named:
+            assert held.derive(name).table.num_rows
+
+
 def test_a_derived_table_is_written_in_each_format(tmp_path):
     found = derive(PAIR, "count / (sum_late - sum_late@previous)", name='=a, "b"', source="here")
     for ending in (".csv", ".parquet", ".json", ".html"):
