@@ -123,17 +123,16 @@ class _Parser(Parser):
     def _column(self, token: Token, name: str) -> Part:
         if self.read.peek().kind == "dot":
             return self._of_table(token, name)
-        if name not in self.columns and (
-            bins := [c for c in self.columns if c.startswith(f"{name}[")]
-        ):
-            some = [f'"{c}"' for c in bins[:6]] + ["…"] * (len(bins) > 6)
-            fix = f"name one of its {len(bins)}, with the double quotes: {', '.join(some)}"
-            self.read.fail(f"`{name}` is several values", token, fix=fix, code="DPR122")
-        if not self.public and name not in self.columns and not nearest(name, self.columns):
+        several = [f'"{c}"' for c in self.columns if c.startswith(f"{name}[")]
+        near = self.public or nearest(name, self.columns)
+        if name not in self.columns and (several or not near):
+            some = ", ".join(several[:6] + ["…"] * (len(several) > 6))
             self.read.fail(
-                f"unknown column `{name}`",
+                f"`{name}` is several values" if several else f"unknown column `{name}`",
                 token,
-                fix=f"published columns: {', '.join(sorted(self.columns)) or 'none'}; numbers that are not "
+                fix=f"name one of its {len(several)}, with the double quotes: {some}"
+                if several
+                else f"published columns: {', '.join(sorted(self.columns)) or 'none'}; numbers that are not "
                 "published here, such as a population, come in a table of their own: `public=`",
                 code="DPR122",
             )
