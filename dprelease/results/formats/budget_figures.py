@@ -29,8 +29,6 @@ TOP = 18
 HEIGHT = 96
 FOOT = 22
 _AHEAD = 8
-_LETTER = 3
-"""Percent of the narrowest picture, 15rem, that a figure takes: the last label, which begins at its dot, stays inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +183,10 @@ def _curve(
     base = TOP + HEIGHT
     scale = Scale(0.0, top, base, TOP + 14, digits=2)
     steps: list[Step] = []
-    margin = 50 / len(known)
-    across = 100 - margin - max(margin, _LETTER * len(f"±{figure_text(known[-1][1] or 0.0)}"))
     for i, (epsilon, error) in enumerate(known):
         if error is None:
             continue
-        at = round(margin + across * i / (len(known) - 1), 3)
+        at = round(100 * (i + 0.5) / len(known), 3)
         y = scale.at(error)
         last = steps[-1] if steps else None
         steps.append(

@@ -90,17 +90,6 @@ def test_a_curve_holds_the_plan_s_own_figure_and_the_manifest_s():
     assert [e["now"] for e in found["epsilons"]] == [False, True, False]
 
 
-def test_the_label_of_the_last_point_ends_inside_the_picture():
-    """A letter takes at most 7 of the 240 pixels of the narrowest picture; a label begins 4 left of its dot."""
-    for last, error in ((1.0, "±1"), (0.00038777, "±0.000388"), (123456.7, "±123,457")):
-        said = manifest(("1/2", {"count": 4.0}), ("2", {"count": last}))
-        (curve,) = price_list(said, statistics(), PublicWords("clinic").titled)["curves"]
-        assert curve.steps[-1].error == error
-        assert 2.4 * curve.steps[-1].at - 4 + 7 * len(error) <= 240
-        places = [step.at for step in curve.steps]
-        assert places == sorted(set(places))
-
-
 def test_squared_loss_is_shown_as_its_root():
     found = price_list(
         manifest(("2", {"count": 1.0}), loss="squared"), statistics(), PublicWords("clinic").titled
