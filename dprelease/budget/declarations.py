@@ -163,7 +163,7 @@ def _read_debits(
         ).fetchone()
         if nano is not None:
             cost = Cost(int(nano), int(atto))
-            found.debits[dataset] = [(cost.epsilon, cost.delta, None, ALWAYS)]
+            found.debits[dataset] = [(cost.epsilon, cost.delta, None, ALWAYS, False)]
 
 
 def join(
@@ -193,15 +193,14 @@ def join(
         here = f"{here or name}: {figures}, {now.composition}, interval {now.interval or 'none'}"
         raise refusals.other_population(path, dataset, here)
     why = found.why_apart(name, dataset)
-    if public_size and (terms[-1].adjacency, adjacency) == ("add_remove", "substitution"):
-        why = "its number of rows is public, and members of the population come and go"
+    if public_size and population.is_replaced_by_none(terms[-1], found.datasets[dataset]):
+        why = population.PUBLIC_SIZE
     if why is not None:
-        raise LedgerError(
+        raise refusals.not_of_population(
+            path,
             f"dataset {dataset} cannot join population {name}",
-            where=str(path),
-            why=why,
-            fix="leave its `population` out: its own budget then stands for it alone, and says nothing of a member",
-            code="DPR430",
+            why,
+            "leave its `population` out: its own budget then stands for it alone, and says nothing of a member",
         )
     if here is None:
         _note(db, found, "member", {"dataset": dataset, "population": name})
@@ -224,6 +223,7 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
 
     Raises:
         BudgetError: it does not fit (DPR309), or cannot be counted (DPR310).
+        LedgerError: it takes a number of rows for public that tells of a member (DPR430).
     """
     found = _members(db)
     name = found.member.get(entry.key.dataset)
@@ -231,6 +231,13 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
         return
     _read_debits(db, found, [other for other, its in found.member.items() if its == name])
     why = found.note("debit", {"entry": entry.to_json()})
+    if why == population.PUBLIC_SIZE:
+        raise refusals.not_of_population(
+            path,
+            f"this release of dataset {entry.key.dataset} cannot be charged to population {name}",
+            why,
+            "state `rows: {max: N}` in its schema in place of `exact`: its number of rows is then protected, too",
+        )
     if why is not None:
         raise BudgetError(
             f"what this release costs a member of population {name} cannot be added up",

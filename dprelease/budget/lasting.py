@@ -44,7 +44,7 @@ def lasting(book: Ledger, entry: Entry) -> int:
     if name := held.member.get(dataset):
         terms, said = held.known[name][-1], held.datasets[dataset]
         price = entry.epsilon, entry.delta, entry.rho
-        each = [member_charges(terms, said, (*price, window)) for window in windows]
+        each = [member_charges(terms, said, (*price, window, False)) for window in windows]
         shared = _covered(terms.budget, terms.nano_rho, held.charges(name), each, pairs=False)
         found = min(found, shared)
     return found

@@ -46,8 +46,10 @@ _WITHIN = {"day": _DAYS, "month": _MONTHS, "quarter": {"year": 4}}
 """How many intervals of a dataset lie in one of a population, at most; no week lies in one month or year."""
 
 
-Debit = tuple[Fraction, Fraction, Fraction | None, Instants]
-"""What is counted of a debit: its epsilon, delta and rho, and the window that it reads."""
+Debit = tuple[Fraction, Fraction, Fraction | None, Instants, bool]
+"""What is counted of a debit: its epsilon, delta and rho, the window that it reads, and whether a size is public."""
+
+PUBLIC_SIZE = "its number of rows is public, and members of the population come and go"
 
 
 class UncountableError(ValueError):
@@ -162,7 +164,8 @@ class Populations:
                 said = body["entry"]
                 dataset, window = str(said["dataset"]), window_of_debit(said)
                 rho = Fraction(said["rho"]) if "rho" in said else None
-                debit = Fraction(said["epsilon"]), Fraction(said["delta"]), rho, window
+                sized = any("public_size" in mechanism for mechanism in said["mechanisms"])
+                debit = Fraction(said["epsilon"]), Fraction(said["delta"]), rho, window, sized
                 self.debits.setdefault(dataset, []).append(debit)
                 return self._uncountable(self.member.get(dataset), dataset, [debit])
             case "population":
@@ -248,10 +251,12 @@ def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tup
     """Return what one debit costs a member, for each stretch of time that it reads alike.
 
     Raises:
-        UncountableError: no number bounds it, or it has no rho and the population counts rho.
+        UncountableError: no number bounds it, a size is public, or it has no rho and the population counts rho.
     """
     line, out = _line(dataset), []
-    epsilon, delta, rho, window = debit
+    epsilon, delta, rho, window, sized = debit
+    if sized and is_replaced_by_none(terms, dataset):
+        raise UncountableError(PUBLIC_SIZE)
     if terms.nano_rho is None:
         rho = Fraction(0)
     elif rho is None and not delta:
@@ -275,6 +280,11 @@ def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tup
 def _steps(terms: Population, dataset: Declaration) -> int:
     """Return how many units of the dataset tell two neighbours of the population apart, where a member is one."""
     return 2 if (terms.adjacency, dataset[0]) == ("substitution", "add_remove") else 1
+
+
+def is_replaced_by_none(terms: Population, dataset: Declaration) -> bool:
+    """Return whether members come and go, and the dataset's units are replaced: its losses hold while no size is public."""
+    return (terms.adjacency, dataset[0]) == ("add_remove", "substitution")
 
 
 @lru_cache(maxsize=65_536)

@@ -120,7 +120,7 @@ class Entry(Stored):
     Attributes:
         unit: JSON of the privacy unit, kept in its canonical text.
         mechanisms: one descriptor per draw, plain JSON, exact losses as "p/q" strings, so that
-            a better accountant can re-evaluate the past.
+            a better accountant can re-evaluate the past; `public_size` where it takes a number of rows for public.
         epsilon, delta: the whole release's guarantee, exact.
         accountant: the version whose sum enforces the budget ("basic/1").
         rho: what the release costs under zCDP, for datasets whose budget composes that way.

@@ -21,7 +21,7 @@
 | DPR306 | not approved, or another request was         | DPR307 | its approval ended              |
 | DPR308 | beyond the limits of its approval            | DPR309 | a population's budget is too small |
 | DPR310 | a population cannot count it                  | DPR429 | of another population, or terms |
-| DPR430 | a dataset cannot join its population          | DPR431 | no population of that name      |
+| DPR430 | a dataset or release no population holds      | DPR431 | no population of that name      |
 """
 
 from __future__ import annotations
@@ -323,6 +323,10 @@ def other_population(place: Place, dataset: str, here: str) -> LedgerError:
         " --population and --population-epsilon lets a dataset join",
         code="DPR429",
     )
+
+
+def not_of_population(place: Place, what: str, why: str, fix: str) -> LedgerError:
+    return LedgerError(what, where=str(place), why=why, fix=fix, code="DPR430")
 
 
 def no_population(place: Place, name: str, held: Sequence[str]) -> LedgerError:

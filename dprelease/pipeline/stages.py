@@ -80,7 +80,7 @@ def charge(
 
     Raises:
         BudgetError: it does not fit or is not approved; LedgerError: its schema's population is not charged for
-            it (DPR429), or as `Ledger.charge`; InternalError: the plan claims too little.
+            it (DPR429), it takes a size for public (DPR430), or as `Ledger.charge`; InternalError: the plan claims too little.
     """
     execute.check(plan)
     ledger, key = request.ledger, request.key
@@ -163,6 +163,8 @@ def must_be_approved(plan: ReleasePlan, request: Request) -> None:
 def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     """Return what is to be debited for the plan under the request's key."""
     ledger, key = request.ledger, request.key
+    rows = None if plan.asked is None else plan.asked.schema.rows.exact
+    sized = {} if rows is None else {"public_size": rows}
     return Entry(
         key=key,
         plan_hash=debited_hash(plan, request),
@@ -174,6 +176,7 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
                 "mechanism": b.mechanism,
                 "epsilon": str(b.epsilon),
                 "epsilon_upper": b.certificate["epsilon_upper"],
+                **sized,
             }
             for b in plan.blocks
         ),

@@ -199,6 +199,35 @@ def test_a_public_size_is_no_hindrance_where_members_are_replaced(tmp_path):
     assert set(ledger.populations().member) == {"visits", "prescriptions"}
 
 
+def sized(asked):
+    return replace(asked, mechanisms=({"family": "test", "public_size": 300},))
+
+
+def test_a_release_that_takes_a_size_for_public_is_refused_after_joining_too(tmp_path):
+    joined(tmp_path / "l.db", "visits", terms())
+    ledger = joined(tmp_path / "l.db", "prescriptions", terms(), adjacency="substitution")
+    asked, before = entry("prescriptions", adjacency="substitution"), ledger.head()
+    with pytest.raises(LedgerError, match="number of rows is public") as caught:
+        ledger.charge(sized(asked))
+    assert (caught.value.code, ledger.head()) == ("DPR430", before)
+    ledger.charge(asked)
+    assert code_of(LedgerError, ledger.charge, sized(asked), again=True) == "DPR430"
+    assert (spent(ledger), ledger.verify().ok) == (1, True)
+
+
+def test_a_dataset_whose_size_was_public_cannot_join_later(tmp_path):
+    joined(tmp_path / "l.db", "visits", terms())
+    ledger = joined(tmp_path / "l.db", "sized", None, adjacency="substitution")
+    ledger.charge(sized(entry("sized", adjacency="substitution")))
+    before = ledger.head()
+    late = {"adjacency": "substitution"}
+    assert code_of(LedgerError, joined, ledger.path, "sized", terms(), **late) == "DPR430"
+    assert ledger.head() == before
+    kept = pair(tmp_path / "replaced.db", adjacency="substitution")
+    kept.charge(sized(entry("visits", adjacency="substitution")))
+    assert spent(kept) == 1
+
+
 def test_a_dataset_is_of_one_population(tmp_path):
     pair(tmp_path / "l.db")
     other = replace(terms(), name="others")

@@ -39,7 +39,7 @@ def stated(relation, table, weeks, epsilon, delta=Fraction(0), rho=None, **terms
     if table[0] is not None:
         window = MONDAY + weeks[0] * WEEK, MONDAY + (weeks[-1] + 1) * WEEK
     asked = Population("members", 1, adjacency=relation, **terms)
-    (one,) = member_charges(asked, declared(table), (epsilon, delta, rho, window))
+    (one,) = member_charges(asked, declared(table), (epsilon, delta, rho, window, False))
     return one
 
 
@@ -121,7 +121,13 @@ def test_days_count_in_the_week_that_they_are_in(relation):
                 for charge in member_charges(
                     asked,
                     declared(("day", adjacency)),
-                    (epsilon, Fraction(0), None, (days[0] + low * DAY, days[0] + high * DAY)),
+                    (
+                        epsilon,
+                        Fraction(0),
+                        None,
+                        (days[0] + low * DAY, days[0] + high * DAY),
+                        False,
+                    ),
                 )
             ]
             for week in weeks:

@@ -351,6 +351,35 @@ def test_a_public_size_cannot_join_members_that_come_and_go(tmp_path):
         dp.create_ledger(place, sized, epsilon=9, population_epsilon=1)
 
 
+def test_a_size_that_becomes_public_after_joining_is_refused_before_the_charge(tmp_path):
+    place, replaced = tmp_path / "ledger.db", {"adjacency": "substitution"}
+    dp.create_ledger(place, schema(), epsilon=9, population_epsilon=2)
+    capped = schema("drugs", **replaced)
+    dp.create_ledger(place, capped, epsilon=9, population_epsilon=2)
+    before = Ledger.open(place).head()
+    means = {"release": {"epsilon": 1, "statistics": ["mean(age)"]}}
+    with pytest.raises(LedgerError, match="number of rows is public") as caught:
+        dp.release(ROWS, schema("drugs", rows={"exact": 3}, **replaced, **means), ledger=place)
+    assert (caught.value.code, Ledger.open(place).head()) == ("DPR430", before)
+    assert "rows: {max: N}" in caught.value.fix
+    dp.release(ROWS, {**capped, **means}, ledger=place)
+
+
+def test_a_pipeline_whose_size_becomes_public_after_joining_is_refused(tmp_path):
+    project(tmp_path, "visits")
+    drugs, declared = project(tmp_path, "drugs", init=False), tmp_path / "schemas" / "drugs.yaml"
+    text = declared.read_text().replace("add_remove", "substitution")
+    declared.write_text(text)
+    init_ledger(load_pipeline(drugs))
+    declared.write_text(
+        text.replace("max: 1000, expected: 20", "exact: 30").replace("[count]", "[mean(age)]")
+    )
+    with pytest.raises(LedgerError) as caught:
+        run(drugs)
+    assert caught.value.code == "DPR430"
+    assert not (tmp_path / "public" / "drugs").exists()
+
+
 @pytest.mark.parametrize(
     "unit", ["row", {"edge": {"source": "id", "target": "id2", "k": 1, "nodes": 9}}]
 )

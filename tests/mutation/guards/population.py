@@ -205,6 +205,18 @@ GUARDS = (
         old="    if public_size and ",
         new="    if False and ",
     ),
+    _population(
+        "a size becomes public after its dataset has joined",
+        old="    if sized and ",
+        new="    if False and ",
+    ),
+    Guard(
+        "a debit does not tell that a size is public",
+        "pipeline/stages.py",
+        '    sized = {} if rows is None else {"public_size": rows}\n',
+        "    sized = {}\n",
+        ("tests/pipeline/test_population.py",),
+    ),
     _declarations(
         "a dataset joins without what it has cost already",
         old='        _note(db, found, "member", {"dataset": dataset, "population": name})\n        _must_fit(found, name, path)\n',
