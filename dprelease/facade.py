@@ -307,7 +307,8 @@ def _request(
         )
     named = next(text for text in (period, during, "once") if text is not None)
     key = Key(schema.name if dataset is None else dataset, pipeline or schema.name, named)
-    create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
+    also = "" if schema.population is None else ", population_epsilon=..."
+    create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...{also})'
     try:
         book = Ledger.open(ledger)
     except LedgerError as refused:
@@ -369,6 +370,12 @@ def create_ledger(
     """
     table = as_schema(schema)
     given = population_epsilon, population_delta, population_composition, population_interval
+    if None not in (population, table.population) and population != table.population:
+        raise ArgumentError(
+            f"the schema says `population: {table.population}`, and beside it {population} is given",
+            fix="leave the second out, or change the schema",
+            code="DPR675",
+        )
     Ledger.create(
         path,
         dataset=table.name if dataset is None else dataset,

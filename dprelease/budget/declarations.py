@@ -17,7 +17,7 @@ from dprelease.budget.connection import LAST, Connection, Place, raise_version, 
 from dprelease.budget.population import Population, Populations
 from dprelease.budget.record import Budget, Declaration, Entry, declaration_of
 from dprelease.budget.timeline import ALWAYS, Timeline, timeline
-from dprelease.core.errors import BudgetError, LedgerError
+from dprelease.core.errors import BudgetError
 from dprelease.core.numeric import plain
 
 _NOTHING = Cost(0)
@@ -204,7 +204,7 @@ def join(
         )
     if here is None:
         _note(db, found, "member", {"dataset": dataset, "population": name})
-        _must_fit(found, name, path)
+        _must_fit(found, name, path, f"what dataset {dataset} has cost already")
 
 
 def raise_population(db: Connection, name: str, more: Cost, path: Place) -> Budget:
@@ -249,14 +249,14 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
     _must_fit(found, name, path)
 
 
-def _must_fit(found: Populations, name: str, path: Place) -> None:
+def _must_fit(found: Populations, name: str, path: Place, what: str = "this release") -> None:
     now = found.budget(name)
     if not now.over:
         return
     rho = "" if now.rho is None else f", rho {plain(now.spent_rho or now.rho)} of {plain(now.rho)}"
     whose = population.member_words(name, found.known[name][-1].interval)
     raise BudgetError(
-        f"the budget of population {name} does not cover this release: {whose} would have lost epsilon"
+        f"the budget of population {name} does not cover {what}: {whose} would have lost epsilon"
         f" {plain(now.spent)} of {plain(now.epsilon)}, delta {plain(now.spent_delta)} of {plain(now.delta)}{rho}",
         where=str(path),
         why="it is for the releases of all the population's datasets together",

@@ -94,7 +94,8 @@ class Population:
         if name is None or epsilon is None:
             raise ArgumentError(
                 f"a population and its budget are stated together: {name or 'no name'}, {epsilon or 'no budget'}",
-                fix="name it in the schema, `population: NAME`, and state its epsilon beside the dataset's budget",
+                fix="name it in the schema, `population: NAME`, and state its epsilon beside the dataset's budget:"
+                " `--population-epsilon E`, population_epsilon=E, or `population: {epsilon: E}` in a pipeline's `budget`",
                 code="DPR675",
             )
         budget = Cost.stated(epsilon, delta)

@@ -177,7 +177,8 @@ def unknown_dataset(path: Place, dataset: str, held: Sequence[str]) -> LedgerErr
         f"dataset {dataset} has no budget in this ledger",
         where=str(path),
         why=f"it holds budgets of: {names}; the same rows under a second name would get a second budget",
-        fix=f"name the dataset that the rows belong to; if it is a new one, `{declaring(path, dataset)}`",
+        fix=f"name the dataset that the rows belong to; if it is a new one, `{declaring(path, dataset)}`,"
+        " with --population-epsilon E too where its schema names a population",
         code="DPR407",
     )
 

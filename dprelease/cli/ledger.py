@@ -304,10 +304,12 @@ def add(
 
     _names_all(pipeline, ledger, dataset)
     config = loaded(_named(pipeline)) if ledger is None else None
-    if config is None and dataset is None and population is None:
+    of_dataset = config is not None or dataset is not None
+    if not of_dataset if population is None else dataset is not None or per_period is not None:
         raise ConfigError(
             "whose budget is to be raised?",
-            fix="add --dataset NAME; `dprelease ledger show --ledger LEDGER` lists them",
+            fix="add --dataset NAME, or --population NAME without it and without --per-period;"
+            " `dprelease ledger show --ledger LEDGER` lists them",
             code="DPR100",
         )
     book = _open(pipeline, ledger)
@@ -315,7 +317,9 @@ def add(
     more = book.add_budget if population is None else book.add_population
     if per_period is not None:
         book.cap_period(name, per_period)
-    budget = None if per_period and epsilon is None else more(name, epsilon or "", delta)
+    budget = (
+        None if per_period and epsilon is None and delta == "0" else more(name, epsilon or 0, delta)
+    )
     if config is not None:
         anchoring.export(config.budget, book)
     if per_period is not None:

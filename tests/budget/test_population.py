@@ -240,8 +240,9 @@ def test_a_dataset_joins_with_what_it_has_cost_already(tmp_path):
     ledger.charge(entry("old", epsilon=Fraction(2)))
     ledger.charge(entry("visits", epsilon=Fraction(3, 2)))
     before = ledger.head()
-    assert code_of(BudgetError, joined, ledger.path, "old", terms()) == "DPR309"
-    assert ledger.head() == before
+    with pytest.raises(BudgetError, match="what dataset old has cost already") as caught:
+        joined(ledger.path, "old", terms())
+    assert (caught.value.code, ledger.head()) == ("DPR309", before)
     ledger.add_population(MEMBERS, 1)
     joined(ledger.path, "old", terms())
     assert (spent(ledger), ledger.verify().ok) == (Fraction(7, 2), True)

@@ -334,13 +334,19 @@ def test_a_schema_whose_population_the_ledger_does_not_know_is_refused(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{}, {"population": "members"}],
+    ("given", "says"),
+    [
+        ({}, "population_epsilon=E"),
+        ({"population": "members"}, "population_epsilon=E"),
+        ({"population": "others", "population_epsilon": 2}, "leave the second out"),
+    ],
 )
-def test_a_population_and_its_budget_are_stated_together(tmp_path, given):
+def test_a_population_and_its_budget_are_stated_together(tmp_path, given, says):
     with pytest.raises(ArgumentError) as caught:
         dp.create_ledger(tmp_path / "ledger.db", schema(), epsilon=9, **given)
     assert caught.value.code == "DPR675"
+    assert says in caught.value.fix
+    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_a_public_size_cannot_join_members_that_come_and_go(tmp_path):
@@ -438,6 +444,38 @@ def test_a_ledger_of_the_command_line(tmp_path):
     )
     terms = Ledger.open(place).populations().known["members"][-1]
     assert (terms.composition, terms.interval, float(terms.budget.delta)) == ("zcdp", None, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--dataset", "visits", "--epsilon", "1"), "--population NAME without it"),
+        (("--per-period", "1"), "without --per-period"),
+        (("--delta", "0.1"), "epsilon must be"),
+        ((), "epsilon must be"),
+    ],
+)
+def test_a_raise_of_a_population_drops_nothing_that_is_given(files, given, says):
+    book = Ledger.open(load_pipeline(files[0]).budget.ledger)
+    before = book.head()
+    raising = "ledger", "add", "--ledger", book.path, "--population", "members"
+    assert says in invoke(*raising, *given, exit_code=2)
+    assert book.head() == before
+
+
+def test_a_dataset_that_is_not_known_is_declared_by_the_fix(tmp_path):
+    visits = project(tmp_path, "visits")
+    place = load_pipeline(visits).budget.ledger
+    project(tmp_path, "drugs", init=False)
+    with pytest.raises(LedgerError, match="has no budget") as alone:
+        dp.release(ROWS, schema("drugs"), ledger=place)
+    assert "population_epsilon=..." in alone.value.fix
+    with pytest.raises(LedgerError, match="has no budget") as raw:
+        Ledger.open(place).add_budget("drugs", 1)
+    assert "with --population-epsilon E" in raw.value.fix
+    words = ("--schema", tmp_path / "schemas" / "drugs.yaml", "--dataset", "drugs", "--epsilon", 9)
+    invoke("ledger", "init", "--ledger", place, *words, "--population-epsilon", "1.5")
+    assert set(Ledger.open(place).populations().member) == {"visits", "drugs"}
 
 
 @pytest.mark.parametrize(
