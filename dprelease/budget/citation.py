@@ -22,7 +22,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dprelease.budget.population import MemberLoss
 from dprelease.budget.record import OPEN, Anchor, Entry, Key, canonical
+from dprelease.core.codec import decode
 from dprelease.core.errors import UNREADABLE, DpreleaseError, LedgerError
 from dprelease.core.numeric import fraction_from_json
 from dprelease.core.strict_json import MOST_BYTES, read_file, read_json
@@ -34,11 +36,13 @@ MANIFEST = "release.json"
 class Citation:
     """One manifest's account of its debit.
 
-    The entry's one mechanism descriptor is the SHA-256 of the manifest, which holds the others.
+    The entry's one mechanism descriptor is the SHA-256 of the manifest, which holds the others. `member` is what
+    it states that a member of a population had lost by then.
     """
 
     entry: Entry
     anchor: Anchor
+    member: MemberLoss | None = None
 
     @classmethod
     def from_manifest(cls, data: bytes) -> Citation:
@@ -65,9 +69,9 @@ class Citation:
                 time=canonical(guarantee["time"]) if "time" in guarantee else None,
                 window=tuple(guarantee.get("window", OPEN)),
             )
-            return cls(
-                entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))
-            )
+            member = decode(MemberLoss | None, (manifest.get("budget") or {}).get("member"))
+            head = Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))
+            return cls(entry, head, member)
         except (*UNREADABLE, DpreleaseError):
             raise _unreadable(None) from None
 

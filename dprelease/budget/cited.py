@@ -10,7 +10,7 @@ import json
 from dprelease.budget import chain, refusals
 from dprelease.budget.citation import Citation
 from dprelease.budget.connection import Connection, Place
-from dprelease.budget.declarations import declaration
+from dprelease.budget.declarations import declaration, join_as_stated
 from dprelease.budget.record import Anchor, Key
 from dprelease.budget.rows import entry_row, find, insert_entry
 from dprelease.budget.stored import insert_state, state
@@ -74,6 +74,8 @@ def must_account(db: Connection, citations: list[Citation], path: Place) -> None
 def adopt(db: Connection, citation: Citation, path: Place) -> None:
     """Record an unaccounted citation: debit it if it is not, and mark it published."""
     key, origin = citation.entry.key, citation.anchor
+    if citation.member is not None:
+        join_as_stated(db, key.dataset, citation.member.population, path)
     seq = find(db, key)
     if seq is None:
         seq = insert_entry(db, citation.entry, path, origin=origin)

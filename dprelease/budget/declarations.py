@@ -17,7 +17,7 @@ from dprelease.budget.connection import LAST, Connection, Place, raise_version, 
 from dprelease.budget.population import Population, Populations
 from dprelease.budget.record import Budget, Declaration, Entry, declaration_of
 from dprelease.budget.timeline import ALWAYS, Timeline, timeline
-from dprelease.core.errors import BudgetError
+from dprelease.core.errors import BudgetError, LedgerError
 from dprelease.core.numeric import plain
 
 _NOTHING = Cost(0)
@@ -196,15 +196,27 @@ def join(
     if public_size and population.is_replaced_by_none(terms[-1], found.datasets[dataset]):
         why = population.PUBLIC_SIZE
     if why is not None:
-        raise refusals.not_of_population(
-            path,
-            f"dataset {dataset} cannot join population {name}",
-            why,
-            "leave its `population` out: its own budget then stands for it alone, and says nothing of a member",
-        )
+        raise _apart(f"dataset {dataset} cannot join population {name}", why, path)
     if here is None:
         _note(db, found, "member", {"dataset": dataset, "population": name})
         _must_fit(found, name, path, f"what dataset {dataset} has cost already")
+
+
+def join_as_stated(db: Connection, dataset: str, name: str, path: Place) -> None:
+    """Let a dataset join the population that a published release of it states, on the terms that are known here.
+
+    Raises:
+        LedgerError: none of that name is known, or the dataset is of another (DPR429); or as `join`.
+    """
+    declared(db, dataset, path)
+    found = _members(db, first=True)
+    here, known = found.member.get(dataset), found.known.get(name)
+    if here is None and known is not None:
+        terms = replace(known[-1], adjacency=None, calendar=None)
+        join(db, dataset, terms, path, public_size=False)
+    elif here != name:
+        said = f"{here or 'none'}, and a published release of it states {name}"
+        raise refusals.other_population(path, dataset, said)
 
 
 def raise_population(db: Connection, name: str, more: Cost, path: Place) -> Budget:
@@ -232,12 +244,8 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
     _read_debits(db, found, [other for other, its in found.member.items() if its == name])
     why = found.note("debit", {"entry": entry.to_json()})
     if why == population.PUBLIC_SIZE:
-        raise refusals.not_of_population(
-            path,
-            f"this release of dataset {entry.key.dataset} cannot be charged to population {name}",
-            why,
-            "state `rows: {max: N}` in its schema in place of `exact`: its number of rows is then protected, too",
-        )
+        what = f"this release of dataset {entry.key.dataset} cannot be charged to population {name}"
+        raise _apart(what, why, path)
     if why is not None:
         raise BudgetError(
             f"what this release costs a member of population {name} cannot be added up",
@@ -247,6 +255,13 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
             code="DPR310",
         )
     _must_fit(found, name, path)
+
+
+def _apart(what: str, why: str, path: Place) -> LedgerError:
+    fix = "leave its `population` out: its own budget then stands for it alone, and says nothing of a member"
+    if why == population.PUBLIC_SIZE:
+        fix = "state `rows: {max: N}` in its schema in place of `exact`: the number is then protected, too"
+    return LedgerError(what, where=str(path), why=why, fix=fix, code="DPR430")
 
 
 def _must_fit(found: Populations, name: str, path: Place, what: str = "this release") -> None:

@@ -60,6 +60,7 @@ from dprelease.budget.record import (
 )
 from dprelease.budget.signature import Signer
 from dprelease.budget.timeline import timeline
+from dprelease.core.numeric import counted, plain
 
 __all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerReport", "Receipt"]
 
@@ -300,7 +301,8 @@ class Ledger(ReadableLedger):
         """Debit everything that manifests cite and this ledger lacks; return how many.
 
         After a restore from a backup. A release that is debited here but whose bytes are not is
-        marked published, so that it is never drawn again. All or nothing.
+        marked published, so that it is never drawn again. A dataset joins the population that its releases
+        state, if it had joined after the backup. All or nothing.
 
         Args:
             manifests: public folders or `release.json` files.
@@ -308,7 +310,8 @@ class Ledger(ReadableLedger):
         Raises:
             BudgetError: they do not fit the budget (DPR301, DPR302): raise it first, on record.
             LedgerError: a key is here with another plan (DPR410), a dataset has no budget here
-                (DPR407) or another unit (DPR411), or a manifest does not parse (DPR406).
+                (DPR407) or another unit (DPR411), or a manifest does not parse (DPR406), or states a
+                population that is not known here (DPR429).
         """
         citations = read_citations(manifests)
         with self._write() as db:
@@ -320,6 +323,21 @@ class Ledger(ReadableLedger):
             for citation in missing:
                 cited.adopt(db, citation, self.path)
         return len(missing)
+
+    def unknown_losses(self, manifests: Iterable[Path]) -> list[str]:
+        """Return what releases state that a member has lost and this ledger does not know: of each population the newest."""
+        citations, held, out = read_citations(manifests), self.populations(), {}
+        for citation in citations:
+            said, key = citation.member, citation.entry.key
+            now = held.loss(key.dataset)
+            if said is not None and now is not None and not held.knows(key.dataset, said):
+                tables = counted(said.tables, "table")
+                out[said.population] = (
+                    f"{key} states that {said.member} has lost epsilon {plain(said.spent)}, delta {plain(said.delta)}, by"
+                    f" {tables}; this ledger knows of epsilon {plain(now.spent)}, delta {plain(now.delta)}, by {now.tables}:"
+                    " reconcile the folders of the population's other datasets, too; a debit that was never published is lost"
+                )
+        return list(out.values())
 
 
 def _name(db: Connection) -> int:

@@ -34,7 +34,7 @@ from dprelease.budget.rho_filter import check_composition, spent_epsilon, worth
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
 from dprelease.core.codec import Stored
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import nano_up
+from dprelease.core.numeric import NANO, nano_up
 from dprelease.core.periods import Every, known_every
 
 VERSION = 7
@@ -222,6 +222,17 @@ class Populations:
         tables = sum(self.member.get(other) == name for other in self.debits)
         figures = now.spent, now.epsilon, now.spent_delta, now.delta
         return MemberLoss(name, tables, *figures, terms.composition, terms.interval)
+
+    def knows(self, dataset: str, said: MemberLoss) -> bool:
+        """Return whether a member has lost here what a release of the dataset states, by as many tables, or more."""
+        now = self.loss(dataset)
+        if now is None or (now.member, now.composition) != (said.member, said.composition):
+            return False
+        spent, rho, at = now.spent, self.budget(now.population).spent_rho, said.total_delta
+        if rho is not None and 0 < at < 1:  # a delta that was raised since makes less epsilon of it
+            spent = spent_epsilon(int(rho * NANO), at)
+        enough = spent >= said.spent and now.tables >= said.tables
+        return enough and (rho is not None or now.delta >= said.delta)
 
     def _uncountable(self, name: str | None, dataset: str, debits: Sequence[Debit]) -> str | None:
         """Return why one of the dataset's debits cannot be counted for the population, None if all can."""

@@ -326,10 +326,6 @@ def other_population(place: Place, dataset: str, here: str) -> LedgerError:
     )
 
 
-def not_of_population(place: Place, what: str, why: str, fix: str) -> LedgerError:
-    return LedgerError(what, where=str(place), why=why, fix=fix, code="DPR430")
-
-
 def no_population(place: Place, name: str, held: Sequence[str]) -> LedgerError:
     return LedgerError(
         f"there is no population {name} in this ledger",

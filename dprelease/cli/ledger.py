@@ -380,6 +380,8 @@ def reconcile(
 ) -> None:
     """Debit every published release that a restored ledger does not know.
 
+    Exit code 1: a release states that a member of its population lost more than the ledger knows by now.
+
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
     from dprelease.pipeline import anchoring
@@ -391,10 +393,14 @@ def reconcile(
                 fix="add --public FOLDER",
                 code="DPR100",
             )
-        count = _open(None, ledger).reconcile(public)
+        book, folders = _open(None, ledger), public
+        count = book.reconcile(folders)
     else:
         config = loaded(_named(pipeline))
-        book = _open(None, config.budget.ledger)
-        count = book.reconcile([config.publish.to])
+        book, folders = _open(None, config.budget.ledger), [config.publish.to]
+        count = book.reconcile(folders)
         anchoring.export(config.budget, book, replace=True)
     say(f"{counted(count, 'release')} debited that the ledger did not know")
+    if unknown := book.unknown_losses(folders):
+        say("\n".join(unknown), style="yellow")
+        raise typer.Exit(1)

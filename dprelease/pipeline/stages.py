@@ -164,7 +164,6 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     """Return what is to be debited for the plan under the request's key."""
     ledger, key = request.ledger, request.key
     rows = None if plan.asked is None else plan.asked.schema.rows.exact
-    sized = {} if rows is None else {"public_size": rows}
     return Entry(
         key=key,
         plan_hash=debited_hash(plan, request),
@@ -176,7 +175,7 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
                 "mechanism": b.mechanism,
                 "epsilon": str(b.epsilon),
                 "epsilon_upper": b.certificate["epsilon_upper"],
-                **sized,
+                **({} if rows is None else {"public_size": rows}),
             }
             for b in plan.blocks
         ),

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Key, Ledger
 from dprelease.budget.person import PersonLoss, person_at
-from dprelease.core.codec import encode
+from dprelease.budget.population import MemberLoss
+from dprelease.core.codec import decode, encode
 from dprelease.core.numeric import counted
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.over_time import ledger_over_time, over_tables
@@ -58,6 +59,10 @@ def against_ledger(
     adopted = book.adopted_manifest(key)
     if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():
         return False, f"the manifest is not the one that was reconciled under entry {anchor.seq}"
+    held, member = book.populations(), (stated or {}).get("member")
+    known = member is None or held.knows(key.dataset, decode(MemberLoss, member))
+    if adopted is not None and not known:
+        return False, "it states that a member has lost more than the ledger knows"
     committed = book.files(key)
     if committed is not None and (
         set(committed) != set(found)
@@ -67,7 +72,7 @@ def against_ledger(
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    words, loss = public_words(manifest), book.populations().loss(key.dataset)
+    words, loss = public_words(manifest), held.loss(key.dataset)
     unit = ledger_over_time(book, key.dataset, (words.one, words.whole))
     said = "; ".join([unit, *over_tables(loss)])
     return (

@@ -252,6 +252,75 @@ def test_another_budget_in_the_file_is_refused(files):
         assert caught.value.code == "DPR429"
 
 
+def test_a_dataset_that_joined_after_the_backup_joins_again_by_its_folder(tmp_path):
+    visits, drugs = project(tmp_path, "visits"), project(tmp_path, "drugs", init=False)
+    declared, whole = tmp_path / "schemas" / "drugs.yaml", drugs.read_text()
+    text = declared.read_text()
+    declared.write_text(text.replace("population: members\n", ""))
+    drugs.write_text(whole.replace(", population: {epsilon: 1.5}", ""))
+    init_ledger(load_pipeline(drugs))
+    place = load_pipeline(visits).budget.ledger
+    saved = place.read_bytes()
+    declared.write_text(text)
+    drugs.write_text(whole)
+    init_ledger(load_pipeline(drugs))
+    made = run(drugs).folder
+    for part in place.parent.glob(f"{place.name}*"):
+        part.unlink()
+    place.write_bytes(saved)
+    assert "1 release debited" in invoke("ledger", "reconcile", visits)
+    assert Ledger.open(place).populations().member == {"visits": "members", "drugs": "members"}
+    with pytest.raises(BudgetError) as caught:
+        run(visits)
+    assert caught.value.code == "DPR309"
+    assert verify(made, ledger=place).ok
+
+
+def test_a_lost_ledger_is_told_what_its_folders_state_of_a_member(files, tmp_path):
+    for file in files:
+        file.write_text(
+            file.read_text()
+            .replace("release: {epsilon: 1}", "release: {epsilon: 0.5}")
+            .replace("../public", f"../public/{file.stem}")
+        )
+    visits, drugs = files
+    run(drugs)
+    made = run(visits).folder
+    place = load_pipeline(visits).budget.ledger
+    for part in place.parent.glob(f"{place.name}*"):
+        part.unlink()
+    init = "ledger", "init", "--ledger", place, "--epsilon", 9, "--schema"
+    stated = "--population-epsilon", "1.5"
+    invoke(*init, tmp_path / "schemas" / "visits.yaml", *stated)
+    said = invoke("ledger", "reconcile", visits, exit_code=1)
+    assert "1 release debited" in said
+    assert "one of the members has lost epsilon 1, delta 0, by 2 tables" in said
+    assert "knows of epsilon 0.5, delta 0, by 1:" in said
+    assert not verify(made, ledger=place).ok
+    invoke(*init, tmp_path / "schemas" / "drugs.yaml", *stated)
+    invoke("ledger", "reconcile", drugs)
+    assert "0 releases debited" in invoke("ledger", "reconcile", visits)
+    assert verify(made, ledger=place).ok
+
+
+def test_a_folder_of_a_population_that_the_ledger_does_not_know_is_refused(tmp_path):
+    visits = project(tmp_path, "visits")
+    run(visits)
+    place = load_pipeline(visits).budget.ledger
+    for part in place.parent.glob(f"{place.name}*"):
+        part.unlink()
+    plain = {k: v for k, v in schema().items() if k != "population"}
+    plain["unit"] = {**plain["unit"], "user": "id"}
+    dp.create_ledger(place, plain, epsilon=9)
+    said = invoke("ledger", "reconcile", visits, exit_code=1)
+    assert "none, and a published release of it states members" in said
+    assert Ledger.open(place).budget("visits").spent == 0
+    declared = "--schema", tmp_path / "schemas" / "visits.yaml", "--epsilon", 9
+    invoke("ledger", "init", "--ledger", place, *declared, "--population-epsilon", "1.5")
+    invoke("ledger", "reconcile", visits)
+    assert Ledger.open(place).populations().budget("members").spent == 1
+
+
 # -- in Python -----------------------------------------------------------------------------
 
 ROWS = pd.DataFrame({"id": ["a", "b", "c"], "age": [30, 40, 50]})
