@@ -331,10 +331,9 @@ class Ledger(ReadableLedger):
             said, key = citation.member, citation.entry.key
             now = held.loss(key.dataset)
             if said is not None and now is not None and not held.knows(key.dataset, said):
-                tables = counted(said.tables, "table")
                 out[said.population] = (
                     f"{key} states that {said.member} has lost epsilon {plain(said.spent)}, delta {plain(said.delta)}, by"
-                    f" {tables}; this ledger knows of epsilon {plain(now.spent)}, delta {plain(now.delta)}, by {now.tables}:"
+                    f" {counted(said.tables, 'table')}; this ledger knows of epsilon {plain(now.spent)}, delta {plain(now.delta)}, by {now.tables}:"
                     " reconcile the folders of the population's other datasets, too; a debit that was never published is lost"
                 )
         return list(out.values())

@@ -317,9 +317,7 @@ def add(
     more = book.add_budget if population is None else book.add_population
     if per_period is not None:
         book.cap_period(name, per_period)
-    budget = (
-        None if per_period and epsilon is None and delta == "0" else more(name, epsilon or 0, delta)
-    )
+    budget = None if per_period and epsilon is None else more(name, epsilon or 0, delta)
     if config is not None:
         anchoring.export(config.budget, book)
     if per_period is not None:
