@@ -233,8 +233,8 @@ GUARDS = (
     ),
     _declarations(
         "a dataset joins without what it has cost already",
-        old='        _note(db, found, "member", {"dataset": dataset, "population": name})\n        _must_fit(found, name, path)\n',
-        new='        _note(db, found, "member", {"dataset": dataset, "population": name})\n',
+        old='        _must_fit(found, name, path, f"what dataset {dataset} has cost already")\n',
+        new="",
     ),
     Guard(
         "a schema's population is counted nowhere",
