@@ -73,7 +73,9 @@ def whole_of_members(
     """Return how many periods a population's whole budget pays for, of one dataset alone; 0 where no number bounds one."""
     windows = _windows(period, ALWAYS, timeline(*declared))
     try:
-        each = [member_charges(terms, declared, (epsilon, Fraction(0), None, w)) for w in windows]
+        each = [
+            member_charges(terms, declared, (epsilon, Fraction(0), None, w, False)) for w in windows
+        ]
     except UncountableError:
         return 0
     return _covered(terms.budget, terms.nano_rho, (), each, pairs=False)
