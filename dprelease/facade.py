@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.budget.population import Population
+from dprelease.budget.population import Population, one_name
 from dprelease.budget.record import check_identifier
 from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
 from dprelease.core.numeric import Number
@@ -370,12 +370,6 @@ def create_ledger(
     """
     table = as_schema(schema)
     given = population_epsilon, population_delta, population_composition, population_interval
-    if None not in (population, table.population) and population != table.population:
-        raise ArgumentError(
-            f"the schema says `population: {table.population}`, and beside it {population} is given",
-            fix="leave the second out, or change the schema",
-            code="DPR675",
-        )
     Ledger.create(
         path,
         dataset=table.name if dataset is None else dataset,
@@ -385,7 +379,7 @@ def create_ledger(
         adjacency=table.adjacency.value,
         unit=canonical_json(unit_to_json(table.unit)),
         time=declared_time(table.unit, table.time),
-        population=Population.declared(population or table.population, *given),
+        population=Population.declared(one_name(population, table.population), *given),
         public_size=table.rows.exact is not None,
     )
     return Path(path)

@@ -259,6 +259,17 @@ class Populations:
 
 
 @lru_cache(maxsize=65_536)
+def one_name(given: str | None, said: str | None) -> str | None:
+    """Return a population's name, given or said by a schema; ArgumentError DPR675 if these are two."""
+    if None not in (given, said) and given != said:
+        raise ArgumentError(
+            f"the schema says `population: {said}`, and beside it {given} is given",
+            fix="leave the second out, or change the schema",
+            code="DPR675",
+        )
+    return given or said
+
+
 def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tuple[Charge, ...]:
     """Return what one debit costs a member, for each stretch of time that it reads alike.
 

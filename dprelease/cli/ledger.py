@@ -34,8 +34,7 @@ def _named(pipeline: Path | None) -> Path:
     if pipeline is None:
         raise ConfigError(
             "name a pipeline file, or a ledger",
-            fix="PIPELINE, or --ledger FILE; `init` without a pipeline needs --ledger, --schema "
-            "and --epsilon",
+            fix="PIPELINE, or --ledger FILE; `init` without a pipeline needs --ledger, --schema and --epsilon",
             code="DPR100",
         )
     return pipeline
@@ -386,11 +385,8 @@ def reconcile(
 
     if pipeline is None and ledger is not None:
         if not public:
-            raise ConfigError(
-                "name the public folder whose releases are to be debited",
-                fix="add --public FOLDER",
-                code="DPR100",
-            )
+            what = "name the public folder whose releases are to be debited"
+            raise ConfigError(what, fix="add --public FOLDER", code="DPR100")
         book, folders = _open(None, ledger), public
         count = book.reconcile(folders)
     else:

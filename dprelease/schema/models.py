@@ -58,7 +58,7 @@ def _nulls_tag(value: object) -> str | None:
     if value == "drop":
         return "word"
     if isinstance(value, Mapping):
-        return next((tag for tag in ("as", "default") if tag in value), None)
+        return "as" if "as" in value else "default"
     return None
 
 
@@ -75,9 +75,7 @@ Nulls = Annotated[
 
 
 def _other_tag(value: object) -> str | None:
-    if value == "drop":
-        return "word"
-    return "as" if isinstance(value, Mapping) and "as" in value else None
+    return "word" if value == "drop" else "as" if isinstance(value, Mapping) else None
 
 
 Other = Annotated[

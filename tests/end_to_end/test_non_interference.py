@@ -340,13 +340,13 @@ def _scale(patch):
 
     seen = [1]
     _compute(patch, seen.append)
-    honest = draw_module._Drawn.values
+    honest = draw_module.DrawnBlock.values
 
     def values(self, statistic):
         value, lower, upper, status = honest(self, statistic)
         return value, lower, np.minimum(upper, max(seen[-1] / 7, float(value.max()))), status
 
-    patch.setattr(draw_module._Drawn, "values", values)
+    patch.setattr(draw_module.DrawnBlock, "values", values)
 
 
 @pytest.mark.parametrize("leak", LEAKS)

@@ -41,7 +41,7 @@ def test_a_check_outside_the_lock_is_stopped_by_the_storage(place, monkeypatch):
     """Broken twin: both look before the write lock is taken, and both find room for one."""
     ledger = new_ledger(place, epsilon="0.1")
     left = ledger.budget("clinic").left
-    monkeypatch.setattr("dprelease.budget.rows.fits", lambda *_: left >= COST)
+    monkeypatch.setattr("dprelease.budget.rows.Cost.within", lambda *_: left >= COST)
     codes = in_processes(2, lambda i: ledger.charge(entry(f"p{i}")) and None)
     assert sorted(codes) != [0, 0]
     assert ledger.budget("clinic").spent == COST

@@ -22,18 +22,6 @@ BASE = {
 }
 
 
-@pytest.mark.parametrize("given", [{"key": "none"}, {}])
-@pytest.mark.parametrize("name", ["nulls", "other"])
-def test_a_word_that_no_form_has_is_refused_with_all_forms(name, given):
-    """The place is the key's own: "nulls.default.key" is in no file."""
-    with pytest.raises(dp.errors.ConfigError) as caught:
-        dp.plan(changed(("columns", "g", name), given))
-    assert caught.value.code == "DPR112"
-    assert f"`{name}` is drop" in str(caught.value)
-    assert "{as: KEY}" in str(caught.value)
-    assert f"where  dict: columns.g.{name}\n" in str(caught.value)
-
-
 def changed(place, value):
     made = copy.deepcopy(BASE)
     inner = made
