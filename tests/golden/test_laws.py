@@ -1,11 +1,13 @@
 """The laws are those that were recorded: a change of one integer, proof or draw shows here.
 
-An eleventh of them with each change, all of them under `make evidence`.
+An eleventh of them with each change, all of them under `make evidence`. They are made by a process that is told to
+leave out what only newer processors have: so every x86-64 machine compares to the last digit.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import os
 import platform
 import subprocess
@@ -14,15 +16,29 @@ import sys
 import pytest
 
 from tests.golden import laws
-from tests.golden.records import arithmetic, differences, read
+from tests.golden.records import differences, read
 from tests.sizes import whole
 
 EVERY = whole(11, 1)
+PLAIN = {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4"}
+MAKE = """
+import json
+from tests.golden import laws, records
+print(json.dumps({"arithmetic": records.arithmetic(), "records": laws.records(%d)}))
+"""
 
 
 @pytest.fixture(scope="module")
 def made():
-    return {"arithmetic": arithmetic(), "records": laws.records(EVERY)}
+    plain = PLAIN if platform.machine() == "x86_64" else {}
+    run = subprocess.run(
+        [sys.executable, "-c", MAKE % EVERY],
+        env={**os.environ, **plain},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(run.stdout)
 
 
 def test_every_law_is_as_recorded(made) -> None:
