@@ -255,19 +255,26 @@ def _beyond(law: SumLaw, chance: float) -> float:
     if variance == 0:
         return 0.0
 
-    def bound(s: float) -> float:
-        if law.bulk.widest * s * s > 0.5:
-            return math.inf
-        grown = sum(n * noise.log_moment(s * w) for noise, w, n in parts)
-        grown += law.bulk.variance * s * s
-        return (math.log(2 / chance) + grown) / s
+    def bound(ladder: Sequence[float]) -> float:
+        ladder = [s for s in ladder if law.bulk.widest * s * s <= 0.5]
+        each = [
+            [n * moment for moment in noise.log_moments([s * w for s in ladder])]
+            for noise, w, n in parts
+        ]
+        return min(
+            (
+                (math.log(2 / chance) + (sum(m[i] for m in each) + law.bulk.variance * s * s)) / s
+                for i, s in enumerate(ladder)
+            ),
+            default=math.inf,
+        )
 
     first = 0.15 / math.sqrt(variance)
-    best = min(bound(first * step) for step in range(1, 60))
+    best = bound([first * step for step in range(1, 60)])
     if law.bulk.variance:
         while math.isinf(best):  # far fewer draws than not are 0: moments end below the ladder
             first /= 2
-            best = bound(first)
+            best = bound([first])
         return best
     # For few draws of a heavy tail: each one's own tail.
     share = math.log(2 * sum(n for _, _, n in parts) / chance)

@@ -14,6 +14,7 @@ Sources  `docs/theory/publications-that-add-up.md#least-squares`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -101,14 +102,16 @@ class Laplace:
         """Return a k with P(|D| > k) <= 2 e^-share: P(|D| > k) < e^(-rate k)."""
         return share / float(self.rate)
 
-    def log_moment(self, s: float) -> float:
-        """Return log E e^(s D); infinite from s = rate on."""
+    def log_moments(self, at: Sequence[float]) -> list[float]:
+        """Return log E e^(s D) for each s; infinite from s = rate on."""
         rate = float(self.rate)
-        if s >= rate:
-            return math.inf
-        return 2 * math.log(-math.expm1(-rate)) - math.log(
-            -math.expm1(-rate - s) * -math.expm1(-rate + s)
-        )
+        whole = 2 * math.log(-math.expm1(-rate))
+        return [
+            whole - math.log(-math.expm1(-rate - s) * -math.expm1(-rate + s))
+            if s < rate
+            else math.inf
+            for s in at
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +159,10 @@ class Gaussian:
         """Return a k with P(|D| > k) <= 2 e^-share: it is rounded from a sub-Gaussian one of its own scale."""
         return math.sqrt(2 * share * self.square) + 0.5
 
-    def log_moment(self, s: float) -> float:
-        """Return an upper bound of log E e^(s D): sinh(s / 2) / (s / 2) <= e^(s^2 / 24), and 2 e^-19 that the lattice adds."""
-        return float(self.variance()) * s * s / 2 + 1e-8
+    def log_moments(self, at: Sequence[float]) -> list[float]:
+        """Return upper bounds of log E e^(s D): sinh(s / 2) / (s / 2) <= e^(s^2 / 24), and 2 e^-19 that the lattice adds."""
+        variance = float(self.variance())
+        return [variance * s * s / 2 + 1e-8 for s in at]
 
 
 Noise = Laplace | Gaussian
