@@ -169,7 +169,7 @@ def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
             names.append(statistic.name)
     if names:
         yield (
-            f"{', '.join(names)}: nothing here counts the known values; without any, an allowed one comes all the"
+            f"{', '.join(dict.fromkeys(names))}: nothing here counts the known values; without any, an allowed one comes all the"
             " same, with the status no_interval: a mean of the column beside it shows that"
         )
 

@@ -237,6 +237,10 @@ def test_errors_in_words():
     assert plain_error("±6.2 units", {}) == "±6.2 units"  # a column's own measure
     fitted = "±3.1 rows fitted (±4 as measured; ±9 if every table were measured alone)"
     assert plain_error(fitted, {"rows": "trips"}) == "±3.1 trips"
+    rounded = f"±3.4 rows in steps of 5 ({fitted} before rounding)"
+    assert plain_error(rounded, {"rows": "trips"}) == (
+        "±3.4 trips in steps of 5 (±3.1 trips before rounding)"
+    )
     ratio = "±3.1 euro at n=9 (±4 if every table were measured alone)"
     assert plain_error(ratio, {"group": "trips"}) == "±3.1 euro, in a group of 9 trips"
 

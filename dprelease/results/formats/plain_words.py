@@ -15,7 +15,7 @@ from dprelease.core.errors import ConfigError
 from dprelease.query.tokens import Token, TokenReader
 from dprelease.release_plan.detail import ALL
 
-_FITTED = re.compile(r" fitted \(.*\)$")
+_FITTED = re.compile(r" fitted \([^()]*\)")
 _ALONE = re.compile(r" \([^()]* if every table were measured alone\)$")
 _SIZE = re.compile(r",? at n=([\d,]+)")
 _MEASURE = re.compile(r"(?<=[\d∞] )(units|rows)\b")
