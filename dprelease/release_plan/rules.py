@@ -75,11 +75,14 @@ def _suppressed(plan: ReleasePlan, query: Query, rules: Rules, rule: Suppress) -
         name = rule.statistic or "number of rows"
         if count is None:
             place = "" if table is None else f" of table {table}"
+            named = [s for s in statistics if deciding([s], replace(rule, statistic=s.name))]
             _refuse(
                 query,
                 f"`suppress` compares the {name}, which is no count{place}",
                 "a cell is suppressed by a number of rows or persons that is released with it",
-                "add such a count to the statistics, or name one that is there: `suppress: {below: 10, statistic: NAME}`",
+                f"name the one that is there: `suppress: {{below: {rule.below}, statistic: {named[0].name}}}`"
+                if named
+                else "add `count` to the statistics",
             )
         _check_decides(plan, query, count)
     said = f"a cell whose noisy {name} is below {rule.below:,} is published without a value, and so is all else of it"

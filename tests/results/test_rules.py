@@ -167,6 +167,19 @@ def test_a_rule_that_cannot_act_is_refused_before_anything_is_spent(
     assert refused.value.code == "DPR297"
 
 
+def test_suppression_by_persons_names_their_count_in_its_fix() -> None:
+    persons: dict[str, Any] = {"unit": {"user": "who", "max_groups": 1, "max_rows_per_group": 1}}
+    persons["columns"] = {**BASE["columns"], "who": {"kind": "identifier"}}
+    release = {**ONE, "statistics": [{"statistic": "count(persons)", "as": "visitors"}]}
+    with pytest.raises(PlanError) as refused:
+        plan({**release, "rules": {"suppress": {"below": 10}}}, **persons)
+    assert "`suppress: {below: 10, statistic: visitors}`" in str(refused.value)
+    followed = plan(
+        {**release, "rules": {"suppress": {"below": 10, "statistic": "visitors"}}}, **persons
+    )
+    assert followed.rules is not None
+
+
 def test_sparse_without_suppression_is_refused_with_its_place() -> None:
     with pytest.raises(PlanError, match="none is suppressed") as refused:
         plan({**ONE, "rules": {"sparse": True}})
