@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.budget.population import Population, one_name
 from dprelease.budget.record import check_identifier
-from dprelease.core.errors import ArgumentError, LedgerError, NotReadWarning, UnledgeredWarning
+from dprelease.core.errors import (
+    NOT_READ,
+    ArgumentError,
+    DpreleaseError,
+    LedgerError,
+    NotReadWarning,
+    UnledgeredWarning,
+)
 from dprelease.core.numeric import Number
 from dprelease.core.periods import Every
 from dprelease.core.strict_json import canonical_json
@@ -75,16 +82,7 @@ def plan(
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         ArgumentError: `during` names no period, or the schema declares no `time` (DPR639, DPR640).
     """
-    given = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "statistics": statistics,
-        "by": by,
-        "where": where,
-        "tables": tables,
-        "rules": rules,
-    }
-    return plan_release(as_schema(schema), overrides(given), during=during)
+    return plan_release(as_schema(schema), overrides(locals()), during=during)
 
 
 def release(
@@ -123,18 +121,7 @@ def release(
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
         WithheldError, InternalError: the budget may have been charged.
     """
-    table = as_schema(schema)
-    given = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "statistics": statistics,
-        "by": by,
-        "where": where,
-        "tables": tables,
-        "rules": rules,
-    }
-    request = _request(table, ledger, dataset, period, during)
-    return _drawn(data, table, overrides(given), request, during=during)
+    return _drawn(locals())
 
 
 def keys(
@@ -162,10 +149,9 @@ def keys(
     Raises:
         DpreleaseError: as `release`.
     """
-    table = as_schema(schema)
     asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
-    request = _request(table, ledger, dataset, period, during, f"{table.name[:59]}-keys")
-    found = _drawn(data, table, {"keys": asked}, request, origin="keys(...)", during=during)
+    given = locals() | {"keys": asked, "epsilon": None, "delta": None}
+    found = _drawn(given, "-keys", origin="keys(...)")
     return Keys(found.noised, found.flow)
 
 
@@ -223,38 +209,47 @@ def sql(
             code="DPR638",
         )
     ((name, data),) = tables.items()
-    table = as_schema(schema)
-    given = overrides({"sql": query, "epsilon": epsilon, "delta": delta})
-    request = _request(table, ledger, dataset, period)
-    return _drawn(data, table, given, request, origin="sql(...)", table=name)
+    return _drawn(locals() | {"sql": query, "tables": None}, origin="sql(...)", table=name)
 
 
-def _drawn(
-    data: TableLike, schema: TableSchema, asked: Any, request: Request | None, **more: Any
-) -> Release:
-    if request is None:
-        plan = plan_release(schema, asked, **more)
-    else:
-        added = request.ledger.composition(request.key.dataset)
-        fixed = of_fixed_lists(schema, lambda: request)
-        plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
-    source = as_source(data)
-    engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
-    flow = Flow(plan, request, engine)
-    flow.preflight(source)
-    if request is None:
-        warnings.warn(
-            "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
-            "and period= for a durable, publishable release",
-            UnledgeredWarning,
-            stacklevel=_caller_level(),
+def _drawn(given: Mapping[str, Any], ending: str = "", **more: Any) -> Release:
+    """Return the release of what a door was given, by its parameters' names.
+
+    Args:
+        ending: of the ledger's name for it, behind the schema's. more: as in `plan_release`.
+    """
+    try:
+        schema, asked = as_schema(given["schema"]), overrides(given)
+        more["during"] = during = given.get("during")
+        request = _request(
+            schema, given["ledger"], given["dataset"], given["period"], during, ending
         )
-    receipt = flow.charge()
+        if request is None:
+            plan = plan_release(schema, asked, **more)
+        else:
+            added = request.ledger.composition(request.key.dataset)
+            fixed = of_fixed_lists(schema, lambda: request)
+            plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
+        source = as_source(given["data"])
+        engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
+        flow = Flow(plan, request, engine)
+        flow.preflight(source)
+        if request is None:
+            warnings.warn(
+                "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
+                "and period= for a durable, publishable release",
+                UnledgeredWarning,
+                stacklevel=_caller_level(),
+            )
+        receipt = flow.charge()
+    except DpreleaseError as refused:
+        refused.frame_not_read()
+        raise
     drawn = request is not None and request.ledger.payload(request.key) is not None
     noised = flow.draw(source, receipt)
     if drawn:
         warnings.warn(
-            f"your frame was not read: {receipt.period} of {receipt.pipeline} was drawn before, and these are its"
+            f"{NOT_READ}: {receipt.period} of {receipt.pipeline} was drawn before, and these are its"
             f" values; other rows need another `{'during' if plan.query.window else 'period'}`, which costs epsilon again",
             NotReadWarning,
             stacklevel=_caller_level(),
@@ -282,8 +277,8 @@ def _request(
     ledger: str | Path | None,
     dataset: str | None,
     period: str | None,
-    during: str | None = None,
-    pipeline: str | None = None,
+    during: str | None,
+    ending: str,
 ) -> Request | None:
     if ledger is None:
         if dataset is not None or period is not None:
@@ -306,7 +301,8 @@ def _request(
             code="DPR632",
         )
     named = next(text for text in (period, during, "once") if text is not None)
-    key = Key(schema.name if dataset is None else dataset, pipeline or schema.name, named)
+    pipeline = schema.name[: 64 - len(ending)] + ending
+    key = Key(schema.name if dataset is None else dataset, pipeline, named)
     also = "" if schema.population is None else ", population_epsilon=..."
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...{also})'
     try:

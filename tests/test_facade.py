@@ -194,6 +194,39 @@ class TestLedgered:
         with pytest.raises(BudgetError, match="spent 2 of 2, asked 1, left 0"):
             frame.dp.release(SCHEMA, **{**place, "period": "wave-3"})
 
+    def test_what_is_refused_before_the_charge_says_that_the_frame_was_not_read(self, frame, place):
+        """In a traceback and in a notebook: who sees a refusal asks whether the rows were looked at."""
+        frame.dp.release(SCHEMA, **place)
+        other = {**place, "period": "wave-2"}
+        asked = {"column": "religion", "epsilon": 1, "delta": 1e-6}
+        refused = [
+            lambda: frame.dp.release(SCHEMA, epsilon=0.5, **place),
+            lambda: frame.dp.release(SCHEMA, epsilon=50, **other),
+            lambda: frame.dp.release(SCHEMA, statistics=["mean(nothing)"]),
+            lambda: frame.dp.release(SCHEMA, ledger="none.db"),
+            lambda: frame.dp.release("none.yaml"),
+            lambda: frame[[]].dp.release(SCHEMA, **other),
+            lambda: frame.dp.keys(SCHEMA, **asked, **other),
+            lambda: frame.dp.sql("SELECT 1 FROM df", SCHEMA, **other),
+            lambda: dp.release(frame.age, SCHEMA, **other),
+        ]
+        for call in refused:
+            with pytest.raises(dp.DpreleaseError) as caught:
+                call()
+            assert caught.value.__notes__ == ["  rows   your frame was not read"]
+            shown = caught.value._render_traceback_()
+            assert shown[-2:] == [*caught.value.__notes__, "  spent  nothing was spent"]
+        plain = LedgerError("something")
+        assert "not read" not in "".join(plain._render_traceback_())
+
+    @pytest.mark.parametrize(
+        "refused",
+        [SourceError("of another size", code="DPR508"), dp.WithheldError("it is not valid")],
+    )
+    def test_rows_that_were_counted_or_paid_for_are_not_called_unread(self, refused):
+        refused.frame_not_read()
+        assert not hasattr(refused, "__notes__")
+
     def test_another_plan_under_the_same_key_is_refused(self, frame, place):
         frame.dp.release(SCHEMA, **place)
         with pytest.raises(LedgerError, match="another plan"):

@@ -39,6 +39,8 @@ __all__ = [
     "WithheldError",
 ]
 
+NOT_READ = "your frame was not read"
+
 
 class DpreleaseError(Exception):
     """Base of the tree.
@@ -90,7 +92,13 @@ class DpreleaseError(Exception):
         The frames in between say nothing that `where` does not, and hide the fix below a page.
         """
         name = type(self).__name__
-        return [*f"{name}: {self}".splitlines(), f"  spent  {self.spent_in_words()}"]
+        said = f"  spent  {self.spent_in_words()}"
+        return [*f"{name}: {self}".splitlines(), *getattr(self, "__notes__", ()), said]
+
+    def frame_not_read(self) -> None:
+        """Say, before the charge, that the caller's frame was not read; two codes are of counted rows."""
+        if self.spent == "nothing" and self.code not in ("DPR502", "DPR508"):
+            self.add_note(f"  rows   {NOT_READ}")
 
     def spent_in_words(self, state: str | None = None) -> str:
         """Return what is said of the budget; `state` overrides what the class says."""

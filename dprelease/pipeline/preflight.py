@@ -45,7 +45,16 @@ def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:
             size (DPR508).
         ConfigError: the engine has a time limit and the plan does not say so (DPR128).
     """
-    _say_timeout(plan, engine)
+    if engine.timeout is not None and not any(VISIBLE_TIMEOUT in note for note in plan.notes):
+        raise ConfigError(
+            "the engine has a time limit, and the release does not allow it",
+            where="engine.timeout, or DPRELEASE_TIMEOUT in the environment",
+            why="whether a run exceeds it can depend on the rows; it then ends after the charge, and"
+            " everybody sees that its period is missing",
+            fix=f"remove the limit, or accept that with `release: {{allow: [{VISIBLE_TIMEOUT}]}}`: the"
+            " release will say so",
+            code="DPR128",
+        )
     engine.preflight(source, plan.query)
     counted = False
     try:
@@ -59,20 +68,6 @@ def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:
             why="the engine failed while reading the source; details could quote its rows",
             fix="check the source, memory, disk space and the engine's limits",
             code="DPR502",
-        )
-
-
-def _say_timeout(plan: ReleasePlan, engine: Engine) -> None:
-    """Refuse a time limit that the plan, and so manifest and report, does not name."""
-    if engine.timeout is not None and not any(VISIBLE_TIMEOUT in note for note in plan.notes):
-        raise ConfigError(
-            "the engine has a time limit, and the release does not allow it",
-            where="engine.timeout, or DPRELEASE_TIMEOUT in the environment",
-            why="whether a run exceeds it can depend on the rows; it then ends after the charge, and"
-            " everybody sees that its period is missing",
-            fix=f"remove the limit, or accept that with `release: {{allow: [{VISIBLE_TIMEOUT}]}}`: the"
-            " release will say so",
-            code="DPR128",
         )
 
 
