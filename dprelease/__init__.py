@@ -1,8 +1,8 @@
 """dprelease: differentially private releases whose every number is valid. Registers `df.dp`.
 
 Importing this module imports pandas (for the accessor) and nothing else that is heavy: the rest is
-loaded when it is first used (PEP 562). It changes no warning filter and patches nothing. The
-`dprelease` command has no frame to hang an accessor on, so there pandas is left out: `--help` takes
+loaded when it is first used (PEP 562). It changes no warning filter and patches nothing; a finder of
+modules waits for polars, whose frames get `.dp` whichever is imported first. The `dprelease` command has no frame to hang an accessor on, so there pandas is left out: `--help` takes
 a fraction of the second that pandas alone would take.
 """
 

@@ -1,12 +1,13 @@
-"""`df.dp`: the pandas door. Importing dprelease registers it, and does nothing else to pandas."""
+"""`df.dp`: the door of pandas and polars frames. Importing dprelease registers it, and does nothing else to them."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
@@ -36,11 +37,12 @@ class _NotATable:
         raise AttributeError(name)
 
 
-def _doors() -> ModuleType:
-    """Return what frames are handed to, which is loaded when it is first used."""
-    from dprelease import facade
+def _called(door: str, given: dict[str, Any], *frame: object) -> Any:
+    """Return what a function of `facade`, loaded when it is first used, makes of what a method was given."""
+    import dprelease.facade as doors
 
-    return facade
+    del given["self"]
+    return getattr(doors, door)(*frame, **given)
 
 
 pd.api.extensions.register_series_accessor("dp")(_NotATable)
@@ -89,19 +91,8 @@ class Accessor:
         Raises:
             ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         """
-        from dprelease.facade import plan
-
-        return plan(
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            statistics=statistics,
-            by=by,
-            where=where,
-            tables=tables,
-            rules=rules,
-            during=during,
-        )
+        made: ReleasePlan = _called("plan", locals())
+        return made
 
     def release(
         self,
@@ -136,23 +127,8 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.release`; its class says what was already spent.
         """
-        from dprelease.facade import release
-
-        return release(
-            self._frame,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            statistics=statistics,
-            by=by,
-            where=where,
-            tables=tables,
-            rules=rules,
-            during=during,
-            ledger=ledger,
-            dataset=dataset,
-            period=period,
-        )
+        made: Release = _called("release", locals(), self._frame)
+        return made
 
     def keys(
         self,
@@ -182,9 +158,7 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.keys`; its class says what was already spent.
         """
-        asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
-        where = {"during": during, "ledger": ledger, "dataset": dataset, "period": period}
-        found: Keys = _doors().keys(self._frame, schema, **asked, **where)
+        found: Keys = _called("keys", locals(), self._frame)
         return found
 
     def sql(
@@ -210,16 +184,7 @@ class Accessor:
             PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
             DpreleaseError: as `dprelease.sql`.
         """
-        found: Release = _doors().sql(
-            query,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            ledger=ledger,
-            dataset=dataset,
-            period=period,
-            df=self._frame,
-        )
+        found: Release = _called("sql", locals() | {"df": self._frame})
         return found
 
     def draft_schema(self, *, name: str = "table") -> str:
@@ -228,7 +193,7 @@ class Accessor:
         Raises:
             SourceError: a column name stands twice (DPR505).
         """
-        drafted: str = _doors().draft_schema(self._frame, name=name)
+        drafted: str = _called("draft_schema", locals(), self._frame)
         return drafted
 
     def inspect(self, schema: SchemaLike, *, during: str | None = None) -> None:
@@ -251,18 +216,38 @@ class Accessor:
         from rich.console import Console
 
         from dprelease.engines.source import as_source
-        from dprelease.facade import plan
 
-        chosen = plan(schema, during=during)
-        show(chosen, as_source(self._frame), Console())
+        show(self.plan(schema, during=during), as_source(self._frame), Console())
 
 
 def register_polars() -> None:
-    """Give polars frames the accessor, `pl_frame.dp`: importing dprelease does it, where polars was imported before."""
-    pl = import_module("polars")  # optional, and another quarter of a second
+    """Give polars frames the accessor, `pl_frame.dp`."""
+    pl = import_module("polars")
     if not hasattr(pl.DataFrame, "dp"):
         pl.api.register_dataframe_namespace("dp")(Accessor)
+        pl.api.register_lazyframe_namespace("dp")(Accessor)
+        pl.api.register_series_namespace("dp")(_NotATable)
+
+
+class _OncePolarsIsThere(PathFinder):
+    """Registers polars when it is imported later: to import it for that takes a quarter of a second."""
+
+    @classmethod
+    def find_spec(cls, fullname: str, *where: Any) -> ModuleSpec | None:
+        """Return no module but polars, found as ever, which is registered behind its last line."""
+        spec = PathFinder.find_spec(fullname, *where) if fullname == "polars" else None
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_register(module: ModuleType) -> None:
+                load(module)
+                register_polars()
+
+            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
+        return spec
 
 
 if "polars" in sys.modules:
     register_polars()
+else:
+    sys.meta_path.insert(0, _OncePolarsIsThere)

@@ -82,20 +82,27 @@ def test_every_import_but_the_command_line_s_registers_it(program, registered):
     assert (done.stdout.strip(), done.stderr) == (str(registered), "")
 
 
-def test_polars_frames_have_the_accessor_where_polars_was_imported_before():
+def test_polars_frames_have_the_accessor_whichever_is_imported_first():
     code = """
-import sys
+import importlib.util, sys
 {first}
 import dprelease as dp
 assert ("polars" in sys.modules) == {loaded}
+assert importlib.util.find_spec("polars") is not None  # what asks whether it is there imports nothing
+assert ("polars" in sys.modules) == {loaded}
 import polars as pl
-assert hasattr(pl.DataFrame, "dp") == {loaded}
-dp.accessor.register_polars()
 schema = dict(dprelease="schema/1", name="t", unit="row", adjacency="add_remove", rows=dict(max=100),
               columns=dict(x=dict(kind="integer", range=[0, 9])), release=dict(epsilon=50, statistics=["sum(x)"]))
 frame = pl.DataFrame(dict(x=[1, 2, 3]))
 assert isinstance(frame.dp, dp.Accessor)
-assert frame.dp.release(schema).table["value"].to_pylist() == [6]
+for table in (frame, frame.lazy()):
+    assert table.dp.release(schema).table["value"].to_pylist() == [6]
+try:
+    frame["x"].dp.release(schema)
+except dp.SourceError as refused:
+    assert "a Series is one column" in str(refused)
+else:
+    raise AssertionError
 """
     pytest.importorskip("polars")
     for first, loaded in (("import polars", True), ("", False)):
