@@ -121,7 +121,7 @@ def load_and_show(
     if pays := releases_words(config, made, made.epsilon):
         whole = f"the whole budget, epsilon {config.budget.epsilon}{shared_words(config)}, pays for"
         out.print(
-            f"{whole} {pays} such releases; `dprelease ledger show` says for how many more",
+            f"{whole} {pays} such release{'s' * (pays != '1')}; `dprelease ledger show` says for how many more",
             markup=False,
         )
     for need in needs:

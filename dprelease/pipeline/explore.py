@@ -15,7 +15,7 @@ from pathlib import Path
 from dprelease.budget.lasting import MOST, whole, whole_of_members
 from dprelease.budget.population import member_words
 from dprelease.core.errors import ArgumentError, ConfigError
-from dprelease.core.numeric import exact, plain
+from dprelease.core.numeric import counted, exact, plain
 from dprelease.core.periods import EXAMPLES
 from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.measurements.price import REFERENCE_SIZE
@@ -70,7 +70,7 @@ class Need:
             return said
         said += f"; {_short(self.in_all)} in all, if the other statistics keep theirs"
         if self.releases is not None:
-            said += f" (the whole budget pays for {self.releases:,} such releases)"
+            said += f" (the whole budget pays for {counted(self.releases, 'such release')})"
         return said
 
 

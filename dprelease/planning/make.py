@@ -137,7 +137,7 @@ def _larger_share(query: Query, spending: Spending, prices: Prices) -> Iterator[
         low, high = (f"{100 * gain:.0f}" for gain in (min(gains), max(gains)))
         less = f"{low} %" if low == high else f"{low} to {high} %"
         yield (
-            f"a `share` of {float(half / total):.3g} for one of {', '.join(names)}"
+            f"a `share` of {float(half / total):.3g} for {'one of ' * (len(names) > 1)}{', '.join(names)}"
             f" would lower its error by {less}, and raise the others'"
         )
 

@@ -80,15 +80,15 @@ def invoke(*arguments, exit_code=0):
 def test_a_plan_counts_the_population_s_budget_too(files, tmp_path):
     visits, drugs = files
     said = "the whole budget, epsilon 9, with epsilon 1.5 for one of the members over all tables,"
-    assert f"{said} pays for 1 such releases" in invoke(
+    assert f"{said} pays for 1 such release;" in invoke(
         "plan", visits, "--html", tmp_path / "p.html"
     )
-    assert f"ε = {said[26:]} enough for 1 such" in (tmp_path / "p.html").read_text()
+    assert f"ε = {said[26:]} enough for 1 such release<" in (tmp_path / "p.html").read_text()
     for stated, counted in (("40", "9"), ("3", "3"), ("0.5", "0")):
         visits.write_text(
             drugs.read_text().replace("1.5}", f"{stated}}}").replace("drugs", "visits")
         )
-        assert f"all tables, pays for {counted} such" in invoke("plan", visits)
+        assert f"all tables, pays for {counted} such releases;" in invoke("plan", visits)
     visits.write_text(visits.read_text().replace("0.5}", "3, delta: 1e-9, composition: zcdp}"))
     assert "pays for" not in invoke("plan", visits)
 
