@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -186,6 +187,13 @@ class TestLedgered:
         assert not again.receipt.fresh
         with pytest.warns(dp.NotReadWarning):
             frame.dp.release(SCHEMA, **place)
+
+    def test_a_notebook_shows_receipt_and_verification_as_they_print(self, frame, place, tmp_path):
+        release = frame.dp.release(SCHEMA, **place)
+        for shown in (release.receipt, dp.verify(release.publish(tmp_path / "public"))):
+            said = []
+            shown._repr_pretty_(SimpleNamespace(text=said.append), False)
+            assert said == [str(shown)]
 
     def test_another_period_costs_and_the_third_is_refused(self, frame, place):
         first = frame.dp.release(SCHEMA, **place)

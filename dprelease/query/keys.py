@@ -84,7 +84,9 @@ def unfit_key(
             f"group by a part of a date or timestamp: {', '.join(_PARTS)}",
             "DPR136",
         )
-    named = (*schema.columns, *(coarser if levels else ()))
+    dates = [c for c in schema.columns if schema.columns[c].kind in _TIMES]
+    parts = [f"{part}({c})" for c in dates for part in _PARTS]
+    named = (*schema.columns, *(coarser if levels else ()), *parts)
     known = f"declared columns: {', '.join(schema.columns)}"
     return (
         f"unknown column{' or level' * levels} `{name}`",

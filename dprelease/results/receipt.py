@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from dprelease.core.numeric import plain
 from dprelease.release_plan.weak import weak_of
@@ -47,6 +48,9 @@ class Receipt:
     plan_hash: str | None = None
     over_time: str = ""
     counted: str = ""
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))  # of a notebook
 
     def __str__(self) -> str:
         weak = weak_of(self.epsilon, self.spent)

@@ -156,6 +156,9 @@ class Verification:
             "unknown": list(self.unknown),
         }
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))  # of a notebook
+
     def __str__(self) -> str:
         lines = [f"{c.mark:<4} {c.name:<13} {c.detail}" for c in self.checks]
         return "\n".join(

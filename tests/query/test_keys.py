@@ -233,6 +233,13 @@ def test_a_part_without_public_values_is_refused() -> None:
             plan([name])
 
 
+def test_a_part_that_is_misspelled_is_named() -> None:
+    for written, meant in (("months(day)", "month(day)"), ("WEEK(at)", "week(at)"), ("da", "day")):
+        with pytest.raises(ConfigError) as caught:
+            plan([written])
+        assert caught.value.fix == f"did you mean `{meant}`?"
+
+
 @pytest.mark.parametrize(
     "ends", [["2024-02-30", "2025-01-01"], ["2025-01-01", "2024-01-01"], [1, 2]]
 )
