@@ -237,6 +237,16 @@ def test_other_budgets_and_the_burn_down_are_told():
     assert "What another budget would buy" not in page(GOOD)
 
 
+def test_the_last_figure_of_a_price_curve_ends_inside_its_picture(monkeypatch):
+    """It begins at its dot, 30 pixels before the edge of a narrow one, on pages that were published so."""
+    what_if = [{"epsilon": "2", "errors": {"count": 2.0}}]
+    for today, last in ((False, ("-4", "start")), (True, ("0", "middle"))):
+        monkeypatch.setattr(html, "of_today", lambda _, today=today: today)
+        text = page(GOOD, what_if=what_if)
+        placed = re.findall(r'dx="(-?\d)" y="[\d.]+" text-anchor="(\w+)"', text)
+        assert placed == [("0", "middle"), last]
+
+
 def test_every_colour_of_text_can_be_read_in_both_schemes():
     """WCAG AA: 4.5 to 1 against the page and against every band that text can lie on."""
     style = resources.files("dprelease.results.formats").joinpath("report.css").read_text()
