@@ -267,7 +267,9 @@ def read_series(folder: str | Path, *, verify: bool = True) -> Series:
             "there is no published period to read",
             where=str(path),
             why="; ".join(f"{name}: {why}" for name, why in left_out.items())[:400] or None,
-            fix="name the folder of a pipeline, e.g. public/clinic_weekly",
+            fix=f"`dprelease verify {path}` says what is wrong with them"
+            if left_out
+            else "name the folder of a pipeline, e.g. public/clinic_weekly",
             code="DPR807",
         )
     return Series(path.name, found, left_out)

@@ -155,6 +155,10 @@ def test_places_that_hold_nothing(tmp_path):
         with pytest.raises(dp.errors.VerificationError) as caught:
             dp.read_series(place)
         assert caught.value.code == "DPR807"
+    (tmp_path / "2026-W01").mkdir()
+    (tmp_path / "2026-W01" / "release.json").write_text("{}")
+    with pytest.raises(dp.errors.VerificationError, match=f"`dprelease verify {tmp_path}`"):
+        dp.read_series(tmp_path)
 
 
 def test_the_command_line(folder, tmp_path):
