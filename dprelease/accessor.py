@@ -6,8 +6,8 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pandas as pd
 
@@ -91,8 +91,7 @@ class Accessor:
         Raises:
             ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         """
-        made: ReleasePlan = _called("plan", locals())
-        return made
+        return cast("ReleasePlan", _called("plan", locals()))
 
     def release(
         self,
@@ -127,8 +126,7 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.release`; its class says what was already spent.
         """
-        made: Release = _called("release", locals(), self._frame)
-        return made
+        return cast("Release", _called("release", locals(), self._frame))
 
     def keys(
         self,
@@ -158,8 +156,7 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.keys`; its class says what was already spent.
         """
-        found: Keys = _called("keys", locals(), self._frame)
-        return found
+        return cast("Keys", _called("keys", locals(), self._frame))
 
     def sql(
         self,
@@ -184,8 +181,7 @@ class Accessor:
             PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
             DpreleaseError: as `dprelease.sql`.
         """
-        found: Release = _called("sql", locals() | {"df": self._frame})
-        return found
+        return cast("Release", _called("sql", locals() | {"df": self._frame}))
 
     def draft_schema(self, *, name: str = "table") -> str:
         """Return a schema file drafted from this frame's column names and types: never its values.
@@ -193,8 +189,7 @@ class Accessor:
         Raises:
             SourceError: a column name stands twice (DPR505).
         """
-        drafted: str = _called("draft_schema", locals(), self._frame)
-        return drafted
+        return cast("str", _called("draft_schema", locals(), self._frame))
 
     def inspect(self, schema: SchemaLike, *, during: str | None = None) -> None:
         """PRIVATE, for curators: show how the raw rows fit the schema (null, clamped, unknown keys).
@@ -229,25 +224,24 @@ def register_polars() -> None:
         pl.api.register_series_namespace("dp")(_NotATable)
 
 
-class _OncePolarsIsThere(PathFinder):
-    """Registers polars when it is imported later: to import it for that takes a quarter of a second."""
+def _found_polars(name: str, *where: Any) -> ModuleSpec | None:
+    """Return no module but polars, found as ever, which is registered behind its last line.
 
-    @classmethod
-    def find_spec(cls, fullname: str, *where: Any) -> ModuleSpec | None:
-        """Return no module but polars, found as ever, which is registered behind its last line."""
-        spec = PathFinder.find_spec(fullname, *where) if fullname == "polars" else None
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
+    To import it for that would take a quarter of a second.
+    """
+    spec = PathFinder.find_spec(name, *where) if name == "polars" else None
+    if spec is not None and spec.loader is not None:
+        load = spec.loader.exec_module
 
-            def load_and_register(module: ModuleType) -> None:
-                load(module)
-                register_polars()
+        def load_and_register(module: ModuleType) -> None:
+            load(module)
+            register_polars()
 
-            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
-        return spec
+        spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
+    return spec
 
 
 if "polars" in sys.modules:
     register_polars()
 else:
-    sys.meta_path.insert(0, _OncePolarsIsThere)
+    sys.meta_path.insert(0, SimpleNamespace(find_spec=_found_polars))

@@ -262,13 +262,9 @@ def _caller_level() -> int:
     """Return the stack level of the first caller outside this package, for the warning."""
     import sys
 
-    level = 1
-    frame = sys._getframe(1)  # noqa: SLF001 - what warnings itself uses to name a line
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("dprelease"):
-        level += 1
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - what warnings itself uses to name a line
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("dprelease"):
+        level, frame = level + 1, frame.f_back
     return level
 
 

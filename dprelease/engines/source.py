@@ -164,7 +164,7 @@ def as_source(data: TableLike) -> Source:
     """
     if isinstance(data, Source):
         return data
-    if (file := _csv_file(data)) is not None:
+    if isinstance(data, Mapping) and (file := _csv_file(data)) is not None:
         return file
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
@@ -224,9 +224,9 @@ def _keys_of(grouped: Any) -> str:
     return repr(keys) if named else "[...]"
 
 
-def _csv_file(data: object) -> Source | None:
+def _csv_file(data: Mapping[Any, Any]) -> Source | None:
     """Return the source of a CSV file that is named with its signs; None for anything else."""
-    said = data.get("csv") if isinstance(data, Mapping) and set(data) == {"csv"} else None
+    said = data.get("csv") if set(data) == {"csv"} else None
     said = {"path": said} if isinstance(said, str | os.PathLike) else said
     if not isinstance(said, Mapping) or not set(said) <= {"path", "delimiter", "decimal"}:
         return None
