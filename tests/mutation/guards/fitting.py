@@ -128,7 +128,7 @@ GUARDS = (
     ),
     _quantile(
         "draws that are nearly always 0 have no width",
-        old="            first /= 2\n            best = bound(first)\n",
+        old="            first /= 2\n            best = bound([first])\n",
         new="            break\n",
     ),
     Guard(
