@@ -21,7 +21,8 @@ A message is at most 2 kB, whatever names it repeats: a longer one loses the mid
 from __future__ import annotations
 
 import traceback
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 from unicodedata import category
 
 __all__ = [
@@ -82,8 +83,7 @@ class DpreleaseError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        rows = [("where", self.where), ("why", self.why), ("fix", self.fix), ("code", self.code)]
-        lines = [self.what] + [f"  {label:<6} {text}" for label, text in rows if text]
+        lines = [self.what] + [f"  {label:<6} {text}" for label, text in self.parts.items() if text]
         return "\n".join(lines)
 
     def _render_traceback_(self) -> list[str]:
@@ -110,19 +110,22 @@ class DpreleaseError(Exception):
             "unknown": "the budget may be spent: `dprelease ledger show` tells",
         }[state or self.spent]
 
+    @property
+    def parts(self) -> dict[str, str | None]:
+        """All that is said beside `what`."""
+        return {"where": self.where, "why": self.why, "fix": self.fix, "code": self.code}
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.where, self.why, self.fix, self.code)
+        return partial(type(self), **self.parts), (self.what,)
+
+    @classmethod
+    def of(cls, error: DpreleaseError, **other: Any) -> Self:
+        """Return what another error says, of this class and with other parts."""
+        return cls(error.what, **{**error.parts, **other})
 
     def as_dict(self) -> dict[str, str | None]:
         """Return the five parts and `spent`, for `--json`."""
-        return {
-            "error": self.what,
-            "where": self.where,
-            "why": self.why,
-            "fix": self.fix,
-            "code": self.code,
-            "spent": self.spent,
-        }
+        return {"error": self.what, **self.parts, "spent": self.spent}
 
 
 UNREADABLE = (
@@ -163,17 +166,6 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # controls, direction marks, lone surrogates
-
-
-def _rebuild(
-    cls: type[DpreleaseError],
-    what: str,
-    where: str | None,
-    why: str | None,
-    fix: str | None,
-    code: str,
-) -> DpreleaseError:
-    return cls(what, where=where, why=why, fix=fix, code=code)
 
 
 class ConfigError(DpreleaseError):

@@ -71,13 +71,8 @@ def export_after_charge(budget: BudgetConfig, ledger: Ledger) -> None:
     try:
         export(budget, ledger)
     except LedgerError as failed:
-        raise WithheldError(
-            failed.what,
-            where=failed.where,
-            why=failed.why,
-            fix="make room or give access, then run again: a repeat costs nothing",
-            code="DPR712",
-        ) from None
+        fix = "make room or give access, then run again: a repeat costs nothing"
+        raise WithheldError.of(failed, fix=fix, code="DPR712") from None
 
 
 def _signer(budget: BudgetConfig) -> Signer | None:

@@ -233,28 +233,20 @@ def _rests_on_another(config: PipelineConfig) -> bool:
     return any(c.entry.key.dataset == config.budget.dataset for c in cited)
 
 
-def _naming(refused: LedgerError, config: PipelineConfig) -> LedgerError:
-    """Return the error with its commands completed: the fix can be pasted."""
-    return LedgerError(
-        refused.what,
-        where=refused.where,
-        why=refused.why,
-        fix=_completed(refused.fix, config),
-        code=refused.code,
-    )
-
-
-def _completed(fix: str | None, config: PipelineConfig) -> str | None:
-    if fix is None:
-        return None
-    budget, file = config.budget, _file(config)
+def _naming(
+    refused: LedgerError | BudgetError, config: PipelineConfig
+) -> LedgerError | BudgetError:
+    """Return the error with its commands completed: the fix can be pasted; a refusal of the budget names the file."""
+    budget, file, fix = config.budget, _file(config), refused.fix or ""
     for command in ("init", "reconcile", "add"):
         fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
     fix = fix.replace("PIPELINE", file)
     declared = refusals.declaring(budget.ledger, budget.dataset)
     fix = fix.replace(declared, f"dprelease ledger init {file}")
     raised = refusals.raising(budget.ledger, budget.dataset)
-    return fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
+    fix = fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
+    where = config.origin if isinstance(refused, BudgetError) else refused.where
+    return refused.of(refused, where=where, fix=fix or None)
 
 
 def _file(config: PipelineConfig) -> str:
@@ -305,9 +297,7 @@ def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | N
                 f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
                 "raises the budget, on the record"
             )
-            raise BudgetError(
-                refused.what, where=refused.where, why=refused.why, fix=fix, code="DPR301"
-            ) from None
+            raise refused.of(refused, fix=fix) from None
 
 
 @contextmanager
@@ -315,16 +305,8 @@ def _said_of(config: PipelineConfig) -> Iterator[None]:
     """Let what the ledger refuses name the pipeline's file, so that its fix can be pasted."""
     try:
         yield
-    except LedgerError as refused:
+    except (LedgerError, BudgetError) as refused:
         raise _naming(refused, config) from None
-    except BudgetError as refused:
-        raise BudgetError(
-            refused.what,
-            where=config.origin,
-            why=refused.why,
-            fix=_completed(refused.fix, config),
-            code=refused.code,
-        ) from None
 
 
 def open_source(source: SourceConfig) -> Source:

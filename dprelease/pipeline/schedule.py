@@ -291,7 +291,6 @@ def _refused(work: Job, config: PipelineConfig, due: Due | None, error: Dpreleas
     event = "withheld" if isinstance(error, WithheldError) else "refused"
     if isinstance(error, InternalError):
         event = "failed"
-    parts = {"where": error.where, "why": error.why, "fix": error.fix}
     _say(
         work,
         "error",
@@ -299,9 +298,8 @@ def _refused(work: Job, config: PipelineConfig, due: Due | None, error: Dpreleas
         error.what,
         pipeline=config.name,
         **({} if due is None else {"period": due.period, "due": instant_text(due.at)}),
-        code=error.code,
         charged=error.spent,
-        **{name: text for name, text in parts.items() if text},
+        **{name: text for name, text in error.parts.items() if text},
     )
     if work.health is not None:
         period = None if due is None else due.period
