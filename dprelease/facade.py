@@ -20,7 +20,6 @@ from dprelease.core.errors import (
 )
 from dprelease.core.numeric import Number
 from dprelease.core.periods import Every
-from dprelease.core.strict_json import canonical_json
 from dprelease.engines.engine import DEFAULT
 from dprelease.engines.source import TableLike, as_source
 from dprelease.pipeline.flow import Flow
@@ -29,10 +28,9 @@ from dprelease.pipeline.preflight import engine_named
 from dprelease.pipeline.stages import Request, of_fixed_lists, recorded
 from dprelease.query.load import SchemaLike, as_schema, overrides
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import declared_by
 from dprelease.released import Keys, Release
 from dprelease.schema.table import TableSchema
-from dprelease.schema.time import declared_time
-from dprelease.schema.unit import unit_to_json
 
 if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult
@@ -368,9 +366,7 @@ def create_ledger(
         epsilon=epsilon,
         delta=delta,
         composition=composition,
-        adjacency=table.adjacency.value,
-        unit=canonical_json(unit_to_json(table.unit)),
-        time=declared_time(table.unit, table.time),
+        **declared_by(table),
         population=Population.declared(one_name(population, table.population), *given),
         public_size=table.rows.exact is not None,
     )

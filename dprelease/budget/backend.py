@@ -14,13 +14,14 @@ import re
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from dprelease.budget import location, postgres, refusals, storage
 from dprelease.budget.connection import Connection, Place, PostgresPlace
-from dprelease.core.errors import ConfigError, SourceError
+from dprelease.core.errors import ConfigError
 from dprelease.core.given import given_path
-from dprelease.core.secret_text import parse_reference, read_secret
+from dprelease.core.secret_text import must_read, parse_reference
 
 
 def make(place: Place, first: Callable[[Connection], object], *, allowed: bool) -> None:
@@ -160,17 +161,5 @@ def named_place(name: Place | str) -> Place:
         )
     kind, target = found
     where = str(Path(target).resolve()) if kind == "file" else target
-
-    def reveal() -> str:
-        secret = read_secret(kind, where)
-        if not secret:
-            raise SourceError(
-                "the connection string of the ledger is not available",
-                where=text,
-                why="the environment variable or file it refers to is missing or empty",
-                fix="set it, then run again",
-                code="DPR520",
-            )
-        return secret
-
+    reveal = partial(must_read, kind, where, "connection string of the ledger", text)
     return PostgresPlace(f"PostgreSQL {text}", reveal)

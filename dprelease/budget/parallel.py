@@ -54,7 +54,6 @@ class TimeStretch:
     instants: Instants
     entries: int
     cost: Cost
-    nano_rho: int
 
 
 def worst_cost(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWAYS) -> Cost:
@@ -130,13 +129,12 @@ def stretches(charges: Sequence[Charge]) -> list[TimeStretch]:
         [1] * len(charges),
         [c.cost.nano_epsilon for c in charges],
         [c.cost.atto_delta for c in charges],
-        [c.nano_rho for c in charges],
     )
     columns = [_sums(spans, part, last) for part in parts]
     out = []
-    for i, (entries, nano, atto, rho) in enumerate(zip(*columns, strict=True)):
+    for i, (entries, nano, atto) in enumerate(zip(*columns, strict=True)):
         instants = ends[i - 1] if i else None, ends[i] if i < len(ends) else None
-        out.append(TimeStretch(instants, entries, Cost(nano, atto), rho))
+        out.append(TimeStretch(instants, entries, Cost(nano, atto)))
     return out
 
 

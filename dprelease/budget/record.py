@@ -271,10 +271,6 @@ class Receipt:
         approval: the recorded debit's: the event of the approval that it was made under.
     """
 
-    key: Key
-    plan_hash: str
-    epsilon: Fraction
-    delta: Fraction
     anchor: Anchor
     spent: Fraction
     budget: Fraction

@@ -53,10 +53,6 @@ def charge(
     window = window_of_texts(entry.window)
     now, recorded = balance(db, key.dataset, window), rows.entry_row(db, seq)
     return Receipt(
-        key=key,
-        plan_hash=entry.plan_hash,
-        epsilon=entry.epsilon,
-        delta=entry.delta,
         anchor=chain.head(db, seq),
         spent=now.spent,
         budget=now.epsilon,

@@ -6,6 +6,8 @@ import os
 import re
 import stat
 
+from dprelease.core.errors import SourceError
+
 _MOST = 1 << 16
 
 _FORM = re.compile(r"\$\{(?:(env):([A-Za-z_][A-Za-z0-9_]*)|(file):([^{}$]+))\}", re.ASCII)
@@ -30,3 +32,15 @@ def read_secret(kind: str, target: str) -> str:
             return stream.read(_MOST).decode("utf-8").strip()
     except (OSError, ValueError):
         return ""
+
+
+def must_read(kind: str, target: str, what: str, where: str) -> str:
+    """Return what a reference leads to; SourceError DPR520, which says what was looked for, for nothing."""
+    if secret := read_secret(kind, target):
+        return secret
+    why = "the file that it refers to is missing, unreadable or blank"
+    fix = "write it into that file, then run again"
+    if kind == "env":
+        why = f"the environment variable {target} is not set, or blank"
+        fix = f"set {target} to it, then run again"
+    raise SourceError(f"the {what} is not available", where=where, why=why, fix=fix, code="DPR520")

@@ -28,10 +28,9 @@ from dprelease.core.errors import (
     BudgetError,
     ConfigError,
     DpreleaseError,
-    SourceError,
 )
 from dprelease.core.numeric import Number, fraction_from_json, plain, positive
-from dprelease.core.secret_text import parse_reference, read_secret
+from dprelease.core.secret_text import must_read, parse_reference
 from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.pipeline import anchoring
 from dprelease.pipeline.closing import instant_text
@@ -152,16 +151,8 @@ def signer_named(reference: str) -> Signer:
             code="DPR658",
         )
     kind, target = found
-    text = read_secret(kind, str(Path(target).resolve()) if kind == "file" else target)
-    if not text:
-        raise SourceError(
-            "the signing key is not available",
-            where=reference,
-            why="the environment variable or file it refers to is missing or empty",
-            fix="set it, then run again",
-            code="DPR520",
-        )
-    return load_signer(text, "--signing-key")
+    place = str(Path(target).resolve()) if kind == "file" else target
+    return load_signer(must_read(kind, place, "signing key", reference), "--signing-key")
 
 
 def _limit(value: Number | None, name: str) -> Fraction | None:

@@ -22,7 +22,6 @@ from dprelease.budget.person import window_of_texts
 from dprelease.core.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.core.numeric import plain
 from dprelease.core.periods import EXAMPLES, check_period_name
-from dprelease.core.strict_json import canonical_json
 from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -51,13 +50,11 @@ from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved, of_fixed_lists, recorded
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import ledger_window
+from dprelease.release_plan.promise import declared_by, ledger_window
 from dprelease.release_plan.weak import weak_of
 from dprelease.results.publish import folder_for
 from dprelease.results.receipt import Receipt
 from dprelease.results.signature_file import signing
-from dprelease.schema.time import declared_time
-from dprelease.schema.unit import unit_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +272,7 @@ def _declare(config: PipelineConfig) -> Ledger:
         delta=budget.delta,
         composition=budget.composition,
         per_period=budget.per_period,
-        adjacency=config.schema.adjacency.value,
-        unit=canonical_json(unit_to_json(config.schema.unit)),
-        time=declared_time(config.schema.unit, config.schema.time),
+        **declared_by(config.schema),
         population=budget.population,
         public_size=config.schema.rows.exact is not None,
         anchors=[config.publish.to],

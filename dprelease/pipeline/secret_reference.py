@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from dprelease.core.errors import ConfigError, SourceError
-from dprelease.core.secret_text import parse_reference, read_secret
+from dprelease.core.errors import ConfigError
+from dprelease.core.secret_text import must_read, parse_reference
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined
 
@@ -50,20 +50,7 @@ class SecretReference:
         Raises:
             SourceError: the variable is not set or blank, or the file unreadable or blank (DPR520).
         """
-        secret = read_secret(self.__kind, self.__target)
-        if not secret:
-            raise SourceError(
-                "the connection string or key is not available",
-                where=self.__origin,
-                why=f"the environment variable {self.__target} is not set, or blank"
-                if self.__kind == "env"
-                else "the file that it refers to is missing, unreadable or blank",
-                fix=f"set {self.__target} to it, then run again"
-                if self.__kind == "env"
-                else "write it into that file, then run again",
-                code="DPR520",
-            )
-        return secret
+        return must_read(self.__kind, self.__target, "connection string or key", self.__origin)
 
     def __repr__(self) -> str:
         return "***"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -33,7 +33,7 @@ from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import counted_for, ledger_window
+from dprelease.release_plan.promise import counted_for, declared_by, ledger_window
 from dprelease.results.draw import KEYS_END, Draw, decode, width
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import FILE
@@ -47,7 +47,7 @@ from dprelease.schema.about import About
 from dprelease.schema.read_column import read_lists
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
-from dprelease.schema.unit import describe, unit_to_json
+from dprelease.schema.unit import describe
 from dprelease.wall import execute
 
 _HISTORY = 24
@@ -88,8 +88,9 @@ def charge(
     if asked not in (None, here := ledger.populations().member.get(key.dataset)):
         here = f"{here or 'none'}, and its schema says {asked}"
         raise refusals.other_population(ledger.path, key.dataset, here)
+    entry = _entry(plan, request, early)
     try:
-        got = ledger.charge(_entry(plan, request, early), again=again, asked=_asked(plan, request))
+        got = ledger.charge(entry, again=again, asked=_asked(plan, request))
     except LedgerError as refused:
         raise _line_by_line(refused, plan, request) from None
     return Receipt(
@@ -97,18 +98,14 @@ def charge(
         delta=_text(plan.delta),
         protects=describe(plan.adjacency, plan.unit),
         ledger=str(ledger.path),
-        ledger_id=got.anchor.ledger_id,
-        seq=got.anchor.seq,
-        head_hash=got.anchor.head_hash,
-        dataset=key.dataset,
-        pipeline=key.pipeline,
-        period=key.period,
+        **asdict(got.anchor),
+        **asdict(key),
         spent=_text(got.spent),
         budget=_text(got.budget),
         fresh=got.fresh,
         early=got.early,
         approval=got.approval,
-        plan_hash=got.plan_hash,
+        plan_hash=entry.plan_hash,
         over_time=_over_time(plan, request, None if got.fresh else got.anchor.seq),
         counted=counted_for(plan, key.period)
         + summed_by(ledger.composition(key.dataset), ledger.budget(key.dataset).delta),
@@ -167,8 +164,7 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     return Entry(
         key=key,
         plan_hash=debited_hash(plan, request),
-        adjacency=plan.adjacency.value,
-        unit=canonical_json(unit_to_json(plan.unit)),
+        **declared_by(plan),
         mechanisms=tuple(
             {
                 "block": b.name,
@@ -183,7 +179,6 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         delta=plan.delta,
         rho=execute.concentrated(plan) if _counts_rho(ledger, key.dataset) else None,
         early=early,
-        time=declared_time(plan.unit, plan.time),
         window=ledger_window(plan),
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
 from dprelease.budget.record import OPEN, Declaration
@@ -21,6 +22,7 @@ from dprelease.core.strict_json import canonical_json
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
@@ -57,10 +59,15 @@ def timeline_of(plan: ReleasePlan) -> Timeline:
     return timeline(*declaration_in(plan))
 
 
-def declaration_in(plan: ReleasePlan) -> Declaration:
-    """Return what a ledger declares the plan's dataset as."""
-    unit = canonical_json(unit_to_json(plan.unit))
-    return plan.adjacency.value, unit, declared_time(plan.unit, plan.time)
+def declaration_in(of: ReleasePlan | TableSchema) -> Declaration:
+    """Return what a ledger declares the dataset of a plan or schema as."""
+    unit = canonical_json(unit_to_json(of.unit))
+    return of.adjacency.value, unit, declared_time(of.unit, of.time)
+
+
+def declared_by(of: ReleasePlan | TableSchema) -> dict[str, Any]:
+    """Return the same by the names that a ledger and its entries have for it."""
+    return dict(zip(("adjacency", "unit", "time"), declaration_in(of), strict=True))
 
 
 def person_in_plan(plan: ReleasePlan) -> PersonLoss | None:
@@ -88,9 +95,7 @@ def time_notes(query: Query, epsilon: Fraction, delta: Fraction = Fraction(0)) -
     person = isinstance(unit, UserUnit) and unit.per is not None
     if not (person or isinstance(unit, RowUnit)):
         return []
-    line = timeline(
-        schema.adjacency.value, canonical_json(unit_to_json(unit)), declared_time(unit, time)
-    )
+    line = timeline(*declaration_in(schema))
     out = [_person_words(query, unit, line, (epsilon, delta))] if isinstance(unit, UserUnit) else []
     if line.apart and time is not None:
         out.append(
