@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from dprelease.budget.accountant import Cost
+
 
 @dataclass(frozen=True, slots=True)
 class PostgresPlace:
@@ -75,6 +77,16 @@ def debits(db: Connection, dataset: str, last: int = LAST) -> list[tuple[int, di
         (dataset, last),
     )
     return [(int(seq), json.loads(text)) for seq, text in found.fetchall()]
+
+
+def summed(db: Connection, dataset: str, last: int = LAST) -> Cost:
+    """Return what the table says that a dataset's debits up to event `last` cost together: the database makes the sums."""
+    found = db.execute(
+        "SELECT COALESCE(SUM(nano_epsilon), 0), COALESCE(SUM(atto_delta), 0) FROM entry"
+        " WHERE dataset = ? AND seq <= ?",
+        (dataset, last),
+    )
+    return Cost(*map(int, found.fetchone()))
 
 
 def events(db: Connection, *kinds: str, last: int = LAST) -> list[tuple[int, dict[str, Any]]]:

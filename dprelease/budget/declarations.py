@@ -157,12 +157,8 @@ def _read_debits(
             for _, body in connection.debits(db, dataset, last):
                 found.note("debit", body)
             continue
-        nano, atto = db.execute(
-            "SELECT SUM(nano_epsilon), SUM(atto_delta) FROM entry WHERE dataset = ? AND seq <= ?",
-            (dataset, last),
-        ).fetchone()
-        if nano is not None:
-            cost = Cost(int(nano), int(atto))
+        cost = connection.summed(db, dataset, last)
+        if cost.nano_epsilon:
             found.debits[dataset] = [(cost.epsilon, cost.delta, None, ALWAYS, False)]
 
 

@@ -15,7 +15,7 @@ from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost
 from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
-from dprelease.budget.connection import Connection, Place, debits, raise_version
+from dprelease.budget.connection import Connection, Place, debits, raise_version, summed
 from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
 from dprelease.budget.parallel import Charge, remainder, worst, worst_cost, worst_rho
 from dprelease.budget.person import window_of_debit
@@ -132,10 +132,8 @@ def insert_entry(
 
 def _row(db: Connection, entry: Entry, *, ceiling: bool) -> Cost:
     """Return what the table holds of a debit: a delta that would reach a ceiling stands in the event alone."""
-    (summed,) = db.execute(
-        "SELECT COALESCE(SUM(atto_delta), 0) FROM entry WHERE dataset = ?", (entry.key.dataset,)
-    ).fetchone()
-    if not ceiling or int(summed) + entry.cost.atto_delta <= rho_filter.CEILING.atto_delta:
+    after = summed(db, entry.key.dataset) + entry.cost
+    if not ceiling or after.atto_delta <= rho_filter.CEILING.atto_delta:
         return entry.cost
     raise_version(db, chain.UNSUMMED)
     return Cost(entry.cost.nano_epsilon, 0)
@@ -181,12 +179,7 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
     line = timeline_of(db, dataset)
     concentrated = rho_filter.rho_budget(db, dataset) is not None
     if not line.apart and not concentrated:  # one unit is read by all: the database makes the sum
-        found = db.execute(
-            "SELECT COALESCE(SUM(nano_epsilon), 0), COALESCE(SUM(atto_delta), 0) FROM entry"
-            " WHERE dataset = ?",
-            (dataset,),
-        ).fetchone()
-        return [Charge(ALWAYS, Cost(*map(int, found)))]
+        return [Charge(ALWAYS, summed(db, dataset))]
     out = []
     for _, body in debits(db, dataset):
         instants = line.instants(window_of_debit(body["entry"]))
