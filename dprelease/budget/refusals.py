@@ -29,7 +29,6 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 
 from dprelease.budget.accountant import Cost
@@ -254,7 +253,7 @@ def other_budget(path: Place, dataset: str, recorded: Cost) -> LedgerError:
     return LedgerError(
         f"dataset {dataset} already has another budget",
         where=str(path),
-        why=f"it is {_decimal(recorded.epsilon)}, delta {float(recorded.delta):.3g}, and a budget"
+        why=f"it is {plain(recorded.epsilon)}, delta {float(recorded.delta):.3g}, and a budget"
         " is raised on the record, never replaced",
         fix=f"`{raising(path, dataset)}`, or declare the recorded budget",
         code="DPR414",
@@ -289,29 +288,21 @@ def over_budget(
     if line.apart:
         whose = "a row" if line.per is None else f"a person's rows of one {line.per}"
         why = f"losses are added up for {whose}: over all releases that can have read {whose}"
-    fix = f"ask for less, or raise the budget on the record: `{raising(path, dataset)}`"
+    code, name, raised, add = "DPR302", "delta", "both", f"{raising(path, dataset)} --delta D"
+    figures = [cost.delta for cost in (worst, total, asked)]
     if worst.nano_epsilon > total.nano_epsilon:
-        used = Cost(worst.nano_epsilon - asked.nano_epsilon)
-        left = total.epsilon - used.epsilon
-        return BudgetError(
-            f"the budget of dataset {dataset} does not cover this release:"
-            f" spent {_decimal(used.epsilon)} of {_decimal(total.epsilon)},"
-            f" asked {_decimal(asked.epsilon)}, left {_decimal(left)}",
-            where=str(path),
-            why=why,
-            fix=fix,
-            code="DPR301",
-        )
-    used = Cost(0, worst.atto_delta - asked.atto_delta)
-    left = total.delta - used.delta
+        code, name, raised, add = "DPR301", "budget", "the budget", raising(path, dataset)
+        figures = [cost.epsilon for cost in (worst, total, asked)]
+    after, whole, wanted = figures
+    amounts = after - wanted, whole, wanted, whole - (after - wanted)
+    spent, of, more, left = (plain(x) if code == "DPR301" else f"{float(x):.3g}" for x in amounts)
     return BudgetError(
-        f"the delta of dataset {dataset} does not cover this release:"
-        f" spent {float(used.delta):.3g} of {float(total.delta):.3g},"
-        f" asked {float(asked.delta):.3g}, left {float(left):.3g}",
+        f"the {name} of dataset {dataset} does not cover this release:"
+        f" spent {spent} of {of}, asked {more}, left {left}",
         where=str(path),
         why=why,
-        fix=f"ask for less, or raise both on the record: `{raising(path, dataset)} --delta D`",
-        code="DPR302",
+        fix=f"ask for less, or raise {raised} on the record: `{add}`",
+        code=code,
     )
 
 
@@ -371,7 +362,3 @@ def raising(place: Place, dataset: str) -> str:
 def _named(place: Place) -> str:
     """Return the place as a shell takes it after `--ledger`."""
     return shlex.quote(str(place).removeprefix("PostgreSQL "))
-
-
-def _decimal(value: Fraction) -> str:
-    return str(plain(value))
