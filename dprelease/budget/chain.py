@@ -26,7 +26,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, astuple, dataclass, field
 
 from dprelease.budget import approval, period_cap, population
@@ -89,15 +89,8 @@ def head(db: Connection, seq: int | None = None) -> Anchor:
 class _Fold:
     """What the tables must hold, rebuilt from the chain alone."""
 
-    dataset: list[tuple[object, ...]] = field(default_factory=list)
-    budget: list[tuple[object, ...]] = field(default_factory=list)
-    entry: list[tuple[object, ...]] = field(default_factory=list)
-    payload: list[tuple[object, ...]] = field(default_factory=list)
-    file: list[tuple[object, ...]] = field(default_factory=list)
-    state: list[tuple[object, ...]] = field(default_factory=list)
-    payloads: dict[object, str] = field(default_factory=dict)
-    files: dict[tuple[object, object], str] = field(default_factory=dict)
-    salts: dict[object, str] = field(default_factory=dict)
+    rows: dict[str, list[tuple[object, ...]]] = field(default_factory=lambda: defaultdict(list))
+    digests: dict[tuple[object, ...], str] = field(default_factory=dict)
     declared: dict[str, Cost] = field(default_factory=dict)
     rho: dict[str, int] = field(default_factory=dict)
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
@@ -119,6 +112,12 @@ _QUERIES = {
     "file": "SELECT entry, seq, name FROM file",
     "state": "SELECT entry, seq, state, code FROM state",
 }
+# What is said of stored bytes that are others, and where they stand.
+_STORED = (
+    ("the payload of debit {} was changed", "payload", "SELECT entry, bytes FROM payload"),
+    ("a file of debit {} was changed", "file", "SELECT entry, name, bytes FROM file"),
+    ("the salt of a dataset was changed", "salt", "SELECT name, salt FROM dataset"),
+)
 
 
 def problems(db: Connection, *, deep: bool) -> list[str]:
@@ -201,12 +200,12 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
         case "moved":
             fold.moved = True
         case "dataset":
-            fold.dataset.append((seq, body["name"]))
-            fold.salts[body["name"]] = str(body["salt_sha256"])
+            fold.rows["dataset"].append((seq, body["name"]))
+            fold.digests["salt", body["name"]] = str(body["salt_sha256"])
             fold.timed.declare(body)
         case "budget":
             row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
-            fold.budget.append(row)
+            fold.rows["budget"].append(row)
             name = str(body["dataset"])
             fold.problems += fold.timed.check(name, seq, fold.rho.get(name))
             wrong = [fold.timed.raise_budget(body)]
@@ -224,7 +223,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
                 fold.unsummed, atto = True, 0
                 if key.dataset not in fold.rho and not fold.timed.datasets[key.dataset].line.apart:
                     fold.problems.append(f"debit {seq} is not written as its dataset composes")
-            fold.entry.append((*row, cost.nano_epsilon, atto))
+            fold.rows["entry"].append((*row, cost.nano_epsilon, atto))
             _spend_rho(fold, seq, entry, body)
             wrong = [
                 fold.timed.debit(entry, _integer(body.get("nano_rho", 0))),
@@ -232,14 +231,14 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
                 fold.approvals.debit(seq, entry, body),
             ]
         case "payload":
-            fold.payload.append((body["entry"], seq, body["size"]))
-            fold.payloads[body["entry"]] = str(body["sha256"])
+            fold.rows["payload"].append((body["entry"], seq, body["size"]))
+            fold.digests["payload", body["entry"]] = str(body["sha256"])
         case "files":
             for name, value in _mapping(body["files"]).items():
-                fold.file.append((body["entry"], seq, name))
-                fold.files[body["entry"], name] = str(value)
+                fold.rows["file"].append((body["entry"], seq, name))
+                fold.digests["file", body["entry"], name] = str(value)
         case "state":
-            fold.state.append((body["entry"], seq, body["state"], body["code"]))
+            fold.rows["state"].append((body["entry"], seq, body["state"], body["code"]))
         case _:
             fold.problems.append(f"event {seq} of the chain has an unknown kind")
     wrong.append(fold.populations.note(str(body["kind"]), body))
@@ -299,27 +298,17 @@ def _projections(db: Connection, fold: _Fold) -> list[str]:
     return [
         f"table {table} does not match the chain"
         for table, query in _QUERIES.items()
-        if Counter(db.execute(query).fetchall()) != Counter(getattr(fold, table))
+        if Counter(db.execute(query).fetchall()) != Counter(fold.rows[table])
     ]
 
 
 def _bytes(db: Connection, fold: _Fold) -> list[str]:
-    found = [
-        f"the payload of debit {entry} was changed"
-        for entry, data in db.execute("SELECT entry, bytes FROM payload")
-        if digest(data) != fold.payloads[entry]
+    return [
+        said.format(*place)
+        for said, kind, query in _STORED
+        for *place, data in db.execute(query)
+        if digest(data) != fold.digests[kind, *place]
     ]
-    found += [
-        f"a file of debit {entry} was changed"
-        for entry, name, data in db.execute("SELECT entry, name, bytes FROM file")
-        if digest(data) != fold.files[entry, name]
-    ]
-    found += [
-        "the salt of a dataset was changed"
-        for name, salt in db.execute("SELECT name, salt FROM dataset")
-        if digest(salt) != fold.salts[name]
-    ]
-    return found
 
 
 def _known(fold: _Fold, body: dict[str, object]) -> str:
