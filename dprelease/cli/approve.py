@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json
+from dprelease.cli.terminal import AsJson, loaded, print_json, say
 
 PlanFile = Annotated[
     Path,
@@ -60,8 +60,6 @@ def approve(
     Example: dprelease approve plan.json --pipeline pipelines/flights_weekly.yaml --total 52
     --until 2027-12-31
     """
-    from rich.text import Text
-
     from dprelease.pipeline import approving
     from dprelease.release_plan.weak import weak_promise
 
@@ -78,14 +76,10 @@ def approve(
     if as_json:
         print_json({"event": event, "request_hash": made.hash, **made.to_json()})
         return
-    out = console()
-    out.print(Text(f"approved as event {event} of the ledger: {made}"), soft_wrap=True)
+    say(f"approved as event {event} of the ledger: {made}", soft_wrap=True)
     if weak := weak_promise(made.per_period):
-        out.print(Text(weak, style="yellow"), soft_wrap=True)
+        say(weak, "yellow", soft_wrap=True)
     for said in approving.of_no_use(made, file):
-        out.print(Text(said, style="yellow"), soft_wrap=True)
+        say(said, "yellow", soft_wrap=True)
     if signing_key is None:
-        out.print(
-            Text("not signed: anybody who can write the ledger can approve", style="dim"),
-            soft_wrap=True,
-        )
+        say("not signed: anybody who can write the ledger can approve", "dim", soft_wrap=True)

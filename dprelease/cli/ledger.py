@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, loaded_budget, print_json, say
+from dprelease.core.codec import encode
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import counted
 
@@ -193,13 +195,8 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
         "ledger": str(book.path),
         "datasets": {
             name: {
-                "epsilon": str(b.epsilon),
-                "spent": str(b.spent),
-                "left": str(b.left),
+                **encode(b),
                 "composition": book.composition(name),
-                "delta": str(b.delta),
-                "spent_delta": str(b.spent_delta),
-                **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
                 **over_time_json(book, name),
                 "population": loss.to_json() if (loss := book.populations().loss(name)) else None,
                 "approvals": [
@@ -213,9 +210,7 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
         "entries": [
             {
                 "seq": row.anchor.seq,
-                "dataset": row.entry.key.dataset,
-                "pipeline": row.entry.key.pipeline,
-                "period": row.entry.key.period,
+                **asdict(row.entry.key),
                 "epsilon": str(row.entry.epsilon),
                 "delta": str(row.entry.delta),
                 "state": row.state,
@@ -383,16 +378,14 @@ def reconcile(
     """
     from dprelease.pipeline import anchoring
 
-    if pipeline is None and ledger is not None:
-        if not public:
-            what = "name the public folder whose releases are to be debited"
-            raise ConfigError(what, fix="add --public FOLDER", code="DPR100")
-        book, folders = _open(None, ledger), public
-        count = book.reconcile(folders)
-    else:
-        config = loaded(_named(pipeline))
-        book, folders = _open(None, config.budget.ledger), [config.publish.to]
-        count = book.reconcile(folders)
+    config = None if pipeline is None and ledger is not None else loaded(_named(pipeline))
+    folders = public if config is None else [config.publish.to]
+    if not folders:
+        what = "name the public folder whose releases are to be debited"
+        raise ConfigError(what, fix="add --public FOLDER", code="DPR100")
+    book = _open(None, ledger if config is None else config.budget.ledger)
+    count = book.reconcile(folders)
+    if config is not None:
         anchoring.export(config.budget, book, replace=True)
     say(f"{counted(count, 'release')} debited that the ledger did not know")
     if unknown := book.unknown_losses(folders):
