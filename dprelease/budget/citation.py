@@ -101,15 +101,15 @@ def _manifests(place: Path) -> list[Path]:
     if place.is_file():
         return [place]
     try:
-        folders = [inner for outer in _folders(place) for inner in _folders(outer)]
+        outer = folders_in(place) if place.exists() else []
+        folders = [inner for folder in outer for inner in folders_in(folder)]
     except OSError:
         raise _unreadable(place) from None
     return [path for folder in folders if os.path.lexists(path := folder / MANIFEST)]
 
 
-def _folders(place: Path) -> list[Path]:
-    if not place.exists():
-        return []
+def folders_in(place: Path) -> list[Path]:
+    """Return the folders in a folder by name, links and hidden ones left out; OSError if it cannot be listed."""
     return [
         Path(found.path)
         for found in sorted(os.scandir(place), key=lambda found: found.name)

@@ -42,8 +42,9 @@ def signing(key: str, where: str) -> Callable[[Mapping[str, bytes]], dict[str, b
     signer = load_signer(key, where)
 
     def signed(files: Mapping[str, bytes]) -> dict[str, bytes]:
-        signature = signer.sign(_text(files[MANIFEST]))
-        return {**files, FILE: _bytes(signer.public_key, signature)}
+        said = {"dprelease": "release-signature/1", "public_key": signer.public_key}
+        said["signature"] = signer.sign(_text(files[MANIFEST]))
+        return {**files, FILE: f"{canonical(said)}\n".encode()}
 
     signed({MANIFEST: b""})
     return signed
@@ -134,8 +135,3 @@ def key_given(key: object) -> str:
 
 def _text(manifest: bytes) -> bytes:
     return signed_text("release", {"release": hashlib.sha256(manifest).hexdigest()})
-
-
-def _bytes(key: str, signature: str) -> bytes:
-    said = {"dprelease": "release-signature/1", "public_key": key, "signature": signature}
-    return f"{canonical(said)}\n".encode()

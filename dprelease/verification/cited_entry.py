@@ -82,25 +82,16 @@ def against_ledger(
 
 
 def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
-    """Return whether the dataset had this budget at the entry: totals and deltas only rise."""
+    """Return whether the dataset had this budget, and a whole person and a member had lost that, at the entry: totals and deltas only rise."""
     now, member = book.budget(key.dataset), book.populations(anchor.seq).loss(key.dataset)
     delta, composition = Fraction(stated["delta"]), book.composition(key.dataset)
     spent, spent_delta = book.spent_at(key.dataset, anchor.seq, delta)
+    person = person_at(book, key.dataset, anchor.seq, delta)
     return (
         stated["composition"] == composition
         and Fraction(stated["spent"]) == spent
         and Fraction(stated["total"]) <= now.epsilon
         and (delta <= now.delta if composition == "zcdp" else delta == spent_delta)
-        and _person_stated(book, anchor, key, stated, delta)
+        and ("person" not in stated or stated["person"] == encode(person, PersonLoss | None))
         and stated.get("member") == (None if member is None else member.to_json())
     )
-
-
-def _person_stated(
-    book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any], delta: Fraction | None
-) -> bool:
-    """Return whether a whole person had lost what is stated, at the entry."""
-    if "person" not in stated:
-        return True
-    found = person_at(book, key.dataset, anchor.seq, delta)
-    return bool(stated["person"] == encode(found, PersonLoss | None))

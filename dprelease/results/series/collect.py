@@ -17,7 +17,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dprelease.budget.citation import folders_in
 from dprelease.core.errors import UNREADABLE, DpreleaseError, printable
 from dprelease.core.strict_json import read_json
 from dprelease.release_plan.plan import ReleasePlan
@@ -136,11 +136,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
     stands = current(entries)
     found: list[tuple[Period, Columns]] = []
     unreadable = []
-    with os.scandir(folder) as listed:
-        names = [
-            e.name for e in listed if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
-        ]
-    for name in sorted(names, key=period_order):
+    for name in sorted((path.name for path in folders_in(folder)), key=period_order):
         try:
             found.append(_read(folder / name, name, stands.get(name)))
         except (*UNREADABLE, MemoryError, csv.Error, pa.ArrowException, DpreleaseError) as problem:

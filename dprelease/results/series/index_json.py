@@ -35,6 +35,9 @@ from dprelease.results.signature_file import fingerprint
 FILE = "index.json"
 VERSION = "index/1"
 
+_OF_CORRECTION = "reason", "at", "by", "hash"
+"""What is said of a period's correction."""
+
 
 def write(series: PublishedSeries) -> bytes:
     """Return the file: strict JSON, a line per period and per group.
@@ -114,14 +117,7 @@ def _period(period: Period) -> dict[str, Any]:
         **({} if period.signed_by is None else {"public_key": period.signed_by}),
         "ledger": None if period.ledger is None else dict(period.ledger),
         "status": "published" if correction is None else correction.word,
-        "correction": None
-        if correction is None
-        else {
-            "reason": correction.reason,
-            "at": correction.at,
-            "by": correction.by,
-            "hash": correction.hash,
-        },
+        "correction": correction and {n: getattr(correction, n) for n in _OF_CORRECTION},
     }
 
 
