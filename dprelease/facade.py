@@ -304,13 +304,9 @@ def _request(
     except LedgerError as refused:
         if refused.code != "DPR401":
             raise
-        raise LedgerError(
-            "there is no ledger",
-            where=str(ledger),
-            why="a release that created one would start from a full budget",
-            fix=f"`{create}`, once; or restore the lost one",
-            code="DPR401",
-        ) from None
+        why = "a release that created one would start from a full budget"
+        fix = f"`{create}`, once; or restore the lost one"
+        raise refused.of(refused, where=str(ledger), why=why, fix=fix) from None
     if key.dataset not in book.datasets():
         raise LedgerError(
             f"dataset {key.dataset} has no budget in this ledger",

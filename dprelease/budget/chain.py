@@ -28,6 +28,7 @@ import secrets
 import sqlite3
 from collections import Counter, defaultdict
 from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
 
 from dprelease.budget import approval, period_cap, population
 from dprelease.budget.accountant import Cost
@@ -190,7 +191,7 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
     return [] if expected > 1 else ["the chain is empty"]
 
 
-def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
+def _apply(fold: _Fold, seq: int, body: dict[str, Any]) -> None:
     if fold.moved:
         fold.problems.append(f"event {seq} of the chain comes after its move")
     wrong: list[str | None] = []
@@ -213,7 +214,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
         case "cap":
             wrong = [fold.caps.declare(_known(fold, body), _integer(body["nano_epsilon"]))]
         case "debit":
-            entry = Entry.from_json(_mapping(body["entry"]))
+            entry = Entry.from_json(body["entry"])
             cost = Cost(_integer(body["nano_epsilon"]), _integer(body["atto_delta"]))
             if cost != entry.cost:
                 fold.problems.append(f"debit {seq} costs less or more than its loss")
@@ -234,7 +235,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.rows["payload"].append((body["entry"], seq, body["size"]))
             fold.digests["payload", body["entry"]] = str(body["sha256"])
         case "files":
-            for name, value in _mapping(body["files"]).items():
+            for name, value in body["files"].items():
                 fold.rows["file"].append((body["entry"], seq, name))
                 fold.digests["file", body["entry"], name] = str(value)
         case "state":
@@ -245,14 +246,14 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
     fold.problems += [f"{body['kind']} {seq} {text}" for text in wrong if text is not None]
 
 
-def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
+def _declare_rho(fold: _Fold, seq: int, body: dict[str, Any]) -> None:
     """Follow a budget that composes by zCDP: rho_max must be worth what was declared so far."""
     name = str(body["dataset"])
     if "zcdp" not in body:
         if name in fold.rho:
             fold.problems.append(f"budget {seq} changes how its dataset composes")
         return
-    part = _mapping(body["zcdp"])
+    part = body["zcdp"]
     more = Cost(_integer(part["nano_epsilon"]), _integer(part["atto_delta"]))
     total = fold.declared.get(name, Cost(0)) + more
     rho = _integer(part["nano_rho"])
@@ -266,7 +267,7 @@ def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
     fold.declared[name], fold.rho[name] = total, rho
 
 
-def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> None:
+def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, Any]) -> None:
     name = entry.key.dataset
     if name not in fold.rho:
         if "nano_rho" in body:
@@ -311,17 +312,11 @@ def _bytes(db: Connection, fold: _Fold) -> list[str]:
     ]
 
 
-def _known(fold: _Fold, body: dict[str, object]) -> str:
+def _known(fold: _Fold, body: dict[str, Any]) -> str:
     name = str(body["dataset"])
     if name not in fold.timed.datasets:
         raise LookupError(name)
     return name
-
-
-def _mapping(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("mapping")
-    return value
 
 
 def _integer(value: object) -> int:

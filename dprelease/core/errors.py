@@ -111,7 +111,7 @@ class DpreleaseError(Exception):
         }[state or self.spent]
 
     @property
-    def parts(self) -> dict[str, str | None]:
+    def parts(self) -> dict[str, Any]:
         """All that is said beside `what`."""
         return {"where": self.where, "why": self.why, "fix": self.fix, "code": self.code}
 
