@@ -161,6 +161,8 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     """Return what is to be debited for the plan under the request's key."""
     ledger, key = request.ledger, request.key
     rows = None if plan.asked is None else plan.asked.schema.rows.exact
+    # Of a dataset whose budget is in rho, or can be that of its population.
+    rho = ledger.composition(key.dataset) == "zcdp" or key.dataset in ledger.populations().member
     return Entry(
         key=key,
         plan_hash=debited_hash(plan, request),
@@ -177,15 +179,10 @@ def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
         ),
         epsilon=plan.epsilon,
         delta=plan.delta,
-        rho=execute.concentrated(plan) if _counts_rho(ledger, key.dataset) else None,
+        rho=execute.concentrated(plan) if rho else None,
         early=early,
         window=ledger_window(plan),
     )
-
-
-def _counts_rho(ledger: Ledger, dataset: str) -> bool:
-    """Return whether the dataset's budget is in rho, or can be that of its population."""
-    return ledger.composition(dataset) == "zcdp" or dataset in ledger.populations().member
 
 
 def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:

@@ -95,7 +95,7 @@ def time_notes(query: Query, epsilon: Fraction, delta: Fraction = Fraction(0)) -
     person = isinstance(unit, UserUnit) and unit.per is not None
     if not (person or isinstance(unit, RowUnit)):
         return []
-    line = timeline(*declaration_in(schema))
+    line = Timeline() if time is None else timeline(*declaration_in(schema))
     out = [_person_words(query, unit, line, (epsilon, delta))] if isinstance(unit, UserUnit) else []
     if line.apart and time is not None:
         out.append(
