@@ -117,6 +117,12 @@ def test_deltas_of_disjoint_days_may_pass_one_together(tmp_path, composition):
         with pytest.raises(BudgetError) as caught:
             ledger.charge(third)
         assert caught.value.code == "DPR302"
+    for name in (
+        "abc" if rho else ""
+    ):  # of one week now, more than 1 together: the rho is its budget
+        given = {"unit": WEEKLY, "delta": Fraction(1, 4), "rho": rho}
+        ledger.charge(entry("2013-W05", pipeline=name, **given))
+    assert ledger.verify().ok
     with ledger._read() as db:
         assert chain.schema_version(db) == chain.UNSUMMED
 

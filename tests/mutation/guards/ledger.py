@@ -146,7 +146,7 @@ GUARDS = (
     ),
     _sums(
         "debits may exceed the budget",
-        old="        over = not worst_cost(found.charges, pairs=pairs).within(found.budget)\n",
+        old="        over = not worst_cost(found.charges, pairs=found.line.pairs).within(found.budget)\n",
         new="        over = False\n",
     ),
     _chain(
@@ -156,8 +156,8 @@ GUARDS = (
     ),
     _sums(
         "debits may exceed the budget in rho",
-        old="nano_rho is not None and worst_rho(found.charges, pairs=pairs) > nano_rho",
-        new="False",
+        old="pairs=found.line.pairs) > nano_rho\n",
+        new="pairs=found.line.pairs) < 0\n",
     ),
     _chain(
         "triggers may be dropped",

@@ -110,8 +110,13 @@ GUARDS = (
     ),
     _chain(
         "an overspent interval verifies",
-        old="        over = not worst_cost(found.charges, pairs=pairs).within(found.budget)\n",
+        old="        over = not worst_cost(found.charges, pairs=found.line.pairs).within(found.budget)\n",
         new="        over = False\n",
+    ),
+    _chain(
+        "deltas beside a rho are held against a budget",
+        old="            over = worst_rho(",
+        new="            over = over or worst_rho(",
     ),
     Guard(
         "a delta in no table is taken for none where all debits are summed",
