@@ -36,8 +36,8 @@ MANIFEST = "release.json"
 class Citation:
     """One manifest's account of its debit.
 
-    The entry's one mechanism descriptor is the SHA-256 of the manifest, which holds the others. `member` is what
-    it states that a member of a population had lost by then.
+    The entry's one mechanism descriptor is the SHA-256 of the manifest, which holds the others, and the number of
+    rows that it takes for public. `member` is what it states that a member of a population had lost by then.
     """
 
     entry: Entry
@@ -56,12 +56,14 @@ class Citation:
             anchor, guarantee = manifest["ledger"], manifest["guarantee"]
             if not isinstance(anchor["seq"], int) or isinstance(anchor["seq"], bool):
                 raise TypeError("seq")
+            rows = (manifest.get("request") or {}).get("schema", {}).get("rows", {})
+            size = {"public_size": rows["exact"]} if "exact" in rows else {}
             entry = Entry(
                 key=Key(manifest["dataset"], manifest["pipeline"], manifest["period"]),
                 plan_hash=manifest["plan_hash"],
                 adjacency=guarantee["adjacency"],
                 unit=canonical(guarantee["unit"]),
-                mechanisms=({"manifest_sha256": hashlib.sha256(data).hexdigest()},),
+                mechanisms=({"manifest_sha256": hashlib.sha256(data).hexdigest(), **size},),
                 epsilon=fraction_from_json(guarantee["epsilon"]),
                 delta=fraction_from_json(guarantee["delta"]),
                 rho=_rho(manifest),

@@ -440,6 +440,27 @@ def test_a_size_that_becomes_public_after_joining_is_refused_before_the_charge(t
     dp.release(ROWS, {**capped, **means}, ledger=place)
 
 
+def test_a_folder_that_takes_a_size_for_public_is_refused_after_joining(tmp_path):
+    old, place = tmp_path / "old.db", tmp_path / "ledger.db"
+    given = {"adjacency": "substitution", "release": {"epsilon": 1, "statistics": ["mean(age)"]}}
+    alone = schema("drugs", rows={"exact": 3}, **given)
+    del alone["population"]
+    dp.create_ledger(old, alone, epsilon=9)
+    dp.release(ROWS, alone, ledger=old, period="once").publish(tmp_path / "public")
+    for said in (schema(), schema("drugs", **given)):
+        dp.create_ledger(place, said, epsilon=9, population_epsilon=2)
+    before = Ledger.open(place).head()
+    with pytest.raises(LedgerError, match="number of rows is public") as caught:
+        Ledger.open(place).reconcile([tmp_path / "public"])
+    assert (caught.value.code, Ledger.open(place).head()) == ("DPR430", before)
+    fresh = tmp_path / "fresh.db"  # as the fix says
+    dp.create_ledger(fresh, schema(), epsilon=9, population_epsilon=2)
+    dp.create_ledger(fresh, alone, epsilon=9)
+    assert Ledger.open(fresh).reconcile([tmp_path / "public"]) == 1
+    with pytest.raises(LedgerError, match="number of rows is public"):
+        dp.create_ledger(fresh, schema("drugs", **given), epsilon=9, population_epsilon=2)
+
+
 def test_a_pipeline_whose_size_becomes_public_after_joining_is_refused(tmp_path):
     project(tmp_path, "visits")
     drugs, declared = project(tmp_path, "drugs", init=False), tmp_path / "schemas" / "drugs.yaml"

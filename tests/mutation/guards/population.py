@@ -218,6 +218,13 @@ GUARDS = (
         ("tests/pipeline/test_population.py",),
     ),
     Guard(
+        "a folder does not tell that a size is public",
+        "budget/citation.py",
+        '            size = {"public_size": rows["exact"]} if "exact" in rows else {}\n',
+        "            size = {}\n",
+        ("tests/pipeline/test_population.py",),
+    ),
+    Guard(
         "a restored ledger leaves out who joined after its backup",
         "budget/cited.py",
         "    if citation.member is not None:\n",
