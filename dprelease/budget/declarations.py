@@ -136,10 +136,10 @@ def populations(db: Connection, last: int = LAST) -> Populations:
     return found
 
 
-def _members(db: Connection, last: int = LAST, *, first: bool = False) -> Populations:
-    """Return the populations and their datasets, without debits; `first`: also where the ledger has none yet."""
+def _members(db: Connection, last: int = LAST) -> Populations:
+    """Return the populations and their datasets, without debits; nothing of a ledger that has had none."""
     found = Populations()
-    if first or schema_version(db) >= population.VERSION:
+    if schema_version(db) >= population.VERSION:
         for _, body in connection.events(db, "dataset", "population", "member", last=last):
             found.note(body["kind"], body)
     return found
@@ -174,22 +174,22 @@ def join(
     """
     if asked is None:
         return
-    found, name = _members(db, first=True), asked.name
+    raise_version(db, population.VERSION)
+    found, name = _members(db), asked.name
     _read_debits(db, found, {*found.member, dataset})
-    adjacency, here = found.datasets[dataset][0], found.member.get(dataset)
+    said, here = found.datasets[dataset], found.member.get(dataset)
     if name not in found.known:
-        calendar = timeline(*found.datasets[dataset]).calendar if asked.interval else None
-        first = replace(asked, adjacency=adjacency, calendar=calendar)
-        _note(db, found, "population", asdict(first))
+        calendar = timeline(*said).calendar if asked.interval else None
+        _note(db, found, "population", asdict(replace(asked, adjacency=said[0], calendar=calendar)))
     terms = found.known[name]
     stated = [replace(each, adjacency=None, calendar=None) for each in (terms[0], terms[-1])]
     if here not in (None, name) or asked not in stated:
-        now = terms[-1]
+        now = found.known[here or name][-1]
         figures = f"epsilon {plain(now.budget.epsilon)}, delta {plain(now.budget.delta)}"
         here = f"{here or name}: {figures}, {now.composition}, interval {now.interval or 'none'}"
         raise refusals.other_population(path, dataset, here)
     why = found.why_apart(name, dataset)
-    if public_size and population.is_replaced_by_none(terms[-1], found.datasets[dataset]):
+    if public_size and population.is_replaced_by_none(terms[-1], said):
         why = population.PUBLIC_SIZE
     if why is not None:
         raise _apart(f"dataset {dataset} cannot join population {name}", why, path)
@@ -205,10 +205,10 @@ def join_as_stated(db: Connection, dataset: str, name: str, path: Place) -> None
         LedgerError: none of that name is known, or the dataset is of another (DPR429); or as `join`.
     """
     declared(db, dataset, path)
-    found = _members(db, first=True)
-    here, known = found.member.get(dataset), found.known.get(name)
-    if here is None and known is not None:
-        terms = replace(known[-1], adjacency=None, calendar=None)
+    found = _members(db)
+    here = found.member.get(dataset)
+    if here is None and name in found.known:
+        terms = replace(found.known[name][-1], adjacency=None, calendar=None)
         join(db, dataset, terms, path, public_size=False)
     elif here != name:
         said = f"{here or 'none'}, and a published release of it states {name}"
@@ -254,9 +254,9 @@ def must_fit_members(db: Connection, entry: Entry, path: Place) -> None:
 
 
 def _apart(what: str, why: str, path: Place) -> LedgerError:
-    fix = "leave its `population` out: its own budget then stands for it alone, and says nothing of a member"
+    fix = "leave its `population` out, in a new ledger if it has joined: its own budget then stands for it alone"
     if why == population.PUBLIC_SIZE:
-        fix = "state `rows: {max: N}` in its schema in place of `exact`: the number is then protected, too"
+        fix = f"state `rows: {{max: N}}` in its schema in place of `exact`; if a release has told the number, {fix}"
     return LedgerError(what, where=str(path), why=why, fix=fix, code="DPR430")
 
 
@@ -272,12 +272,11 @@ def _must_fit(found: Populations, name: str, path: Place, what: str = "this rele
         where=str(path),
         why="it is for the releases of all the population's datasets together",
         fix="ask for less, or raise it on the record: "
-        f"`{refusals.on_ledger(path, 'add')} --population {name} --epsilon E`",
+        f"`{refusals.on_ledger(path, 'add')} --population {name} --epsilon E{' --delta D' if now.left_delta < 0 else ''}`",
         code="DPR309",
     )
 
 
 def _note(db: Connection, found: Populations, kind: str, body: dict[str, object]) -> None:
-    raise_version(db, population.VERSION)
     chain.append(db, kind, body)
     found.note(kind, body)

@@ -334,7 +334,7 @@ class Ledger(ReadableLedger):
                 out[said.population] = (
                     f"{key} states that {said.member} has lost epsilon {plain(said.spent)}, delta {plain(said.delta)}, by"
                     f" {counted(said.tables, 'table')}; this ledger knows of epsilon {plain(now.spent)}, delta {plain(now.delta)}, by {now.tables}:"
-                    " reconcile the folders of the population's other datasets, too; a debit that was never published is lost"
+                    " release nothing before the folders of its other datasets are reconciled, too; a debit that was never published is lost"
                 )
         return list(out.values())
 

@@ -60,8 +60,7 @@ def against_ledger(
     if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():
         return False, f"the manifest is not the one that was reconciled under entry {anchor.seq}"
     held, member = book.populations(), (stated or {}).get("member")
-    known = member is None or held.knows(key.dataset, decode(MemberLoss, member))
-    if adopted is not None and not known:
+    if adopted and member and not held.knows(key.dataset, decode(MemberLoss, member)):
         return False, "it states that a member has lost more than the ledger knows"
     committed = book.files(key)
     if committed is not None and (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import replace
 from fractions import Fraction
 
@@ -67,6 +68,10 @@ def test_a_delta_and_a_rho_are_refused_by_themselves(tmp_path):
     with pytest.raises(BudgetError, match="delta 2e-06 of 1e-06") as caught:
         ledger.charge(entry("prescriptions", delta=MILLIONTH))
     assert caught.value.code == "DPR309"
+    _, command, _ = caught.value.fix.replace(" E`", " 1`").replace(" E ", " 1 ").split("`")
+    _, *words = shlex.split(command.replace(" D", " 0.000001"))
+    assert CliRunner().invoke(app, words).exit_code == 0
+    ledger.charge(entry("prescriptions", delta=MILLIONTH))
     ledger = pair(tmp_path / "r.db", terms(delta=MILLIONTH, composition="zcdp"))
     ledger.charge(entry("visits", rho=Fraction(1, 20), delta=MILLIONTH))
     ledger.charge(entry("prescriptions", epsilon=Fraction(1, 10)))
@@ -220,9 +225,10 @@ def test_a_dataset_whose_size_was_public_cannot_join_later(tmp_path):
     ledger = joined(tmp_path / "l.db", "sized", None, adjacency="substitution")
     ledger.charge(sized(entry("sized", adjacency="substitution")))
     before = ledger.head()
-    late = {"adjacency": "substitution"}
-    assert code_of(LedgerError, joined, ledger.path, "sized", terms(), **late) == "DPR430"
-    assert ledger.head() == before
+    with pytest.raises(LedgerError, match="its number of rows is public") as caught:
+        joined(ledger.path, "sized", terms(), adjacency="substitution")
+    assert (caught.value.code, ledger.head()) == ("DPR430", before)
+    assert "if a release has told the number, leave its `population` out" in caught.value.fix
     kept = pair(tmp_path / "replaced.db", adjacency="substitution")
     kept.charge(sized(entry("visits", adjacency="substitution")))
     assert spent(kept) == 1
@@ -230,8 +236,10 @@ def test_a_dataset_whose_size_was_public_cannot_join_later(tmp_path):
 
 def test_a_dataset_is_of_one_population(tmp_path):
     pair(tmp_path / "l.db")
-    other = replace(terms(), name="others")
-    assert code_of(LedgerError, joined, tmp_path / "l.db", "visits", other) == "DPR429"
+    other = replace(terms(5), name="others")
+    with pytest.raises(LedgerError, match="the ledger holds members: epsilon 3,") as caught:
+        joined(tmp_path / "l.db", "visits", other)
+    assert caught.value.code == "DPR429"
 
 
 def test_a_dataset_joins_with_what_it_has_cost_already(tmp_path):
