@@ -186,8 +186,8 @@ def join(
     if here not in (None, name) or asked not in stated:
         now = found.known[here or name][-1]
         figures = f"epsilon {plain(now.budget.epsilon)}, delta {plain(now.budget.delta)}"
-        here = f"{here or name}: {figures}, {now.composition}, interval {now.interval or 'none'}"
-        raise refusals.other_population(path, dataset, here)
+        its = f"its terms are {figures}, {now.composition}, interval {now.interval or 'none'}"
+        raise refusals.other_population(path, dataset, here or name, its)
     why = found.why_apart(name, dataset)
     if public_size and population.is_replaced_by_none(terms[-1], said):
         why = population.PUBLIC_SIZE
@@ -211,8 +211,8 @@ def join_as_stated(db: Connection, dataset: str, name: str, path: Place) -> None
         terms = replace(found.known[name][-1], adjacency=None, calendar=None)
         join(db, dataset, terms, path, public_size=False)
     elif here != name:
-        said = f"{here or 'none'}, and a published release of it states {name}"
-        raise refusals.other_population(path, dataset, said)
+        said = f"a published release of it states {name}"
+        raise refusals.other_population(path, dataset, here, said)
 
 
 def raise_population(db: Connection, name: str, more: Cost, path: Place) -> Budget:

@@ -306,13 +306,13 @@ def over_budget(
     )
 
 
-def other_population(place: Place, dataset: str, here: str) -> LedgerError:
+def other_population(place: Place, dataset: str, here: str | None, said: str) -> LedgerError:
     return LedgerError(
         f"the population of dataset {dataset} is another in this ledger, or has other terms",
         where=str(place),
-        why=f"the ledger holds {here}; all its datasets state the same",
+        why=f"the ledger holds {here or 'none'}, and {said}; all its datasets state the same",
         fix=f"state what `{on_ledger(place, 'show')}` says; `{on_ledger(place, 'init')}` with --schema, --epsilon,"
-        " --population and --population-epsilon lets a dataset join",
+        " --population, --population-epsilon and what else its terms are lets a dataset join",
         code="DPR429",
     )
 

@@ -85,9 +85,9 @@ def charge(
     execute.check(plan)
     ledger, key = request.ledger, request.key
     asked = None if plan.asked is None else plan.asked.schema.population
-    if asked not in (None, here := ledger.populations().member.get(key.dataset)):
-        here = f"{here or 'none'}, and its schema says {asked}"
-        raise refusals.other_population(ledger.path, key.dataset, here)
+    here = ledger.populations().member.get(key.dataset)
+    if asked not in (None, here) and key.dataset in ledger.datasets():
+        raise refusals.other_population(ledger.path, key.dataset, here, f"its schema says {asked}")
     entry = _entry(plan, request, early)
     try:
         got = ledger.charge(entry, again=again, asked=_asked(plan, request))

@@ -237,7 +237,7 @@ def test_a_dataset_whose_size_was_public_cannot_join_later(tmp_path):
 def test_a_dataset_is_of_one_population(tmp_path):
     pair(tmp_path / "l.db")
     other = replace(terms(5), name="others")
-    with pytest.raises(LedgerError, match="the ledger holds members: epsilon 3,") as caught:
+    with pytest.raises(LedgerError, match="holds members, and its terms are epsilon 3,") as caught:
         joined(tmp_path / "l.db", "visits", other)
     assert caught.value.code == "DPR429"
 

@@ -566,6 +566,12 @@ def test_a_dataset_that_is_not_known_is_declared_by_the_fix(tmp_path):
     words = ("--schema", tmp_path / "schemas" / "drugs.yaml", "--dataset", "drugs", "--epsilon", 9)
     invoke("ledger", "init", "--ledger", place, *words, "--population-epsilon", "1.5")
     assert set(Ledger.open(place).populations().member) == {"visits", "drugs"}
+    more = project(tmp_path, "more", init=False)
+    said = invoke("run", more, exit_code=1)
+    assert "dataset more has no budget in this ledger" in said
+    assert f"dprelease ledger init {more}" in said
+    invoke("ledger", "init", more)
+    invoke("run", more)
 
 
 @pytest.mark.parametrize(
