@@ -2,6 +2,7 @@
 
     laws        what a law draws, from its integers, and its largest likelihood ratio      (layer A)
     pairs       the exact loss of a whole plan on two neighbouring tables                  (layer A)
+    found       keys that are found: their exact delta, and their draws               (layers A, B)
     sampler     draws against the law's own table                                          (layer B)
     black_box   a lower bound of epsilon from draws alone                                  (layer C)
     repeated    many releases of one answer, by the wall itself

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dprelease.engines.source import as_source
@@ -26,9 +27,19 @@ def answer_of(plan: ReleasePlan, rows: pa.Table, engine: Any) -> Answer:
     return answer
 
 
+def aligned(first: Answer, second: Answer) -> tuple[Answer, Answer]:
+    """Return two answers over the same groups: of found keys over all that either has, with 0 where one has none."""
+    if first.keys is None:
+        return first, second
+    held = [dict(zip(a.keys.to_pylist(), a.sums[:, 0], strict=True)) for a in (first, second)]
+    every = sorted({*held[0], *held[1]})
+    one, other = (np.array([[h.get(key, 0)] for key in every], dtype=object) for h in held)
+    return Answer(one.reshape(-1, 1), keys=every), Answer(other.reshape(-1, 1), keys=every)
+
+
 def cells_of(plan: ReleasePlan, answer: Answer) -> tuple[Objects, ...]:
     """Return the exact cells of every block, as the wall makes them."""
     return tuple(
-        exact_cells(b.measurement, b.measurement.primitives, answer, len(plan.keys))
+        exact_cells(b.measurement, b.measurement.primitives, answer, len(answer.sums))
         for b in plan.blocks
     )

@@ -44,6 +44,7 @@ _TYPES = {
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _AROUND = 7
 _NODES = 60
+_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def neighbouring_tables(plan: ReleasePlan, *, most: int = 40) -> Iterator[Pair]:
             yield maker.pair(f"{one} replaced by {other}", around, a[:1], b[:1])
         return
     arounds = {"among others": maker.around(_AROUND), "alone": []}
+    if plan.query.groups.found:
+        arounds["among as many as decide"] = maker.deciding()
     for where, around in arounds.items():
         if plan.adjacency is Adjacency.add_remove:
             for name, rows in contents:
@@ -102,6 +105,8 @@ class _Maker:
         self.columns = [c for c in self.query.columns if c.derived is None]
         self.rows = self.query.max_rows if self.user else 1
         self.groups = self.query.max_groups if self.user else 1
+        # where keys are found twice one more than count
+        self.keys = plan.keys or tuple((f"key {i}",) for i in range(2 * self.groups + 2))
         self.choices = {c.name: self._values(c) for c in self.columns}
 
     def _values(self, column: Column) -> list[Any]:
@@ -123,7 +128,7 @@ class _Maker:
         names = [c.name for c in self.query.groups.columns]
         if column.name in names:
             place = names.index(column.name)
-            return list(dict.fromkeys(key[place] for key in self.plan.keys))
+            return list(dict.fromkeys(key[place] for key in self.keys))
         return list(column.values)
 
     def _numbers(self, column: Column) -> list[Any]:
@@ -171,21 +176,28 @@ class _Maker:
         ]
         return [self.row(f"other {i}", turn) for i, turn in enumerate(turns)]
 
+    def deciding(self) -> list[Row]:
+        """Return rows of units that make the first keys about as often published as not."""
+        persons = self.plan.blocks[0].law.bound or 0
+        few = self.keys[: min(self.groups, 1 + _ROWS // (persons + 1))]
+        name = self.query.groups.columns[0].name
+        return [self.row(f"other {i}", {name: key}) for i in range(persons) for (key,) in few]
+
     def contents(self, most: int) -> Iterator[tuple[str, list[Row]]]:
         """Yield (name, rows of the unit): extremes, then an even choice of mixtures."""
         grouping = [c.name for c in self.query.groups.columns]
-        spread: list[Row] = [
-            {n: key[p] for p, n in enumerate(grouping)} for key in self.plan.keys[: self.groups + 1]
+        keyed: list[Row] = [
+            {n: _stored(str(key[p]), self._column(n)) for p, n in enumerate(grouping)}
+            for key in self.keys
         ]
-        spread = [{n: _stored(str(v), self._column(n)) for n, v in s.items()} for s in spread] or [
-            {}
-        ]
+        spread = keyed[: self.groups + 1] or [{}]
+        others = keyed[self.groups + 1 :] if self.query.groups.found else spread[-1:]
         numbers = [c.name for c in self.columns if c.kind in (Kind.integer, Kind.number)]
         for label, at in (("all high", 0), ("all low", 1), ("all in the middle", 2)):
             choice = {n: self.choices[n][at] for n in numbers}
             yield label, self._filled([{**s, **choice} for s in spread])
             if len(spread) > 1:
-                yield f"{label}, other group", self._filled([{**spread[-1], **choice}])
+                yield f"{label}, other group", self._filled([{**s, **choice} for s in others])
         for column in self.columns:
             for value in self.choices[column.name][1:]:
                 if column.name != self.user:

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.audit.flips import flip_chances, flip_worst
+from dprelease.audit.found import key_losses
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
@@ -40,6 +41,7 @@ from dprelease.measurements.balanced import BalancedLaw
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.constant import ConstantLaw
 from dprelease.measurements.ending import EndingLaw
+from dprelease.measurements.found import FoundLaw
 from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.measurements.graph_box import GraphBoxLaw
 from dprelease.measurements.joint_ranks import JointLaw
@@ -150,20 +152,16 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
             if isinstance(draw, BalancedLaw) and draw.rows is None:  # what the hidden cell takes
                 here, there = [*here, -sum(here)], [*there, -sum(there)]
             rate = draw.noise.noise.rate
-            moved = [b - a for a, b in zip(here, there, strict=True) if a != b]
             return [
                 (Worst(None, rate * abs(k), 1), _laplace(float(rate), k) if curves else None)
-                for k in moved
+                for k in _moves(here, there)
             ]
         case GaussianLaw():
-            return [
-                (None, _gaussian(draw.noise, b - a))
-                for a, b in zip(here, there, strict=True)
-                if a != b
-            ]
+            return [(None, _gaussian(draw.noise, k)) for k in _moves(here, there)]
         case EndingLaw():
-            differ = ((a, b) for a, b in zip(here, there, strict=True) if a != b)
-            return [(None, _ending(draw.noise, b - a)) for a, b in differ]
+            return [(None, _ending(draw.noise, k)) for k in _moves(here, there)]
+        case FoundLaw():
+            return [(None, key_losses(draw.noise, here[0], there[0]))]
         case IntervalLaw():
             return [
                 part
@@ -187,6 +185,10 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
         case MeanLaw():
             return _mean(draw, here, there, curves=curves)
     raise AssertionError(f"no audit for {type(draw).__name__}")
+
+
+def _moves(here: list[int], there: list[int]) -> list[int]:
+    return [b - a for a, b in zip(here, there, strict=True) if a != b]
 
 
 def _answer(draw: ScalarCellLaw, cell: int) -> int:

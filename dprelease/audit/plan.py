@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dprelease.audit.answers import answer_of, cells_of
+from dprelease.audit.answers import aligned, answer_of, cells_of
 from dprelease.audit.black_box import ALPHA, strongest_event
+from dprelease.audit.found import key_fits, worst_delta
 from dprelease.audit.joint import joint_fit
 from dprelease.audit.laws import worst_ratio
 from dprelease.audit.neighbours import Pair, neighbouring_tables
@@ -35,11 +36,12 @@ from dprelease.audit.recursive import recursive_fit
 from dprelease.audit.repeated import features_of, shown_of
 from dprelease.audit.sampler import balanced_fits, draws_fit, ending_fit, exponential_fit, noise_fit
 from dprelease.core.errors import InternalError
-from dprelease.core.numeric import shown
+from dprelease.core.numeric import counted, shown
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.balanced import BalancedLaw
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.ending import EndingLaw
+from dprelease.measurements.found import FoundLaw
 from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.measurements.graph_box import GraphBoxLaw
 from dprelease.measurements.joint_ranks import JointLaw
@@ -128,13 +130,8 @@ def audit_plan(
     start = time.perf_counter()
     report = progress or (lambda _: None)
     findings: list[Finding] = []
-    if plan.tables is not None or plan.query.groups.found:
-        what = (
-            "keys that are found"
-            if plan.tables is None
-            else "several tables that are fitted to each other"
-        )
-        said = f"{what} are not audited yet"
+    if plan.tables is not None:
+        said = "several tables that are fitted to each other are not audited yet"
         findings.append(Finding("A exact laws", "tables", None, plan.guarantee, said, "none", ""))
         return Evidence(plan.hash, plan.guarantee, engine_name, tuple(findings), 0.0)
     for part in (
@@ -190,6 +187,17 @@ def _laws(plan: ReleasePlan) -> Iterator[Finding]:
             f"{worst.pairs:,} pairs of {hull:,} answers" + ("" if worst.complete else ", a choice"),
         )
 
+    for block, found in ((b, b.law) for b in plan.blocks if isinstance(b.law, FoundLaw)):
+        delta = 1 - (1 - worst_delta(found.noise, block.epsilon / found.keys)) ** found.keys
+        yield Finding(
+            "A exact laws",
+            f"{block.name}: {found.tag}",
+            delta <= block.delta,
+            f"delta {shown(block.delta)} at epsilon {shown(block.epsilon)}",
+            f"delta {float(delta):.9g}",
+            f"{counted(found.keys, 'key')} of any number of persons and one more",
+        )
+
 
 def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
     tests: list[tuple[str, str, list[float]]] = []
@@ -198,26 +206,30 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         answers = sorted({low, (low + high) // 2, high})
         tests.append((name, law.family, [draws_fit(law, a, count) for a in answers]))
     for block in plan.blocks:
-        draw = block.law
-        if isinstance(draw, BalancedLaw):
-            tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
-        elif isinstance(draw, CellLaw | GaussianLaw):
-            tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
-        elif isinstance(draw, EndingLaw):
-            tests.append((block.name, draw.mechanism, [ending_fit(draw.noise, count)]))
-        elif isinstance(draw, JointLaw):
-            tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
-        elif isinstance(draw, RecursiveRanksLaw):
-            tests.append((block.name, draw.mechanism, recursive_fit(draw, min(count, 2**13))))
-        elif isinstance(draw, WinsorisedLaw):
-            widest = draw.noise_at(0, draw.allowed.hull_steps)
-            wide = replace(draw.noise, noise=widest)
-            tests.append(
-                (block.name, draw.mechanism, [noise_fit(n, count) for n in (draw.noise, wide)])
-            )
-            tests.append((f"{block.name}, limits", "exponential", _choice_fits(draw.choice, count)))
-        elif isinstance(draw, ExponentialLaw):
-            tests.append((block.name, draw.mechanism, _choice_fits(draw.law, count)))
+        match draw := block.law:
+            case BalancedLaw():
+                fits = balanced_fits(draw.noise, count)
+            case CellLaw() | GaussianLaw():
+                fits = [noise_fit(draw.noise, count)]
+            case EndingLaw():
+                fits = [ending_fit(draw.noise, count)]
+            case FoundLaw():
+                fits = key_fits(draw.noise, count)
+            case JointLaw():
+                fits = [joint_fit(draw, min(count, 2**13))]
+            case RecursiveRanksLaw():
+                fits = recursive_fit(draw, min(count, 2**13))
+            case WinsorisedLaw():
+                wide = replace(draw.noise, noise=draw.noise_at(0, draw.allowed.hull_steps))
+                fits = [noise_fit(n, count) for n in (draw.noise, wide)]
+                tests.append(
+                    (f"{block.name}, limits", "exponential", _choice_fits(draw.choice, count))
+                )
+            case ExponentialLaw():
+                fits = _choice_fits(draw.law, count)
+            case _:
+                continue
+        tests.append((block.name, draw.mechanism, fits))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:
         yield Finding(
@@ -274,7 +286,7 @@ def _tables(
     confirmed: list[tuple[str, tuple[Answer, Answer]]] = []
     try:
         for _, _, pair, both in again:
-            own = answer_of(plan, pair.first, engine), answer_of(plan, pair.second, engine)
+            own = aligned(*(answer_of(plan, rows, engine) for rows in (pair.first, pair.second)))
             alike &= all(_same(a, b) for a, b in zip(both, own, strict=True))
             costs.append(pair_loss(plan, cells_of(plan, own[0]), cells_of(plan, own[1])))
             confirmed.append((pair.name, own))
@@ -309,7 +321,7 @@ def _searched(plan: ReleasePlan, most: int) -> list[_Found]:
 
     found: list[_Found] = []
     for pair in neighbouring_tables(plan, most=most):
-        both = answer(pair.first), answer(pair.second)
+        both = aligned(answer(pair.first), answer(pair.second))
         cost = pair_loss(plan, cells_of(plan, both[0]), cells_of(plan, both[1]))
         found.append((_share(plan, cost), cost, pair, both))
     return sorted(found, key=lambda f: -f[0])
@@ -319,7 +331,7 @@ def _same(one: Answer, other: Answer) -> bool:
     both = [(t, other.tables[i]) for i, t in one.tables.items()]
     both += [(t, other.tallies[i]) for i, t in one.tallies.items()]
     tables = (np.array_equal(t, o) for t, o in both)
-    return np.array_equal(one.sums, other.sums) and all(tables)
+    return one.keys == other.keys and np.array_equal(one.sums, other.sums) and all(tables)
 
 
 def _share(plan: ReleasePlan, cost: PairLoss) -> float:
@@ -337,10 +349,11 @@ def _holds(plan: ReleasePlan, cost: PairLoss) -> bool:
 
 def _black_box(plan: ReleasePlan, name: str, both: tuple[Answer, Answer], draws: int) -> Finding:
     delta = float(plan.delta)
-    few = min(draws, _SHOWN)
+    few = 0 if plan.query.groups.found else min(draws, _SHOWN)  # a list shows its noisy integers
     bounds = [
         strongest_event(*(made(plan, a, both, n) for a in both), alpha=ALPHA / 2, delta=delta)
         for made, n in ((features_of, draws), (shown_of, few))
+        if n
     ]
     bound = max(bounds, key=lambda b: b.epsilon)
     return Finding(

@@ -47,11 +47,13 @@ def releases(
 def _drawn(
     plan: ReleasePlan, answer: Answer, draws: int, groups: Sequence[int] | None
 ) -> tuple[ReleasePlan, Cells]:
-    here = list(range(len(plan.keys))) if groups is None else list(groups)
+    keys = plan.keys or [(key,) for key in answer.keys]
+    here = list(range(len(keys))) if groups is None else list(groups)
     wide = replace(
         plan,
         by=(RELEASE, *plan.by),
-        keys=tuple((str(i), *plan.keys[g]) for i in range(draws) for g in here),
+        keys=tuple((str(i), *keys[g]) for i in range(draws) for g in here),
+        query=replace(plan.query, groups=replace(plan.query.groups, found=False)),  # they are here
     )
     if not answer.tables:
         # the wall itself, once for all draws

@@ -177,6 +177,10 @@ def test_expectations_of_a_pipeline_hold_for_every_list_that_it_can_find(
             assert not sum(failed for _, failed in judge(long_table(noised), suite))
 
 
-def test_an_audit_says_that_it_has_not_looked(project: Said) -> None:
-    status, output = project("audit", "jobs/birds.yaml")
-    assert (status, "not audited yet" in output) == (0, True)
+def test_an_audit_looks_at_found_keys(project: Said) -> None:
+    status, output = project("audit", "jobs/birds.yaml", "--draws", "2000", "--json")
+    evidence = json.loads(output[output.index("{") : output.rindex("}") + 1])
+    assert (status, evidence["ok"]) == (0, True)
+    assert all(finding["ok"] for finding in evidence["findings"])
+    law = next(f for f in evidence["findings"] if f["layer"] == "A exact laws")
+    assert (law["subject"], law["found"]) == ("persons: found_keys", "delta 1e-06")

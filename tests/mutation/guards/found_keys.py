@@ -12,6 +12,7 @@ _FOLDERS = "tests/end_to_end/test_keys.py"
 
 _kernel = partial(Guard, file="mechanisms/kernels/selecting.py", tests=(_LOSS,))
 _law = partial(Guard, file="measurements/found.py", tests=(_BLOCKS,))
+_audit = partial(Guard, tests=("tests/audit/test_found.py",))
 _wall = partial(Guard, file="wall/found_keys.py", tests=(_LOSS, _BLOCKS))
 
 GUARDS = (
@@ -59,6 +60,30 @@ GUARDS = (
         "the wall looks at one order of neighbours",
         old="Fraction(max(more, fewer), total * r)",
         new="Fraction(fewer, total * r)",
+    ),
+    _audit(
+        "an audit of found keys looks at one order of neighbours",
+        file="audit/found.py",
+        old="Fraction(more.sum(axis=1).max(), TOTAL * one)",
+        new="Fraction(more.sum(axis=1)[0], TOTAL * one)",
+    ),
+    _audit(
+        "a key that one table alone can have published costs nothing in an audit",
+        file="audit/found.py",
+        old="np.log(np.maximum(r, e**-200))",
+        new="np.log(np.maximum(r, p))",
+    ),
+    _audit(
+        "an audit compares keys by their places",
+        file="audit/answers.py",
+        old="    if first.keys is None:\n",
+        new="    if True:\n",
+    ),
+    _audit(
+        "an engine may give other keys than the slow obvious one",
+        file="audit/plan.py",
+        old="one.keys == other.keys and ",
+        new="",
     ),
     Guard(
         "keys are found among doubles, whose text one empty cell can change",
