@@ -144,7 +144,7 @@ _OWN: dict[str, dict[str, str]] = {
     "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
     "second_proofs": {
         "ending": "dprelease.wall.ending_noise:as_counted",
-        "found_keys": "dprelease.wall.found_keys:as_counted",
+        "found_keys": "dprelease.wall.ending_noise:as_counted",
     },
     "table_fits": {"table_set": "dprelease.results.fitted_margins:MarginFit"},
     "measurements": {

@@ -109,17 +109,13 @@ class EndingLaw(AddsNoise):
         low, high = raw - self.bound, raw + self.bound
         return (np.maximum(low, 0) if self.lower == 0 else low), high  # no row makes it negative
 
-    def values(self, steps: Objects) -> Floats:
-        """Return what steps stand for, moved into the range."""
-        return within(steps, self.lower, self.upper, self.step_size, self.offset)
-
     def cells(self, raw: Objects) -> Floats:
-        return self.values(raw)
+        return within(raw, self.lower, self.upper, self.step_size, self.offset)
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         half = min(self.bound, self.noise.noise.quantile(level))
         raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
-        return self.values(raw - half), self.values(raw + half)
+        return self.cells(raw - half), self.cells(raw + half)
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return the raw value clipped, and as it is."""

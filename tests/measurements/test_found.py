@@ -12,7 +12,7 @@ from dprelease.core.errors import InternalError
 from dprelease.measurements.found import FoundLaw, each_of
 from dprelease.mechanisms.kernels.selecting import SelectingNoise
 from dprelease.statistics.sensitivity import Sensitivity
-from dprelease.wall.found_keys import as_counted
+from dprelease.wall.ending_noise import as_counted
 from tests.mechanisms.kernels.test_selecting import decimal, outputs
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 5)

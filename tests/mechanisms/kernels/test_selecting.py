@@ -11,7 +11,7 @@ import pytest
 from dprelease.core.entropy import SystemBits
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.kernels.selecting import TOTAL, SelectingNoise
-from dprelease.wall.found_keys import delta_of_a_key
+from dprelease.wall.ending_noise import delta_of_a_key
 
 CASES = [
     (Fraction(1), Fraction(1, 10**6)),

@@ -13,7 +13,7 @@ _FOLDERS = "tests/end_to_end/test_keys.py"
 _kernel = partial(Guard, file="mechanisms/kernels/selecting.py", tests=(_LOSS,))
 _law = partial(Guard, file="measurements/found.py", tests=(_BLOCKS,))
 _audit = partial(Guard, tests=("tests/audit/test_found.py",))
-_wall = partial(Guard, file="wall/found_keys.py", tests=(_LOSS, _BLOCKS))
+_wall = partial(Guard, file="wall/ending_noise.py", tests=(_LOSS, _BLOCKS))
 
 GUARDS = (
     _kernel(
@@ -53,8 +53,8 @@ GUARDS = (
     ),
     _wall(
         "the wall counts one key",
-        old="kept = (1 - delta_of_a_key(weights, epsilon)) ** keys",
-        new="kept = 1 - delta_of_a_key(weights, epsilon)",
+        old="1 - (1 - delta_of_a_key(weights, epsilon)) ** keys",
+        new="delta_of_a_key(weights, epsilon)",
     ),
     _wall(
         "the wall looks at one order of neighbours",
