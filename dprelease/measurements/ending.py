@@ -19,18 +19,9 @@ import numpy as np
 from dprelease.budget.composition import Proof
 from dprelease.core.codec_notes import AtLeast, Digits, StoredAs
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.law import (
-    AddedNoise,
-    AddsNoise,
-    Law,
-    Objects,
-    placed,
-    underclaimed,
-    within,
-)
+from dprelease.measurements.law import AddedNoise, AddsNoise, Law, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.mechanisms.kernels.ending_laplace import EndingLaplaceNoise
-from dprelease.statistics.base import Floats
 from dprelease.statistics.sensitivity import Sensitivity
 
 _SHORT = 10**24
@@ -109,17 +100,8 @@ class EndingLaw(AddsNoise):
         low, high = raw - self.bound, raw + self.bound
         return (np.maximum(low, 0) if self.lower == 0 else low), high  # no row makes it negative
 
-    def cells(self, raw: Objects) -> Floats:
-        return within(raw, self.lower, self.upper, self.step_size, self.offset)
-
-    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
-        half = min(self.bound, self.noise.noise.quantile(level))
-        raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
-        return self.cells(raw - half), self.cells(raw + half)
-
-    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
-        """Return the raw value clipped, and as it is."""
-        return self.cells(raw), placed(raw.astype(np.float64), self.step_size, self.offset)
+    def reach(self, level: float) -> int:
+        return min(self.bound, self.noise.noise.quantile(level))
 
     def published_step(self, member: Member) -> Fraction | None:
         return self.step_size if self.offset == 0 and member.kind.additive else None

@@ -25,15 +25,7 @@ from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
-from dprelease.measurements.law import (
-    AddedNoise,
-    AddsNoise,
-    Law,
-    Objects,
-    placed,
-    underclaimed,
-    within,
-)
+from dprelease.measurements.law import AddedNoise, AddsNoise, Law, Objects, underclaimed
 from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
 from dprelease.measurements.price import rectified_error
@@ -87,27 +79,15 @@ class GaussianLaw(AddsNoise):
         cells = self.count * sensitivity.changed_groups
         return Proof(rho=self.rho(sensitivity), normal=self.noise.rounded(cells))
 
-    def _values(self, steps: Objects) -> Floats:
-        return within(steps, self.lower, self.upper, self.step_size, self.offset)
-
-    def cells(self, raw: Objects) -> Floats:
-        return self._values(raw)
-
-    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
-        share = self.count if self.joint else 1
-        half = self.noise.quantile(1 - (1 - level) / share)
-        raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
-        return self._values(raw - half), self._values(raw + half)
+    def reach(self, level: float) -> int:
+        return self.noise.quantile(1 - (1 - level) / (self.count if self.joint else 1))
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         sizes = raw[:, :1] if self.lower < 0 else raw  # cells of either sign begin with their size
         return np.asarray((sizes <= 0).all(axis=1)).astype(bool) & self.joint
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
-        """Return, of cells that are read one by one, the raw value clipped, and as it is."""
-        if self.joint:
-            return Law.companions(self, raw)
-        return self.cells(raw), placed(raw.astype(np.float64), self.step_size, self.offset)
+        return (Law if self.joint else AddsNoise).companions(self, raw)
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.evidence(), "groups_charged": 1}

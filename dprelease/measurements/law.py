@@ -233,10 +233,17 @@ class Law(Stored, ABC):
 
 
 class AddsNoise(Law):
-    """The law of cells of which every one gets noise that reaches every integer, or may have any."""
+    """The law of cells of which every one gets noise that reaches every integer, or may have any.
+
+    What is read is moved into [lower, upper] after; a cell c stands for `offset + step_size * c`.
+    """
 
     __slots__ = ()
     noise: Any
+    lower: Any
+    upper: Any
+    step_size: Any
+    offset: Any
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
@@ -252,6 +259,24 @@ class AddsNoise(Law):
     @property
     def variance(self) -> float:
         return float(self.noise.variance())
+
+    def reach(self, level: float) -> int:
+        """Return how far noise lies from 0 at most, with probability `level`; of cells read together of all of them."""
+        return int(self.noise.quantile(level))
+
+    def cells(self, raw: Objects) -> Floats:
+        values = floats(np.clip(raw, self.lower, RAW_LIMIT if self.upper is None else self.upper))
+        plain = self.step_size == 1 and self.offset == 0
+        return values if plain else placed(values, self.step_size, self.offset)
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        half = self.reach(level)
+        raw = np.clip(raw, self.lower, self.upper)  # nearer to every answer, and never a point
+        return self.cells(raw - half), self.cells(raw + half)
+
+    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
+        """Return, of cells that are read one by one, the raw value clipped, and as it is."""
+        return self.cells(raw), placed(raw.astype(np.float64), self.step_size, self.offset)
 
 
 _EXACT = 2**53
@@ -275,14 +300,6 @@ def placed(k: Floats, step: Fraction, origin: Fraction) -> Floats:
     ):
         out[at] = float(Fraction(start + int(twice[at]) * each, whole))
     return out + rest * float(step) if rest.any() else out
-
-
-def within(
-    steps: Objects, lower: int, upper: int | None, step_size: Fraction, offset: Fraction
-) -> Floats:
-    """Return what steps stand for, moved into the range; None for no upper end."""
-    values = floats(np.clip(steps, lower, RAW_LIMIT if upper is None else upper))
-    return values if step_size == 1 and offset == 0 else placed(values, step_size, offset)
 
 
 def floats(values: Objects) -> Floats:
