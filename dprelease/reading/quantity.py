@@ -147,23 +147,26 @@ def added(parts: Sequence[Quantity]) -> Quantity:
     forms = [q.form for q in parts if isinstance(q.form, Linear)]
     values = [q.value for q in parts if q.value is not None]
     if len(forms) == len(values) == len(parts):
-        low, high = (sum(q.domain[k] for q in parts) for k in (0, 1))
-        value = sum(values)
         each = parts[0].per_row
         for part in parts[1:]:
             each = None if each is None else each.plus(part.per_row)
-        weak, gone = any(q.weak for q in parts), any(q.suppressed for q in parts)
-        certain = certain_sum(parts)
-        return Quantity(
-            total(forms), value, (low, high), weak, each, suppressed=gone, certain=certain
-        )
+        return summed(parts, total(forms), each, weak=any(q.weak for q in parts))
     out = parts[0]
     for other in parts[1:]:
         out = combined("+", out, other)
     return out
 
 
-def certain_sum(parts: Sequence[Quantity]) -> Ends | None:
+def summed(parts: Sequence[Quantity], form: Linear, each: PerRow | None, *, weak: bool) -> Quantity:
+    """Return the sum of quantities, of this form; each: what one row adds to it."""
+    values = [q.value for q in parts if q.value is not None]
+    value = sum(values) if len(values) == len(parts) else None
+    domain = sum(q.domain[0] for q in parts), sum(q.domain[1] for q in parts)
+    gone, certain = any(q.suppressed for q in parts), _certain_sum(parts)
+    return Quantity(form, value, domain, weak, each, suppressed=gone, certain=certain)
+
+
+def _certain_sum(parts: Sequence[Quantity]) -> Ends | None:
     """Return where the sum of these lies for certain, rounded outwards; None where one is not known."""
     known = [part.certain for part in parts if part.certain is not None]
     if len(known) < len(parts):

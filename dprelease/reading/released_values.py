@@ -13,7 +13,7 @@ from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
-from dprelease.reading.quantity import Ends, Form, Quantity, certain_sum
+from dprelease.reading.quantity import Ends, Form, Quantity, summed
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.tidy_rows import group_places, places_of
@@ -171,12 +171,8 @@ class ReleasedValues:
         low, high = found[0].domain
         if all(isinstance(form, Linear) for form in forms) and self._adds_up(column):
             whole = total([form for form in forms if isinstance(form, Linear)])
-            values = [q.value for q in found]
-            value = None if None in values else sum(v for v in values if v is not None)
             each = None if whole.constant else self._per_row(column, groups)
-            domain = sum(q.domain[0] for q in found), sum(q.domain[1] for q in found)
-            certain = certain_sum(found)
-            return Quantity(whole, value, domain, weak, each, suppressed=gone, certain=certain)
+            return summed(found, whole, each, weak=weak)
         if all(isinstance(form, RatioForm) for form in forms):
             ratios = [form for form in forms if isinstance(form, RatioForm)]
             tops, bottoms = total([r.top for r in ratios]), total([r.bottom for r in ratios])

@@ -82,13 +82,10 @@ def ratio_parts(
     return {
         "value": value,
         "lower": lower,
-        "certain_lower": np.full(len(value), np.nan),
-        "certain_upper": np.full(len(value), np.nan),
         "upper": upper,
         "estimate": np.where(empty, np.nan, estimate),
-        "unbiased": np.full(value.shape, np.nan),
-        "reach": np.full(value.shape, np.nan),
         "status": status,
+        **dict.fromkeys((*CERTAIN_NAMES, "unbiased", "reach"), np.full(value.shape, np.nan)),
     }
 
 

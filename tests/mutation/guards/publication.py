@@ -63,9 +63,9 @@ GUARDS = (
     ),
     Guard(
         "what is derived of an impossible group alone decides what a sum can be",
-        "reading/released_values.py",
-        "domain = sum(q.domain[0] for q in found), sum(q.domain[1] for q in found)",
-        "domain = low * len(found), high * len(found)",
+        "reading/quantity.py",
+        "domain = sum(q.domain[0] for q in parts), sum(q.domain[1] for q in parts)",
+        "domain = parts[0].domain[0] * len(parts), parts[0].domain[1] * len(parts)",
         _IMPOSSIBLE,
     ),
     Guard(
