@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
@@ -199,6 +199,13 @@ class Window:
     end: datetime
 
 
+def several_met(per: Intervals | None, window: Window | None) -> bool:
+    """Return whether a window meets several intervals; one without an end does."""
+    if per is None or window is None:
+        return per is not None
+    return per.first_day(window.start) != per.first_day(window.end - timedelta(microseconds=1))
+
+
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
     """The engine's whole task. `user` is None for the row unit; `per` splits a user's rows by time.
@@ -220,6 +227,11 @@ class BoundedQuery:
     view: View | None = None
     per: Intervals | None = None
     missing: bool = False
+
+    @property
+    def meets_several(self) -> bool:
+        """Whether a person may have rows of several intervals, each of them a unit."""
+        return several_met(self.per, self.window)
 
     @property
     def cell_maps(self) -> tuple[tuple[int, ...], ...]:

@@ -84,7 +84,7 @@ def added_per_row(
     parts = [(query.primitives[place], weight) for place, weight in used.items() if weight]
     kinds = {part.kind for part, _ in parts}
     most = {part.max_rows for part, _ in parts}
-    if kinds == {"persons"}:
+    if kinds == {"persons"} and not query.meets_several:  # no cap holds over a person's intervals
         total = sum((weight for _, weight in parts), Fraction(0))
         return PerRow(rows, None, total, total)
     if not parts or len(most) > 1 or not kinds <= {"rows", "power", "between"}:

@@ -147,10 +147,12 @@ class ReleasedValues:
     def _adds_up(self, column: str) -> bool:
         """Return whether a statistic's values of several groups add up to that of all of them together.
 
-        A number of different values does not, nor one of units that are counted in each of their groups.
+        A number of different values does not, nor one of persons who are counted in each of their groups.
         """
         statistic, _ = self.columns[column]
-        return kind_named(statistic.function).adds_over(self.noised.plan.query.max_groups)
+        query = self.noised.plan.query
+        several = query.max_groups > 1 or query.meets_several
+        return kind_named(statistic.function).adds_over(several=several)
 
     def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:

@@ -185,9 +185,9 @@ class StatisticKind(ABC):
         del context
         return None
 
-    def adds_over(self, groups: int) -> bool:
-        """Return whether values of several groups add up where a unit's rows lie in at most so many of them."""
-        del groups
+    def adds_over(self, *, several: bool) -> bool:
+        """Return whether values of several groups add up; `several`: a person's rows may lie in several of them."""
+        del several
         return self.adds_up or self.additive
 
     def title(self, arguments: tuple[str, ...]) -> str:

@@ -74,8 +74,8 @@ class Count(StatisticKind):
         units = self._kind == "persons" or arguments == ("persons",)
         return "Number of units" if units else "Number of rows"
 
-    def adds_over(self, groups: int) -> bool:
-        return self.of_rows or groups == 1  # a unit is counted in each of its groups
+    def adds_over(self, *, several: bool) -> bool:
+        return self.of_rows or not several  # a person is counted in each of their groups
 
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         del low, column

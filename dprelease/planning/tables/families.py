@@ -30,6 +30,7 @@ from dprelease.planning.tables.quotients import (
     span_of,
 )
 from dprelease.query.arguments import Statistic
+from dprelease.query.bounded import several_met
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
@@ -255,23 +256,28 @@ def _found(query: Query, table: TableGroups, statistic: Statistic) -> tuple[Key,
 
 
 def _units_in_several(query: Query, statistic: Statistic) -> bool:
-    return _groups(query) > 1 and member_of(query, statistic).options[0].per_unit
+    return bool(_why_several(query)) and member_of(query, statistic).options[0].per_unit
 
 
-def _groups(query: Query) -> int:
+def _why_several(query: Query) -> str:
+    """Return why a unit, or the person whose rows of an interval it is, may be in several groups; "": in one at most."""
     unit = query.schema.unit
-    return unit.max_groups if isinstance(unit, UserUnit) else 1
+    if isinstance(unit, UserUnit) and unit.max_groups > 1:
+        return f"a unit may be in {unit.max_groups} of the finest groups"
+    if several_met(query.intervals, query.window):
+        return "a person may be in other groups in other intervals"
+    return ""
 
 
 def not_added_up(query: Query, found: Sequence[Family]) -> list[str]:
     """Return what a plan says of counts of units that may be in several groups."""
     counts = [next(iter(family.members.values())) for family in found]
     alone = [family for family, m in zip(found, counts, strict=True) if m.options[0].per_unit]
-    if _groups(query) == 1 or not alone:
+    if not _why_several(query) or not alone:
         return []
     names, (first, *_) = ", ".join(family.finest for family in alone), alone
     text = first.members[first.finest].statistic.spec.text
-    why = f"a unit may be in {_groups(query)} of the finest groups, and counts once in each of its cells"
+    why = f"{_why_several(query)}, and counts once in each of its cells"
     return [f"{text} of {names} is fitted to no other table and need not add up: {why}"]
 
 

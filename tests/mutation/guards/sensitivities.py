@@ -17,8 +17,39 @@ _here = partial(
 )
 _sums = partial(Guard, tests=("tests/contracts/test_sums_of_groups.py",))
 _own = partial(Guard, tests=("tests/contracts/test_own_values.py",))
+_intervals = partial(Guard, tests=("tests/contracts/test_persons_of_intervals.py",))
 
 GUARDS = (
+    _intervals(
+        "a window meets one interval, however long it is",
+        file="query/bounded.py",
+        old="    return per.first_day(window.start) != per.first_day(",
+        new="    return per.first_day(window.start) == per.first_day(",
+    ),
+    _intervals(
+        "a release without a period meets one interval",
+        file="query/bounded.py",
+        old="        return per is not None\n",
+        new="        return False\n",
+    ),
+    _intervals(
+        "persons of several intervals are added up in tables",
+        file="planning/tables/families.py",
+        old="    if several_met(query.intervals, query.window):",
+        new="    if False:",
+    ),
+    _intervals(
+        "persons of several intervals are added up by who computes with them",
+        file="reading/released_values.py",
+        old="several = query.max_groups > 1 or query.meets_several",
+        new="several = query.max_groups > 1",
+    ),
+    _intervals(
+        "a person of several intervals has the rows of one",
+        file="reading/per_row.py",
+        old=" and not query.meets_several:",
+        new=":",
+    ),
     _sums(
         "a sum of groups has the rows of one of them",
         file="statistics/sensitivity.py",
