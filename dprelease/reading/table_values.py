@@ -73,11 +73,15 @@ class TableValues(ReleasedValues):
         self._beside: dict[str, Mapping[int, set[int]]] = {}
         self._forms: dict[str, FitForms] = {}
         self._cut: dict[str, bool] = {}
-        self._fit_of: Mapping[str, PlannedFit] = {
-            part.column: fit
-            for fit in whole.plan.tables.fits
-            for part in fit.tables
-            if part.table == table
+        # of rows of several levels each number is of its own table's fit
+        own = {s.text: s.columns for s in self.noised.plan.statistics}
+        fits = {(p.table, p.column): fit for fit in whole.plan.tables.fits for p in fit.tables}
+        self._fit_of: Mapping[tuple[str, str], PlannedFit] = {
+            (level, column): fits[level, name]
+            for level in self._levels(table)
+            for s in whole.plan.of_table(level).statistics
+            for column, name in zip(own.get(s.text, ()), s.columns, strict=False)
+            if (level, name) in fits
         }
         self._ratio_of: Mapping[str, PlannedRatio] = {
             statistic.columns[0]: ratio
@@ -142,10 +146,11 @@ class TableValues(ReleasedValues):
         return self.whole
 
     def quantity(self, column: str, group: int) -> Quantity:
-        if column not in self._fit_of and column not in self._ratio_of:
+        fitted = (self.table, column) in self._fit_of
+        if not fitted and column not in self._ratio_of:
             return super().quantity(column, group)
         statistic, _ = self.columns[column]
-        if self.published[column, group][1] == IMPOSSIBLE and column in self._fit_of:
+        if self.published[column, group][1] == IMPOSSIBLE and fitted:
             # of no row it is nothing, for certain
             return number(Fraction(0))
         form: Linear | RatioForm | CutEstimate = self._form(column, group)
@@ -157,7 +162,7 @@ class TableValues(ReleasedValues):
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return it as the plan holds it: of a sum of rows that are counted, and of their count."""
         assert self.whole.plan.tables is not None
-        fit = self._fit_of.get(column)
+        fit = self._fit_of.get((self.table, column))
         if fit is None:
             return None
         counted = {other.counts for other in self.whole.plan.tables.fits}
@@ -170,7 +175,7 @@ class TableValues(ReleasedValues):
     def _cuts(self, column: str) -> bool:
         """Return whether a fitted column's domain may leave out what is exact."""
         if column not in self._cut:
-            fit, domain = self._fit_of[column], self.columns[column][0].domain
+            fit, domain = self._fit_of[self.table, column], self.columns[column][0].domain
             block = next((part.block for part in fit.tables if part.block is not None), None)
             self._cut[column] = False  # of public totals alone
             if block is not None:
@@ -183,7 +188,7 @@ class TableValues(ReleasedValues):
         """Return a fitted cell as a form, or a quotient of two, as the plan computes it."""
         ratio = self._ratio_of.get(column)
         if ratio is None:
-            return self._estimate(self._fit_of[column], group)
+            return self._estimate(self._fit_of[self._place(group)[0], column], group)
         assert self.whole.plan.tables is not None
         top = self._estimate(self.whole.plan.tables.fit(ratio.top), group)
         bottom = self._estimate(self.whole.plan.tables.fit(ratio.bottom), group)
@@ -193,11 +198,15 @@ class TableValues(ReleasedValues):
         cut = known is None or not low - room <= known[0] <= known[1] <= high + room
         return RatioForm(top.plus(bottom, ratio.offset), bottom, cut)
 
+    def _place(self, group: int) -> tuple[str, int]:
+        """Return the table and cell that a row is: of rows of several levels, of any of these."""
+        rows = self.whole.parts[self.table].rows
+        return rows[group] if rows else (self.table, group)
+
     def _estimate(self, fit: PlannedFit, group: int) -> Linear:
         if fit.name not in self._forms:
             self._forms[fit.name] = FitForms(self.identity, self.whole, fit.name)
-        rows = self.whole.parts[self.table].rows
-        table, cell = rows[group] if rows else (self.table, group)
+        table, cell = self._place(group)
         variable = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
         return Linear(Fraction(0), {variable: fit.step_size})
 

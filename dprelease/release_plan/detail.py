@@ -23,6 +23,7 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 
 if TYPE_CHECKING:
+    from dprelease.release_plan.statistic import PlannedStatistic
     from dprelease.release_plan.tables import PlannedTables
 
 LEVEL_COLUMN = "level"
@@ -73,6 +74,21 @@ class PlannedDetail(Stored):
     def by(self, tables: PlannedTables) -> tuple[str, ...]:
         """Return the key columns of the rows."""
         return detail_by([tables.named(name).by for name in self.levels])
+
+    def apart(self, tables: PlannedTables) -> set[str]:
+        """Return the statistics whose rows do not add up: each level has values of its own."""
+        found = [
+            (p, fit.tables) for fit in tables.fits for p in fit.tables if p.table == self.table
+        ]
+        return {p.statistic for p, of in found if not {t.table for t in of} >= {*self.levels}}
+
+    def added_up(self, tables: PlannedTables, statistics: Sequence[PlannedStatistic]) -> str:
+        """Return which numbers of the rows add up, of all statistics."""
+        own, apart = [s for s in statistics if s.table == self.table], self.apart(tables)
+        said = ["the rows add up to every total"] if len(apart) < len(own) else []
+        names = ", ".join(s.text for s in own if s.name in apart)
+        others = f"{names} of the rows does not add up, as a person may be in several of them"
+        return "; ".join([*said, others] if apart else said)
 
     def chosen(self, sizes: Sequence[int] | None) -> list[int]:
         """Return the place of each branch's level among `levels`.

@@ -208,21 +208,27 @@ def tidy(
     statistics: Sequence[PlannedStatistic],
     blocks: Sequence[Block],
     parts: Mapping[str, list[Any]],
+    drawn: Sequence[Sequence[PlannedStatistic]] = (),
 ) -> pa.Table:
-    """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`."""
+    """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`.
+
+    `drawn`: what the numbers of each group were drawn as, if not as the same `statistics` in all.
+    """
     count = len(keys)
     paid = {b.name: float(b.epsilon) for b in blocks}
     parts = dict(parts)
-    parts["epsilon"] = [np.full((count, len(s.columns)), paid[s.block]) for s in statistics]
-    made = [(c, s) for s in statistics for c in s.columns]
+    columns = [c for s in statistics for c in s.columns]
+    made = [s for own in drawn or [statistics] for s in own for _ in s.columns]
+    epsilon = np.array([paid[s.block] for s in made]).reshape(-1, len(columns))
+    parts["epsilon"] = [np.broadcast_to(epsilon, (count, len(columns)))]
     names = {
-        "statistic": [c for c, _ in made],
-        "mechanism": [s.mechanism for _, s in made],
-        "block": [s.block for _, s in made],
+        "statistic": columns * len(drawn or [statistics]),
+        "mechanism": [s.mechanism for s in made],
+        "block": [s.block for s in made],
     }
     # Labels repeat: each is made once and taken where it belongs.
-    per_group = pa.array(np.repeat(np.arange(count), len(made)))
-    in_column = pa.array(np.tile(np.arange(len(made)), count))
+    per_group = pa.array(np.repeat(np.arange(count), len(columns)))
+    in_column = pa.array(np.arange(count * len(columns)) % len(made))
     arrays = {
         name: pa.array([key[i] for key in keys], pa.utf8()).take(per_group)
         for i, name in enumerate(by)

@@ -83,51 +83,43 @@ def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | No
     for name in (t.name for t in plan.tables.tables):
         own, mine = plan.of_table(name), columns
         rows: tuple[tuple[str, int], ...] = ()
+        drawn: Sequence[Sequence[PlannedStatistic]] = ()
         if plan.tables.detail is not None and plan.tables.detail.table == name:
             found = plan.tables.detail.rows(plan.tables, cells)
             by, keys = plan.tables.detail.by(plan.tables), tuple(row.key for row in found)
-            own, mine = replace(own, by=by, keys=keys), _mixed(plan, columns, found)
+            own = replace(own, by=by, keys=keys)
+            mine, drawn = _mixed(plan, own.statistics, columns, found)
             rows = tuple((row.table, row.cell) for row in found)
-        table = _table(own, name, mine, plan.tables.empty(name, rows))
+        table = _table(own, name, mine, plan.tables.empty(name, rows), drawn)
         parts[name] = Draw(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
     return Draw(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
 
 
 def _mixed(
-    plan: ReleasePlan, columns: Mapping[tuple[str, str], PublishedColumn], rows: Sequence[DetailRow]
-) -> dict[tuple[str, str], PublishedColumn]:
-    """Return the columns of a table whose rows stand at several levels: each row is its own table's."""
+    plan: ReleasePlan,
+    statistics: Sequence[PlannedStatistic],
+    columns: Mapping[tuple[str, str], PublishedColumn],
+    rows: Sequence[DetailRow],
+) -> tuple[dict[tuple[str, str], PublishedColumn], list[list[PlannedStatistic]]]:
+    """Return the columns of a table whose rows stand at several levels, each of its own table, and what each row was drawn as."""
     assert plan.tables is not None
     assert plan.tables.detail is not None
     table, levels = plan.tables.detail.table, plan.tables.detail.levels
-    places = {name: [i for i, row in enumerate(rows) if row.table == name] for name in levels}
-    cells = {name: [rows[i].cell for i in places[name]] for name in levels}
-    by_text = {(s.table, s.text): s.columns for s in plan.statistics}
+    cells = {level: [row.cell for row in rows if row.table == level] for level in levels}
+    order = np.argsort(np.argsort([levels.index(row.table) for row in rows], kind="stable"))
+    asked = {(s.table, s.text): s for s in plan.statistics}
     out = {}
-    for (name, text), names in by_text.items():
-        if name != table:
-            continue
-        for i, column in enumerate(names):
-            here = {level: columns[level, by_text[level, text][i]] for level in levels}
-            out[table, column] = _gathered(here, places, cells)
-    return out
-
-
-def _gathered(
-    here: Mapping[str, PublishedColumn],
-    places: Mapping[str, list[int]],
-    cells: Mapping[str, list[int]],
-) -> PublishedColumn:
-    """Return one column of rows of several levels: which `cells` of each level stand at which `places`."""
-    made = {}
-    for field in fields(PublishedColumn):
-        parts = {level: getattr(column, field.name) for level, column in here.items()}
-        kind = np.result_type(*(part.dtype for part in parts.values()))
-        whole = np.empty(sum(map(len, places.values())), dtype=kind)
-        for level, part in parts.items():
-            whole[places[level]] = part[cells[level]]
-        made[field.name] = whole
-    return PublishedColumn(**made)
+    for statistic in statistics:
+        for i, column in enumerate(statistic.columns):
+            here = {n: columns[n, asked[n, statistic.text].columns[i]] for n in levels}
+            made = {
+                part.name: np.concatenate([getattr(here[n], part.name)[cells[n]] for n in levels])
+                for part in fields(PublishedColumn)
+            }
+            out[table, column] = PublishedColumn(**{k: part[order] for k, part in made.items()})
+    apart = plan.tables.detail.apart(plan.tables)
+    drawn = {n: [asked[n, s.text] if s.name in apart else s for s in statistics] for n in levels}
+    return out, [drawn[row.table] for row in rows]
 
 
 def _table(
@@ -135,6 +127,7 @@ def _table(
     name: str,
     columns: Mapping[tuple[str, str], PublishedColumn],
     empty: Sequence[bool],
+    drawn: Sequence[Sequence[PlannedStatistic]],
 ) -> pa.Table:
     """Return the tidy table of one table of several: the fitted value is the consistent one; `empty`: impossible rows."""
     parts: dict[str, list[Any]] = {}
@@ -150,7 +143,7 @@ def _table(
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
         without_values(plan.statistics, parts, Decision.of(by, own.unbiased, own.reach, rule.below))
-    made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
+    made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made
 
 

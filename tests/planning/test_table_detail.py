@@ -91,9 +91,12 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
         [{**NATION, "statistics": MEANS[:2]}, {**FINE, "statistics": MEANS[:2], "detail": {**RELATIVE, "statistic": "mean_income"}}],
         {}, "DPR295", "how large",
     ),
-    "sizes by persons of several groups": (
-        [{**NATION, "statistics": PERSONS}, {**FINE, "statistics": PERSONS, "detail": {**RELATIVE, "statistic": "count_persons"}}],
-        {"unit": USER}, "DPR295", "is not a sum",
+    "persons that are certain at one level alone": (
+        [{**NATION, "statistics": PERSONS}, {**FINE, "statistics": ["count", {"statistic": "count(persons)", "certain": True}]}],
+        {"unit": USER, "release": {"delta": "1e-6"}}, "DPR295", "certain in one of `nation` and `fine`",
+    ),
+    "a level without its persons": (
+        [NATION, {**FINE, "statistics": PERSONS}], {"unit": USER}, "DPR295", "add to the statistics of `nation`: count(persons)",
     ),
     "a group called all": (
         [{**NATION, "name": "lands", "by": ["land"]}, {**FINE, "detail": {**RELATIVE, "levels": ["lands"]}}],
@@ -213,3 +216,67 @@ def test_sizes_are_the_bounded_groups_own_sums_in_every_engine(engine: Any) -> N
     sizes, fine = found["places.count-detail"], found["fine.count"]
     assert sizes.tolist() == fine.reshape(6, 2).sum(axis=1).tolist()
     assert sizes.sum() > 0
+
+
+# --- persons of several groups: no level is a sum of another -----------------------------------
+
+
+def of_persons(statistics: list[Any], goal: dict[str, Any], **changed: Any) -> ReleasePlan:
+    tables = [{**t, "statistics": statistics} for t in ALL_FOUR]
+    tables[-1]["detail"] = {"statistic": "count_persons", "levels": ["regions", "places"], **goal}
+    return planned(tables, **{"unit": USER, **changed})
+
+
+def test_each_level_of_persons_has_its_own_error_and_need() -> None:
+    plan = of_persons(["count(persons)"], {"max_relative_error": 0.2})
+    assert plan.tables is not None
+    assert plan.tables.detail is not None
+    errors = {s.table: s.planned_error or 0 for s in plan.statistics}
+    assert (
+        errors["places"] == errors["fine"]
+    )  # a person is in two cells of each, and in two regions
+    cells = {"places": 3, "fine": 6}
+    for (name, count), needed in zip(cells.items(), plan.tables.detail.needed, strict=True):
+        assert set(needed) == {math.ceil(count * errors[name] / 0.2)}
+    sizing = plan.block(plan.tables.detail.block or "")
+    assert (sizing.name, sizing.table) == ("regions.count_persons-detail", "regions")
+    of = plan.block("regions.count_persons").measurement
+    assert sizing.measurement.primitives == of.primitives  # the persons of a region, each once
+    assert [t.block for f in plan.tables.fits for t in f.tables] == [
+        f"{t['name']}.count_persons" for t in ALL_FOUR
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statistics", "unit", "said"),
+    [
+        (["count(persons)"], USER, "stand at regions, and count(persons) of the rows does not add up, as a person"),
+        (PERSONS, USER, "add up to every total; count(persons) of the rows does not add up, as a person"),
+        (PERSONS, {**USER, "max_groups": 1}, "and the rows add up to every total"),
+    ],
+)  # fmt: skip
+def test_the_plan_says_which_rows_add_up(statistics: list[str], unit: Any, said: str) -> None:
+    plan = of_persons(statistics, {"max_error": 50}, unit=unit)
+    (note,) = (note for note in plan.notes if note.startswith("rows of fine stand"))
+    assert said in note
+    assert ("does not add up" in note) == (unit == USER)
+    assert ("to every total" in note) == (statistics == PERSONS)
+
+
+def test_public_errors_of_persons_are_those_of_each_level() -> None:
+    """Tables at equal shares have the same error; one that is measured worse is never chosen."""
+    plan = of_persons(["count(persons)"], {"max_error": 50})
+    assert plan.tables is not None
+    assert plan.tables.detail is not None
+    (error,) = {s.planned_error for s in plan.statistics if s.table == "fine"}
+    tables = [{**t, "statistics": ["count(persons)"]} for t in ALL_FOUR]
+    tables[2]["share"] = 0.05
+    tables[-1]["detail"] = {
+        "statistic": "count_persons",
+        "max_error": 2 * (error or 0),
+        "levels": ["regions", "places"],
+    }
+    worse = planned(tables, unit=USER)
+    assert worse.tables is not None
+    assert worse.tables.detail is not None
+    assert worse.tables.detail.needed == ((None, None), (0, 0))

@@ -152,6 +152,99 @@ def test_means_stand_beside_them_at_every_level() -> None:
         assert len(release.derive("mean_income", table="fine").to_pandas()) == len(fine)
 
 
+# --- persons of several groups: each level has values of its own -------------------------------
+
+PEOPLE_ = {"user": "id", "max_groups": 2, "max_rows_per_group": 2}
+OF_PERSONS = ["count", "count(persons)"]
+
+
+@pytest.fixture(scope="module")
+def of_persons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder whose rows stand at several levels at once; the finest names its persons otherwise."""
+    tables = [{**t, "statistics": OF_PERSONS} for t in TABLES]
+    goal = {**DETAIL, "statistic": "people", "max_relative_error": 0.15}
+    named = ["count", {"statistic": "count(persons)", "as": "people"}]
+    made = schema([*tables[:-1], {**tables[-1], "statistics": named, "detail": goal}], unit=PEOPLE_)
+    made["release"]["epsilon"] = 20
+    rows = people(900)
+    rows.loc[rows["district"].isin(["d1", "d3", "d5"]).to_numpy().nonzero()[0][8:], "district"] = (
+        None
+    )
+    root = tmp_path_factory.mktemp("persons")
+    ledger = dp.create_ledger(root / "ledger.db", made, epsilon=20)
+    release = dp.release(rows, made, ledger=ledger, dataset="people", period="2024")
+    return Path(release.publish(root / "public"))
+
+
+def test_a_row_of_persons_is_that_of_its_own_level(of_persons: Path) -> None:
+    assert dp.verify(of_persons).ok
+    release = dp.read(of_persons)
+    fine = release.to_pandas("fine")
+    assert set(fine["level"]) == {
+        "regions",
+        "fine",
+    }  # needs are 21 and 42, sizes at most 8 and about 250, ±.4
+    tidy = {n: pd.read_csv(of_persons / f"{n}.csv") for n in ("regions", "places", "fine")}
+    tidy["regions"] = tidy["regions"].replace("count_persons", "people")
+    for row in fine.to_dict("records"):
+        keys = {"regions": ["region"], "fine": ["district", "sex"]}[row["level"]]
+        here = {
+            name: frame[(frame[keys] == [row[k] for k in keys]).all(axis=1)].query(
+                "statistic == 'people'"
+            )
+            for name, frame in tidy.items()
+            if name in (row["level"], "fine")
+        }
+        mine = here["fine"].query(f"level == {row['level']!r}").iloc[0]
+        own = here[row["level"]].iloc[0]
+        for part in ("value", "lower", "upper", "status", "mechanism", "block", "epsilon"):
+            assert mine[part] == own[part], (row, part)
+        assert mine["block"] == f"{row['level']}.count_persons".replace(
+            "fine.count_persons", "fine.people"
+        )
+        fixed = ", ".join(f"{k}='{row[k]}'" for k in ("region", "district", "sex", "level"))
+        (found,) = release.derive(f"people[{fixed}]", table="fine").to_pandas().to_dict("records")
+        assert [found[k] for k in ("value", "lower", "upper")] == [
+            mine[k] for k in ("value", "lower", "upper")
+        ]
+    totals = release.to_pandas("regions").set_index("region")
+    sums = fine.groupby("region")
+    assert dict(sums["count"].sum()) == dict(totals["count"])  # rows add up, persons do not
+    assert sums["people"].sum()["r0"] > totals["count_persons"]["r0"]
+    with pytest.raises(DpreleaseError, match="does not follow"):
+        release.derive("people", by=["region"], table="fine")
+
+
+def test_the_page_says_which_rows_add_up(of_persons: Path, folder: Path) -> None:
+    said = "the rows add up to every total; count(persons) of the rows does not add up, as a person may be in several of them"
+    assert said in (of_persons / "report.html").read_text()
+    page = (folder / "2025" / "report.html").read_text()
+    assert "the rows add up to every total, and “all” stands" in page
+
+
+@pytest.mark.parametrize("name", ["sizes", "need", "level", "values of another level"])
+def test_a_forged_choice_of_persons_does_not_verify(
+    name: str, of_persons: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "people" / "2024"
+    shutil.copytree(of_persons, copy)
+    manifest = json.loads((copy / "release.json").read_text())
+    tables, cells = manifest["plan"]["tables"], manifest["draw"]["cells"]
+    if name == "sizes":
+        cells["regions.count_persons-detail"] = [["1000000"]] * 2
+    elif name == "need":
+        tables["detail"]["needed"] = [[0 for _ in each] for each in tables["detail"]["needed"]]
+    elif name == "level":
+        tables["detail"]["levels"] = ["places", "fine"]
+    else:  # as if they added up
+        (fit,) = (f for f in tables["fits"] if f["name"] == "count(persons) of fine")
+        fit["tables"] += next(
+            f for f in tables["fits"] if f["name"] == "count(persons) of regions"
+        )["tables"]
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    assert not dp.verify(copy).ok
+
+
 # --- forgeries --------------------------------------------------------------------------------
 
 

@@ -51,13 +51,13 @@ class Detail:
     """The detail that a request asks for.
 
     Attributes:
-        levels: coarse to fine, the table last; family: the statistic that decides.
+        levels: coarse to fine, the table last; families: of each, the statistic that decides.
     """
 
     spec: DetailSpec
     table: str
     levels: tuple[str, ...]
-    family: Family
+    families: tuple[Family, ...]
 
     @property
     def share(self) -> Fraction:
@@ -71,7 +71,7 @@ class Detail:
         """The block that draws the size of each branch, apart from what is published of it."""
         if not self.share:
             return None
-        block = self.family.layout(self.levels[0], self.share)
+        block = self.families[0].layout(self.levels[0], self.share)
         member = block.members[0]
         name = f"{member.statistic.spec.name}-detail"
         # It is not published: no way to spend is better for its error.
@@ -107,37 +107,32 @@ def detail_of(
                 f"`{table.name}` is not the finest table with {each.name}",
                 f"give `detail` to `{each.finest}`",
             )
-    family = _deciding(spec, table, families)
+    text = _deciding(spec, table, families)
     levels = _levels(query, spec, table)
-    if any(level.name not in family.members for level in levels):
-        _refuse(
-            spec,
-            f"{spec.statistic} of `{levels[0].name}` is not a sum of that of `{table.name}`",
-            "name a number that adds up, such as a count of rows",
-        )
     _check_labels(spec, levels)
-    return Detail(spec, table.name, tuple(t.name for t in levels), family)
+    names = tuple(t.name for t in levels)
+    deciding = tuple(next(f for f in families if _asks(f, name, text)) for name in names)
+    return Detail(spec, table.name, names, deciding)
 
 
-def _deciding(spec: DetailSpec, table: TableGroups, families: Sequence[Family]) -> Family:
-    """Return the family of the statistic that tells sizes: one number per group, never negative."""
+def _asks(family: Family, table: str, text: str) -> bool:
+    member = family.published.get(table)
+    return member is not None and member.statistic.spec.text == text
+
+
+def _deciding(spec: DetailSpec, table: TableGroups, families: Sequence[Family]) -> str:
+    """Return the statistic that tells sizes, as written: one number per group, never negative."""
     here = {
-        f.members[table.name].statistic.spec.name: f for f in families if table.name in f.published
+        m.statistic.spec.name: m for f in families if (m := f.published.get(table.name)) is not None
     }
-    family = here.get(spec.statistic)
-    member = None if family is None else family.members[table.name]
-    if (
-        family is None
-        or member is None
-        or len(member.options[0].cells) != 1
-        or member.domain.hull[0] < 0
-    ):
+    member = here.get(spec.statistic)
+    if member is None or len(member.options[0].cells) != 1 or member.domain.hull[0] < 0:
         _refuse(
             spec,
             f"{spec.statistic} does not say how large a group is",
             "name one number that adds up and is never negative, such as a count",
         )
-    return family
+    return member.statistic.spec.text
 
 
 def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGroups]:
@@ -234,18 +229,24 @@ def in_detail(
     """
     if detail is None:
         return tables, []
-    _check_same(detail, statistics)
-    mine = next(f for f in found if f.family is detail.family)
-    variances = {name: mine.estimator.variance(name) for name in detail.levels}
+    _check_same(detail, statistics, priced)
+    mine = [next(f for f in found if f.family is family) for family in detail.families]
+    each = zip(detail.levels, mine, strict=True)
+    variances = {name: fitting.estimator.variance(name) for name, fitting in each}
     made = _planned(detail, tables, variances, deviation(loss))
     drawn = 0 if made.block is None else noise_of(priced[made.block].best.draw).variance()
-    notes = _notes(made, detail, deviation(loss) * math.sqrt(drawn))
+    notes = _notes(
+        made, detail, deviation(loss) * math.sqrt(drawn), made.added_up(tables, statistics)
+    )
     return replace(tables, detail=made), notes
 
 
-def _check_same(detail: Detail, statistics: Sequence[PlannedStatistic]) -> None:
-    """A row of any level must be allowed to stand in the table: in its domain, on its step."""
+def _check_same(
+    detail: Detail, statistics: Sequence[PlannedStatistic], priced: Mapping[str, Priced]
+) -> None:
+    """A row of any level must be allowed to stand in the table: in its domain, on its step, certain or not."""
     own = {s.text: s for s in statistics if s.table == detail.table}
+    certain = {s.block for s in statistics if priced[s.block].best.draw.bound is not None}
     seen: set[tuple[str | None, str]] = set()
     for statistic in statistics:
         mine, place = own.get(statistic.text), (statistic.table, statistic.text)
@@ -260,6 +261,12 @@ def _check_same(detail: Detail, statistics: Sequence[PlannedStatistic]) -> None:
                 f"{mine.text} has other allowed values in `{statistic.table}` than in `{detail.table}`",
                 "declare one `domain` for both, with its `step`",
             )
+        if (statistic.block in certain) != (mine.block in certain):
+            _refuse(
+                detail.spec,
+                f"{mine.text} is certain in one of `{statistic.table}` and `{detail.table}`",
+                "write `certain: true` in both, or in neither",
+            )
 
 
 def _planned(
@@ -272,7 +279,7 @@ def _planned(
             noise per standard deviation.
     """
     known = branches(tables, detail.levels)
-    step_size = detail.family.step_size
+    step_size = detail.families[0].step_size
     needed = tuple(
         _needed(
             detail.spec, known, place, error * np.sqrt(np.maximum(0.0, variances[name])), step_size
@@ -319,10 +326,10 @@ def _need(spec: DetailSpec, parts: int, error: Fraction, step_size: Fraction) ->
 # --- words ------------------------------------------------------------------------------------
 
 
-def _notes(planned: PlannedDetail, detail: Detail, spread: float) -> list[str]:
+def _notes(planned: PlannedDetail, detail: Detail, spread: float, added_up: str) -> list[str]:
     """Return what a plan says of a table's detail; `spread`: the expected error of a drawn size, in steps."""
     coarsest, *finer = planned.levels
-    step_size = detail.family.step_size
+    step_size = detail.families[0].step_size
     goals = []
     if planned.max_error is not None:
         goals.append(f"at most {plain(planned.max_error)}")
@@ -331,7 +338,7 @@ def _notes(planned: PlannedDetail, detail: Detail, spread: float) -> list[str]:
     rule = (
         f"rows of {planned.table} stand at one of the levels {', '.join(planned.levels)}, each group of"
         f" {coarsest} at the finest where the expected error of {planned.statistic} is {' and '.join(goals)};"
-        f" the others stand at {coarsest}, and the rows add up to every total"
+        f" the others stand at {coarsest}, and {added_up}"
     )
     if planned.block is None:
         return [rule, _publicly(planned)]

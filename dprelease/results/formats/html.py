@@ -212,7 +212,7 @@ def _tables(
             above = parents_of(known, name)[1][: made["listed"]]
             made["crossed"] = cross_tab(made["by"], made["summary"], above)
         if detailed:
-            made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
+            made["detail"] = detail_section(plan, manifest["draw"], mine, words, TABLE_LIMIT)
         out.append(made)
     return out
 

@@ -5,10 +5,11 @@ A function of the plan and of the drawn sizes, as they stand in the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprelease.core.numeric import fraction_from_json, plain, short
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.formats.public_words import PublicWords
 
@@ -29,7 +30,11 @@ def groups_of(table: Any, keys: int) -> list[list[str]]:
 
 
 def detail_section(
-    plan: Mapping[str, Any], draw: Mapping[str, Any], words: PublicWords, most: int
+    plan: Mapping[str, Any],
+    draw: Mapping[str, Any],
+    statistics: Sequence[PlannedStatistic],
+    words: PublicWords,
+    most: int,
 ) -> dict[str, Any]:
     """Return what the page shows of the choice of levels; `most` groups are listed.
 
@@ -74,6 +79,7 @@ def detail_section(
         "epsilon": "" if block is None else short(fraction_from_json(block["epsilon"])),
         "counts": [f"{chosen.count(i):,} at {name}" for i, name in enumerate(detail.levels)],
         "groups": len(chosen),
+        "sums": detail.added_up(tables, statistics),
         "rows": rows,
     }
 
