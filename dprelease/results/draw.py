@@ -210,17 +210,13 @@ def tidy(
     parts: Mapping[str, list[Any]],
     drawn: Sequence[Sequence[PlannedStatistic]] = (),
 ) -> pa.Table:
-    """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`.
-
-    `drawn`: what the numbers of each group were drawn as, if not as the same `statistics` in all.
-    """
+    """Return the tidy table of `parts`, one array `(groups, columns)` per statistic; `drawn`: as what each group was, if not all alike."""
     count = len(keys)
     paid = {b.name: float(b.epsilon) for b in blocks}
-    parts = dict(parts)
     columns = [c for s in statistics for c in s.columns]
     made = [s for own in drawn or [statistics] for s in own for _ in s.columns]
     epsilon = np.array([paid[s.block] for s in made]).reshape(-1, len(columns))
-    parts["epsilon"] = [np.broadcast_to(epsilon, (count, len(columns)))]
+    parts = {**parts, "epsilon": [np.broadcast_to(epsilon, (count, len(columns)))]}
     names = {
         "statistic": columns * len(drawn or [statistics]),
         "mechanism": [s.mechanism for s in made],
@@ -234,14 +230,12 @@ def tidy(
         for i, name in enumerate(by)
     }
     for column in _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY:
-        if column.name not in (*names, *parts):  # tables that add up have no consistent values
-            continue
         if column.name in names:
             arrays[column.name] = pa.array(names[column.name], pa.utf8()).take(in_column)
-            continue
-        data = np.concatenate(parts[column.name], axis=1).ravel()
-        missing = np.isnan(data) if column.name in _MAYBE_UNKNOWN else None
-        arrays[column.name] = pa.array(data, column.type, mask=missing)
+        elif column.name in parts:  # tables that add up have no consistent values
+            data = np.concatenate(parts[column.name], axis=1).ravel()
+            missing = np.isnan(data) if column.name in _MAYBE_UNKNOWN else None
+            arrays[column.name] = pa.array(data, column.type, mask=missing)
     return pa.table(arrays)
 
 

@@ -264,15 +264,13 @@ def _why_several(query: Query) -> str:
     unit = query.schema.unit
     if isinstance(unit, UserUnit) and unit.max_groups > 1:
         return f"a unit may be in {unit.max_groups} of the finest groups"
-    if several_met(query.intervals, query.window):
-        return "a person may be in other groups in other intervals"
-    return ""
+    met = several_met(query.intervals, query.window)
+    return "a person may be in other groups in other intervals" if met else ""
 
 
 def not_added_up(query: Query, found: Sequence[Family]) -> list[str]:
     """Return what a plan says of counts of units that may be in several groups."""
-    counts = [next(iter(family.members.values())) for family in found]
-    alone = [family for family, m in zip(found, counts, strict=True) if m.options[0].per_unit]
+    alone = [f for f in found if next(iter(f.members.values())).options[0].per_unit]
     if not _why_several(query) or not alone:
         return []
     names, (first, *_) = ", ".join(family.finest for family in alone), alone
@@ -389,7 +387,6 @@ def stated(query: Query, family: Family) -> list[TotalSpec]:
 def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
     assert query.tables is not None
     columns = query.groups.columns
-    every = math.prod(len(c.keys) for c in columns)
     return (
         member.kind.of_rows
         and not next(t for t in query.tables.tables if t.name == table).spec.by
@@ -399,5 +396,5 @@ def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
         and query.window is None
         and (query.view is None or query.view.keeps_rows)
         and all(c.other is not None and c.null_key is not None for c in columns)
-        and len(query.groups.keys) == every
+        and len(query.groups.keys) == math.prod(len(c.keys) for c in columns)
     )

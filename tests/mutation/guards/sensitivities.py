@@ -35,8 +35,8 @@ GUARDS = (
     _intervals(
         "persons of several intervals are added up in tables",
         file="planning/tables/families.py",
-        old="    if several_met(query.intervals, query.window):",
-        new="    if False:",
+        old="    met = several_met(query.intervals, query.window)\n",
+        new="    met = False\n",
     ),
     _intervals(
         "persons of several intervals are added up by who computes with them",
