@@ -13,15 +13,13 @@ import os
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from io import StringIO
 from pathlib import Path
 
-from tests.meta.lines import LIBRARY, NO_CODE, ROOT, code_lines
+from tests.meta.lines import LIBRARY, ROOT, code_lines, counted, sources
 from tests.meta.test_imports import imports, module_of
 from tests.meta.test_kinds_at_home import FAMILIES, MECHANISMS, STATISTICS
 from tests.meta.trees import library, walked
@@ -47,29 +45,17 @@ Graph = Mapping[str, Iterable[str]]
 # --- size -----------------------------------------------------------------------------------------
 
 
-def tokens(text: str) -> int:
-    """Return how many tokens of a source text are code; a formatted string is one, in every version of Python."""
-    count, depth = 0, 0
-    for token in tokenize.generate_tokens(StringIO(text).readline):
-        name = tokenize.tok_name[token.type]
-        depth -= name.endswith("STRING_END")
-        if token.type not in NO_CODE and not depth and not name.endswith("STRING_START"):
-            count += 1
-        depth += name.endswith("STRING_START")
-    return count
-
-
 def size() -> dict[str, int]:
     """Return code lines, tokens and classes of Python, and lines of what else a wheel installs."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(LIBRARY.rglob("*.py"))]
+    found = [counted(text) for _, text in sources()]
     others = [p for p in LIBRARY.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")]
     classes = sum(isinstance(n, ast.ClassDef) for tree in library().values() for n in walked(tree))
     return {
-        "code_lines": sum(map(code_lines, texts)),
-        "tokens": sum(map(tokens, texts)),
+        "code_lines": sum(lines for lines, _ in found),
+        "tokens": sum(tokens for _, tokens in found),
         "classes": classes,
         "template_lines": sum(len(p.read_bytes().splitlines()) for p in others),
-        "files": len(texts),
+        "files": len(found),
     }
 
 

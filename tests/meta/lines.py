@@ -17,6 +17,8 @@ LIBRARY = ROOT / "dprelease"
 NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
 }  # fmt: skip
+OPENING = {kind for kind, name in tokenize.tok_name.items() if name.endswith("STRING_START")}
+CLOSING = {kind for kind, name in tokenize.tok_name.items() if name.endswith("STRING_END")}
 
 
 def sources(library: Path = LIBRARY) -> Iterator[tuple[str, str]]:
@@ -27,16 +29,25 @@ def sources(library: Path = LIBRARY) -> Iterator[tuple[str, str]]:
 
 def code_lines(text: str) -> int:
     """Return how many lines of a source text are code."""
+    return counted(text)[0]
+
+
+def counted(text: str) -> tuple[int, int]:
+    """Return (code lines, tokens of code); a formatted string is one token, in every version of Python."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 docstrings.update(_span(node))
     held: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            held.update(range(token.start[0], token.end[0] + 1))
-    return len(held - docstrings)
+    count, depth = 0, 0
+    for kind, _, start, end, _ in tokenize.generate_tokens(io.StringIO(text).readline):
+        if kind not in NO_CODE:
+            held.update(range(start[0], end[0] + 1))
+            depth -= kind in CLOSING
+            count += not depth and kind not in OPENING
+            depth += kind in OPENING
+    return len(held - docstrings), count
 
 
 def functions(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
