@@ -117,14 +117,21 @@ def answer_of(
 ) -> tuple[int, ...] | None:
     """Return the exact integers; None where the source is refused before the charge."""
     query = query_of(kind, values)
+    if refuses(engine, source, query):
+        return None
+    sums = engine.compute(source, query, b"").reveal_to_mechanism().sums
+    return tuple(int(n) for n in sums.ravel())
+
+
+def refuses(engine: Any, source: Source, query: BoundedQuery) -> bool:
+    """Return whether the source is refused before the charge, for the type of its cells."""
     try:
         engine.preflight(source, query)
     except SourceError as refused:
         if refused.code != "DPR504":
             raise
-        return None
-    sums = engine.compute(source, query, b"").reveal_to_mechanism().sums
-    return tuple(int(n) for n in sums.ravel())
+        return True
+    return False
 
 
 def _inferred(cells: list[Any]) -> pd.DataFrame:

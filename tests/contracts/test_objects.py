@@ -23,7 +23,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.schema.column import Kind
-from tests.contracts.cells import KINDS, answer_of
+from tests.contracts.cells import KINDS, answer_of, query_of, refuses
 from tests.rules_alone import built_in_rules_only
 from tests.sizes import FULL
 
@@ -63,23 +63,25 @@ TYPED = {
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_such_objects_are_null_and_no_object_decides_whether_a_column_is_taken(name: str) -> None:
+    """One table of each kind in turn, and a day among the objects; all of all in `make evidence`."""
     frame = pd.DataFrame({"x": pd.Series(OBJECTS[name], dtype=object)})
     day = pd.DataFrame({"x": pd.Series([*OBJECTS[name], date(2024, 1, 1)], dtype=object)})
     objects = [frame, frame.iloc[:0]]
     if name != "enums":  # of which polars takes the value
         objects.append(pl.DataFrame({"x": pl.Series(OBJECTS[name], dtype=pl.Object)}))
-    for kind in KINDS if FULL else (Kind.number, Kind.boolean, Kind.date):
+    turn = list(OBJECTS).index(name)
+    for place, kind in enumerate(KINDS if FULL else (Kind.number, Kind.boolean, Kind.date)):
         if kind is Kind.category:
             continue
-        for engine, one in itertools.product(ENGINES if FULL else ENGINES[:1], objects):
+        some_of = objects if FULL else [objects[(turn + place) % len(objects)]]
+        for engine, one in itertools.product(ENGINES if FULL else ENGINES[:1], some_of):
             assert answer_of(engine(), as_source(one), kind, ()) == (0, 0), kind
         dated = kind in (Kind.date, Kind.timestamp)
         for engine in ENGINES:
             assert answer_of(engine(), as_source(day), kind, ()) == ((1, 1) if dated else (0, 0))
     if name in TYPED:
         typed = as_source(pd.DataFrame({"x": TYPED[name]}))
-        for kind in KINDS:
-            assert answer_of(DuckDBEngine(), typed, kind, ("2024-01",)) is None
+        assert all(refuses(DuckDBEngine(), typed, query_of(kind, ("2024-01",))) for kind in KINDS)
 
 
 def test_an_object_is_met_by_its_text_where_labels_are_declared() -> None:

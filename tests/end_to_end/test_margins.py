@@ -14,6 +14,7 @@ import pytest
 import dprelease as dp
 from dprelease.core.errors import ArgumentError, ConfigError, DpreleaseError, PlanError
 from tests.folders import sealed, write
+from tests.sizes import FULL
 
 VALUES = ["x", "y", "z"]
 NAMES = ["q1", "q2", "q3", "q4"]
@@ -58,12 +59,21 @@ def _cells(release: Any, name: str, by: list[str]) -> pd.Series[Any]:
     return table.set_index(by)["value"] if by else table["value"]
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
-@pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("unit", ["row", USER], ids=["row", "user"])
+_UNITS, _DELTAS, _ADJACENCIES = ("row", USER), (0, 1e-6), ("add_remove", "substitution")
+
+
+@pytest.mark.parametrize(
+    ("unit", "delta", "adjacency"),
+    [
+        (_UNITS[i], _DELTAS[j], _ADJACENCIES[k])
+        for i, j, k in itertools.product(range(2), repeat=3)
+        if FULL or (i + j + k) % 2 == 0
+    ],
+)
 def test_every_pair_of_columns_adds_up_and_is_made_again(
     tmp_path: Path, unit: Any, delta: float, adjacency: str
 ) -> None:
+    """With every pair of unit, delta and relation; all eight in `make evidence`."""
     changed = {"unit": unit, "adjacency": adjacency, "release": {"delta": delta}}
     release, folder = released(tmp_path, PAIRS, **changed)
     pairs = list(itertools.combinations(NAMES, 2))

@@ -86,13 +86,20 @@ def _file(lines: list[bytes], end: bytes) -> bytes:
     return b"".join(line + end for line in [b"who,region,n", *lines])
 
 
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[bytes, Rows]:
+    """Return the rows of the others alone, by the end of lines."""
+    place = tmp_path_factory.mktemp("others") / "t.csv"
+    return {end: both(place, _file(OTHERS, end)) for end in (b"\n", b"\r\n")}
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("place", [0, 3, len(OTHERS)])
 def test_a_hostile_line_is_one_row_and_leaves_the_others_alone(
-    name: str, end: bytes, place: int, tmp_path: Path
+    name: str, end: bytes, place: int, tmp_path: Path, bases: dict[bytes, Rows]
 ) -> None:
-    base = both(tmp_path / "t.csv", _file(OTHERS, end))
+    base = bases[end]
     lines = [*OTHERS[:place], HOSTILE[name], *OTHERS[place:]]
     found = both(tmp_path / "t.csv", _file(lines, end))
     assert len(found) == len(base) + 1 == len(OTHERS) + 1

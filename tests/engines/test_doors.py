@@ -6,6 +6,8 @@ text, cell by cell, and are not here.
 
 from __future__ import annotations
 
+from functools import cache
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from dprelease.engines.source import as_source
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_named, preflight
 from dprelease.query.load import schema_from_dict
+from tests.sizes import FULL
 
 DECLARED = {
     "integer": {"kind": "integer", "range": [0, 10]},
@@ -46,6 +49,7 @@ STORED = {  # what may be declared of it
 }
 
 
+@cache
 def plan_of(declared: str):
     column = DECLARED[declared]
     grouped = column["kind"] in ("category", "boolean")
@@ -82,9 +86,13 @@ def doors(array: pa.Array, folder):
 
 @pytest.mark.parametrize("declared", DECLARED)
 def test_every_door_takes_and_refuses_the_same(declared, tmp_path):
+    """Every pair of a declaration, a stored type and a door; all of all in `make evidence`."""
     plan, engine = plan_of(declared), engine_named("duckdb")
-    for stored, (array, taken) in STORED.items():
-        for door, data in doors(array, tmp_path):
+    turn = list(DECLARED).index(declared)
+    for row, (stored, (array, taken)) in enumerate(STORED.items()):
+        for column, (door, data) in enumerate(doors(array, tmp_path)):
+            if not FULL and (turn + row + column) % 3:
+                continue
             try:
                 preflight(plan, as_source(data), engine)
                 code = None

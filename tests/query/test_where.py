@@ -15,6 +15,7 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.query.statistic import parse_statistic, split_where
 from dprelease.results.consistency import consistent
 from tests.several_tables import PLACES, TREE, people, schema
+from tests.sizes import FULL
 
 FRAME = pd.DataFrame(
     {
@@ -64,11 +65,13 @@ def cells(plan, engine):
     return [c.tolist() for c in cells_of(plan, answer_of(plan, table, engine))]
 
 
-@pytest.mark.parametrize("text", STATISTICS)
+@pytest.mark.parametrize("texts", [STATISTICS, *((t,) for t in STATISTICS if FULL)], ids=", ".join)
 @pytest.mark.parametrize("where", WHERE)
-def test_it_is_the_statistic_of_the_rows_that_a_filter_would_keep(text, where) -> None:
+def test_it_is_the_statistic_of_the_rows_that_a_filter_would_keep(texts, where) -> None:
+    """All statistics in one plan; in `make evidence` each alone as well."""
     own, filtered = (
-        dp.plan(asked(*one)) for one in (([option(text, where)],), ([option(text)], where))
+        dp.plan(asked(*one))
+        for one in (([option(t, where) for t in texts],), ([option(t) for t in texts], where))
     )
     for engine in (ReferenceEngine(), DuckDBEngine()):
         assert cells(own, engine) == cells(filtered, engine)
