@@ -94,10 +94,10 @@ def public_key(text: str, where: str | None = None) -> str:
     key = _read(text, public, pem.load_pem_public_key, public.from_public_bytes)
     if key is None:
         raise LedgerError(
-            "the public key is not an Ed25519 key",
+            "the public key is not one Ed25519 key",
             where=where,
-            why="it is read as PEM, or as the 64 hex digits that a signature names as `public_key`",
-            fix="from a private one: openssl pkey -in office.pem -pubout",
+            why="it is read as PEM of one key, or as the 64 hex digits that a signature names as `public_key`",
+            fix="give each key a file of its own; from a private one: openssl pkey -in office.pem -pubout",
             code="DPR421",
         )
     return str(key.public_bytes_raw().hex())
@@ -121,11 +121,10 @@ def verifies(text: bytes, key: str, signature: str) -> bool:
 def _read(
     text: str, kind: type, pem: Callable[[bytes], object], raw: Callable[[bytes], object]
 ) -> Any:
-    """Return the key of that kind that a text holds, as PEM or as hex digits; None for no such key."""
+    """Return the one key of that kind that a text holds, as PEM or as hex digits; None for none, or several."""
     text, wrong = text.strip(), _library()[2]
     try:
-        armoured = text.startswith("-----BEGIN")
-        key = pem(text.encode() + b"\n") if armoured else raw(bytes.fromhex(text))
+        key = pem(text.encode() + b"\n") if text.count("BEGIN ") == 1 else raw(bytes.fromhex(text))
     except wrong:
         return None
     return key if isinstance(key, kind) else None

@@ -70,6 +70,17 @@ def test_pem_is_read_and_other_keys_are_not():
         assert code(public_key, text) == "DPR421"
 
 
+def test_a_file_of_two_keys_is_refused_instead_of_read_as_the_first():
+    """The second would be ignored in silence, and a folder that it signed be called one of a stranger."""
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC))
+    pem = public.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo).decode()
+    assert public_key(pem) == public_key(pem.replace("\n", "\r\n")) == PUBLIC
+    assert code(public_key, pem + pem) == "DPR421"
+
+
 def test_the_key_neither_shows_nor_travels():
     signer = load_signer(SECRET, "test")
     assert SECRET not in repr(signer)
