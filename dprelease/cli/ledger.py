@@ -379,9 +379,10 @@ def reconcile(
     from dprelease.pipeline import anchoring
 
     config = None if pipeline is None and ledger is not None else loaded(_named(pipeline))
-    folders = public if config is None else [config.publish.to]
-    if not folders:
-        what = "name the public folder whose releases are to be debited"
+    folders = (public or []) if config is None else [config.publish.to]
+    held = [place for place in folders if place.is_file() or [*place.glob("*/*/release.json")]]
+    if config is None and not (folders and held == folders):
+        what = "name the public folder whose releases are to be debited: the one above those of pipelines"
         raise ConfigError(what, fix="add --public FOLDER", code="DPR100")
     book = _open(None, ledger if config is None else config.budget.ledger)
     count = book.reconcile(folders)

@@ -581,3 +581,15 @@ def test_a_population_beside_a_pipeline_is_refused_and_not_dropped(tmp_path, giv
     file = project(tmp_path, "visits", init=False)
     assert "DPR100" in invoke("ledger", "init", file, *given, exit_code=2)
     assert not (tmp_path / ".dprelease" / "ledger.db").exists()
+
+
+def test_a_folder_that_holds_no_release_is_not_reconciled_in_silence(tmp_path):
+    """The folder of one pipeline gave `0 releases debited` and exit code 0: nothing had been read."""
+    visits = project(tmp_path, "visits")
+    run(visits)
+    place = load_pipeline(visits).budget.ledger
+    asked = "ledger", "reconcile", "--ledger", place, "--public"
+    assert "0 releases debited" in invoke(*asked, tmp_path / "public")
+    for folder in (tmp_path / "public" / "visits", tmp_path / "none"):
+        said = invoke(*asked, tmp_path / "public", "--public", folder, exit_code=2)
+        assert "the one above those of pipelines" in " ".join(said.split())
