@@ -271,7 +271,7 @@ def _must_fit(found: Populations, name: str, path: Place, what: str = "this rele
         f" {plain(now.spent)} of {plain(now.epsilon)}, delta {plain(now.spent_delta)} of {plain(now.delta)}{rho}",
         where=str(path),
         why="it is for the releases of all the population's datasets together",
-        fix="ask for less, or raise it on the record: "
+        fix="ask for less, or for a larger budget: state one where this declares it, else raise it on the record: "
         f"`{refusals.on_ledger(path, 'add')} --population {name} --epsilon E{' --delta D' if now.left_delta < 0 else ''}`",
         code="DPR309",
     )

@@ -522,3 +522,16 @@ def test_a_raise_from_samples_is_none_of_a_population(tmp_path):
     joined(ledger.path, "visits", terms())
     ledger.charge(samples.entry())
     assert spent(ledger) == 0
+
+
+def test_a_population_declared_too_small_is_declared_again_larger(tmp_path):
+    """It is not in the ledger then, so no command raises it."""
+    place = tmp_path / "l.db"
+    joined(place, "visits", None).charge(entry("visits", epsilon=Fraction(2)))
+    with pytest.raises(BudgetError, match="state one where this declares it, else raise it") as no:
+        joined(place, "visits", terms(1))
+    assert no.value.code == "DPR309"
+    with pytest.raises(LedgerError) as caught:
+        Ledger.open(place).add_population(MEMBERS, 1)
+    assert caught.value.code == "DPR431"
+    assert joined(place, "visits", terms(2)).populations().member == {"visits": MEMBERS}
