@@ -157,7 +157,7 @@ def test_an_index_says_of_what_each_loss_is(weeks):
     text = text_of(page.write(collect(folder / "public" / "one")).decode())
     assert "Privacy loss of all periods of this page together, for one unit ε ≤ 1" in text
     assert "No conclusion about one unit becomes more than 2.72 times as likely by them." in text
-    assert "Over time , by all releases of visits, those of other pages too, as of that of" in text
+    assert "and with what other pages released: one patient" in text
     assert "one patient's visits of one week: ε = 2" in text
     assert "of 2, at most 2 is spent for any one of them" in text
     budget = index_json.summary(collect(folder / "public" / "one"))["budget"]
