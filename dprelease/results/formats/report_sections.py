@@ -283,11 +283,11 @@ def _why(statistic: PlannedStatistic) -> str:
     return f"the runner-up, {name}, would have had {shown} % more expected error"
 
 
-def block_loss(block: Block) -> str:
-    """Return the epsilon of a block, with its own delta where its noise ends."""
-    return short(block.epsilon) + (f", δ = {float(block.delta):.3g}" if block.delta else "")
+def block_loss(block: Block, epsilon: Fraction | None = None) -> str:
+    """Return the epsilon of a block, or the one given, with its own delta where its noise ends."""
+    return short(epsilon or block.epsilon) + f", δ = {float(block.delta):.3g}" * bool(block.delta)
 
 
 def proved(block: Block) -> str:
     upper = block.certificate.get("epsilon_upper")
-    return "" if upper is None else short(fraction_from_json(str(upper)))
+    return "" if upper is None else block_loss(block, fraction_from_json(str(upper)))

@@ -8,9 +8,11 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dprelease as dp
 from dprelease.cli import app
 from dprelease.results.formats.json_ import build_manifest
 from dprelease.results.formats.note import _plain, note
@@ -239,3 +241,25 @@ def test_words_that_look_like_a_list_begin_none(words, tmp_path):
 @pytest.mark.parametrize("words", ["x\n\n# What is promised", "x\n===\ny", "x\n\n    code\n\n---"])
 def test_words_of_several_lines_are_one(words):
     assert "\n" not in _plain(words)
+
+
+def test_a_loss_that_holds_beside_a_delta_names_it_and_a_count_reads_no_column(tmp_path):
+    """It said `proved loss: 1` of noise that ends, and had a table of columns without a row."""
+    asked = {"epsilon": 1, "delta": 1e-6, "statistics": [{"statistic": "count", "certain": True}]}
+    plan = planned(schema(asked))
+    place = write(tmp_path / "clinic_weekly" / "2026-W46", folder_of(plan, tmp_path / "l.db"))
+    text = written(place, "md", tmp_path)
+    assert "| count | discrete Laplace | 1, δ = 1e-06 | 1, δ = 1e-06 |" in text
+    assert "\n| none: no value of a column is read |  |  |  |\n" in text
+
+
+def test_the_values_of_found_keys_are_said_to_be_found(tmp_path):
+    unit = {"user": "who", "max_groups": 1, "max_rows_per_group": 1}
+    columns = {"who": {"kind": "identifier"}, "page": {"kind": "category"}}
+    log = {"dprelease": "schema/1", "name": "log", "unit": unit, "adjacency": "add_remove"}
+    log["columns"] = columns
+    given = {"ledger": dp.create_ledger(tmp_path / "l.db", log, epsilon=1, delta=1e-6)}
+    rows = pd.DataFrame({"who": range(9), "page": ["/a"] * 9})
+    keys = dp.keys(rows, log, column="page", epsilon=1, delta=1e-6, **given)
+    text = written(keys.publish(tmp_path / "public"), "md", tmp_path)
+    assert "| page | category | found by the draw, none declared | left out |" in text
