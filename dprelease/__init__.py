@@ -2,8 +2,9 @@
 
 Importing this module imports pandas (for the accessor) and nothing else that is heavy: the rest is
 loaded when it is first used (PEP 562). It changes no warning filter and patches nothing; a finder of
-modules waits for polars, whose frames get `.dp` whichever is imported first. The `dprelease` command has no frame to hang an accessor on, so there pandas is left out: `--help` takes
-a fraction of the second that pandas alone would take.
+modules waits for polars, whose frames get `.dp` whichever is imported first. The `dprelease` command
+has no frame to hang an accessor on, so there pandas is left out: `--help` takes a fraction of the
+second that pandas alone would take.
 """
 
 from __future__ import annotations

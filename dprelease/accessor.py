@@ -216,9 +216,9 @@ class Accessor:
 
 
 def register_polars() -> None:
-    """Give polars frames the accessor, `pl_frame.dp`."""
+    """Give polars frames the accessor, `pl_frame.dp`; another module of that name stays as it is."""
     pl = import_module("polars")
-    if not hasattr(pl.DataFrame, "dp"):
+    if hasattr(pl, "api") and not hasattr(pl.DataFrame, "dp"):
         pl.api.register_dataframe_namespace("dp")(Accessor)
         pl.api.register_lazyframe_namespace("dp")(Accessor)
         pl.api.register_series_namespace("dp")(_NotATable)
@@ -241,7 +241,7 @@ def _found_polars(name: str, *where: Any) -> ModuleSpec | None:
     return spec
 
 
-if "polars" in sys.modules:
+if sys.modules.get("polars"):  # None: hidden on purpose
     register_polars()
 else:
     sys.meta_path.insert(0, SimpleNamespace(find_spec=_found_polars))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 
@@ -80,6 +81,20 @@ def test_every_import_but_the_command_line_s_registers_it(program, registered):
         cwd=ROOT,
     )
     assert (done.stdout.strip(), done.stderr) == (str(registered), "")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_only_called_polars_and_a_polars_that_is_hidden_are_left_alone(tmp_path, first):
+    """A file of one's own with that name; and None in its place, as tests hide a package."""
+    (tmp_path / "polars.py").write_text("x = 1\n")
+    order = "import polars, dprelease" if first else "import dprelease, polars"
+    hidden = "import sys; sys.modules['polars'] = None; import dprelease; print(1)"
+    for code in (f"{order}; print(polars.x)", hidden):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        )  # fmt: skip
+        assert (done.stdout.strip(), done.returncode) == ("1", 0), done.stderr
 
 
 def test_polars_frames_have_the_accessor_whichever_is_imported_first():
