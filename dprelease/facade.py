@@ -216,6 +216,7 @@ def _drawn(given: Mapping[str, Any], ending: str = "", **more: Any) -> Release:
     Args:
         ending: of the ledger's name for it, behind the schema's. more: as in `plan_release`.
     """
+    counted = False
     try:
         schema, asked = as_schema(given["schema"]), overrides(given)
         more["during"] = during = given.get("during")
@@ -232,6 +233,7 @@ def _drawn(given: Mapping[str, Any], ending: str = "", **more: Any) -> Release:
         engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
         flow = Flow(plan, request, engine)
         flow.preflight(source)
+        counted = any(b.measurement.public_rows for b in plan.blocks)
         if request is None:
             warnings.warn(
                 "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
@@ -241,7 +243,8 @@ def _drawn(given: Mapping[str, Any], ending: str = "", **more: Any) -> Release:
             )
         receipt = flow.charge()
     except DpreleaseError as refused:
-        refused.frame_not_read()
+        if not counted:
+            refused.frame_not_read()
         raise
     drawn = request is not None and request.ledger.payload(request.key) is not None
     noised = flow.draw(source, receipt)

@@ -205,12 +205,12 @@ class TestLedgered:
 
     def test_what_is_refused_before_the_charge_says_that_the_frame_was_not_read(self, frame, place):
         """In a traceback and in a notebook: who sees a refusal asks whether the rows were looked at."""
-        frame.dp.release(SCHEMA, **place)
         other = {**place, "period": "wave-2"}
         asked = {"column": "religion", "epsilon": 1, "delta": 1e-6}
         refused = [
-            lambda: frame.dp.release(SCHEMA, epsilon=0.5, **place),
-            lambda: frame.dp.release(SCHEMA, epsilon=50, **other),
+            lambda: frame.dp.release(
+                SCHEMA, statistics=["count_distinct(religion)"], epsilon=50, **other
+            ),
             lambda: frame.dp.release(SCHEMA, statistics=["mean(nothing)"]),
             lambda: frame.dp.release(SCHEMA, ledger="none.db"),
             lambda: frame.dp.release("none.yaml"),
@@ -235,6 +235,20 @@ class TestLedgered:
     def test_rows_that_were_counted_or_paid_for_are_not_called_unread(self, refused):
         refused.frame_not_read()
         assert not hasattr(refused, "__notes__")
+
+    def test_rows_that_were_counted_for_a_public_size_are_not_called_unread(self, frame, place):
+        """The count of rows is what sums are priced for: it is checked before the budget is asked."""
+        frame.dp.release(SCHEMA, **place)
+        other = {**place, "period": "wave-2"}
+        refused = {
+            "DPR410": lambda: frame.dp.release(SCHEMA, epsilon=0.5, **place),
+            "DPR301": lambda: frame.dp.release(SCHEMA, epsilon=50, **other),
+            "DPR508": lambda: frame[1:].dp.release(SCHEMA, **other),
+        }
+        for code, call in refused.items():
+            with pytest.raises(dp.DpreleaseError) as caught:
+                call()
+            assert (caught.value.code, hasattr(caught.value, "__notes__")) == (code, False)
 
     def test_another_plan_under_the_same_key_is_refused(self, frame, place):
         frame.dp.release(SCHEMA, **place)

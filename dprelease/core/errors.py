@@ -116,7 +116,7 @@ class DpreleaseError(Exception):
         return {"where": self.where, "why": self.why, "fix": self.fix, "code": self.code}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return partial(type(self), **self.parts), (self.what,)
+        return partial(type(self), **self.parts), (self.what,), self.__dict__  # notes, too
 
     @classmethod
     def of(cls, error: DpreleaseError, **other: Any) -> Self:

@@ -39,7 +39,9 @@ def test_code_spent_and_exit_status_never_change(cls: type[DpreleaseError]) -> N
 @pytest.mark.parametrize("cls", CLASSES)
 def test_errors_survive_pickling(cls: type[DpreleaseError]) -> None:
     error = cls("it failed", where="f.yaml:3", why="because", fix="do this", code="DPR123")
+    error.add_note("what was added")
     again = pickle.loads(pickle.dumps(error))
+    assert again.__notes__ == error.__notes__
     assert type(again) is cls
     assert again.as_dict() == error.as_dict()
     assert str(again) == str(error)
