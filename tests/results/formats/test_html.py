@@ -325,3 +325,16 @@ def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
 def test_the_planned_error_is_said_to_be_planned():
     """At the declared size: what a drawn value is worth is its interval."""
     assert "Error expected beforehand: ±4.5" in page(GOOD)
+
+
+def test_a_single_group_is_called_the_one_group(monkeypatch):
+    """Not on pages of before today, whose bytes are cited: those go by `page.label`."""
+    counts = releases.statistic("n", "count", Domain(0, 99), "1", block="rows")
+    plan = releases.plan([counts], [releases.block("rows")], by=("town",), keys=[("a",)])
+    drawn = releases.noised(plan, {"n": [(4.0, 2.0, 6.0, "ok")]})
+    for today, said in ((True, "the one group"), (False, "each of 1 groups")):
+        monkeypatch.setattr(html, "of_today", lambda _, today=today: today)
+        shown = page(drawn)
+        assert f"for {said} by" in shown
+        assert f"A dot for {said}" in shown
+        assert f"for each of {len(GOOD.plan.keys)} groups by" in page(GOOD)
