@@ -64,6 +64,13 @@ def derive(
         ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
         ArgumentError: it cannot be computed (DPR618, DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
+    if not isinstance(expression, str):
+        raise ArgumentError(
+            f"an expression is one text, not of type {type(expression).__name__}",
+            where="derive(...)",
+            fix='write derive("late / count"); several take a call each, and `name=` is a title',
+            code="DPR660",
+        )
     level = plain_values(level)
     check_level(level)
     level = 1.0 if certain else float(level)  # a Decimal, too

@@ -311,6 +311,15 @@ def test_unknown_periods_and_columns():
     assert caught.value.code == "DPR625"
 
 
+@pytest.mark.parametrize("asked", [{"a": "count"}, ["count"], None, 3])
+def test_what_is_no_text_is_no_expression(asked):
+    with pytest.raises(
+        dp.errors.ArgumentError, match="an expression is one text, not of type"
+    ) as caught:
+        rows(asked)
+    assert caught.value.code == "DPR660"
+
+
 def test_a_release_alone_has_no_other_periods():
     with pytest.raises(dp.errors.ArgumentError, match="no period `previous`"):
         release().derive("growth(count)")

@@ -567,3 +567,15 @@ def test_a_statistic_is_not_called_nothing(title: object, fix: str) -> None:
     assert fix in (caught.value.fix or "")
     named = {"epsilon": 1, "statistics": [{"statistic": "count", "title": " Rows "}]}
     assert schema_from_dict(minimal(release=named))
+
+
+def test_every_unquoted_text_is_quoted_in_the_fix(tmp_path: Path) -> None:
+    """Whoever follows it comes to no second refusal of the same kind."""
+    asked = (
+        "dprelease: schema/1\nname: t\nunit: row\nadjacency: add_remove\nrows: {max: 9}\ncolumns:\n"
+    )
+    text = f"{asked}  y: {{kind: category, values: [a, 2013-01-01, 012, NO]}}\n"
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    assert caught.value.code == "DPR108"
+    assert caught.value.fix == 'quote each: "2013-01-01", "012", "NO"'

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.core.errors import ArgumentError
+from dprelease.core.numeric import each_group
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import Draw
 from dprelease.results.formats.chart import Point
@@ -91,7 +92,7 @@ def dots(
     plot = dot_plot(points[:LIMIT], hull, gaps, ("", ""))
     parts = [*_frame(plot), *_marks(plot, names[:LIMIT])]
     height = HEAD + plot.base + 30
-    described = f"{title}, a dot with its 95 % interval for each of {len(plot.marks)} groups"
+    described = f"{title}, a dot with its 95 % interval for {each_group(len(plot.marks))}"
     return Picture(title, _svg(title, note, described, parts, height))
 
 
@@ -226,7 +227,9 @@ def panels(title: str, note: str, groups: list[Panel]) -> Picture:
         drawn, tall = _panel(panel, left, width, HEAD + row * PANEL)
         parts += drawn
         height = max(height, tall)
-    described = f"{title}, {len(shown[0].points)} columns with 95 % intervals for each of {len(shown)} groups"
+    described = (
+        f"{title}, {len(shown[0].points)} columns with 95 % intervals for {each_group(len(shown))}"
+    )
     return Picture(title, _svg(title, note, described, parts, height))
 
 
@@ -304,11 +307,12 @@ def release_picture(
     chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
     if chosen is None:
         names = [s.name for s in plan.statistics]
-        near = nearest(str(statistic), names)
+        near = nearest(statistic, names) if isinstance(statistic, str) else None
+        one = "" if isinstance(statistic, str) else "name one, or none for all of them; "
         raise ArgumentError(
             f"the release has no statistic `{statistic}`",
             where="plot(...)",
-            fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
+            fix=f"did you mean `{near}`?" if near else f"{one}it has: {', '.join(names)}",
             code="DPR613",
         )
     if plan.by and not plan.keys:

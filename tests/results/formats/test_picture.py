@@ -78,6 +78,8 @@ def test_a_statistic_is_found_as_it_was_asked_for_and_a_misspelt_one_refused():
     with pytest.raises(ArgumentError) as caught:
         release_picture(GOOD, "nothing like it")
     assert caught.value.code == "DPR613"
+    with pytest.raises(ArgumentError, match="name one, or none for all of them; it has: "):
+        release_picture(GOOD, [GOOD.plan.statistics[0].name])
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -172,3 +174,12 @@ def test_a_long_name_stands_in_two_lines_and_is_told_from_others():
     assert max(map(len, lines)) <= 25
     one = texts(dots("t", "n", ["short", "x" * 60], points, (0.0, 3.0), []))
     assert "short" in one and any(text.endswith("…") for text in one)
+
+
+def test_a_picture_of_a_single_group_says_so():
+    for asked in GOOD.plan.statistics:
+        one = release_picture(
+            GOOD, asked.name, GOOD.plan.keys[0] if len(GOOD.plan.by) > 1 else GOOD.plan.keys[0][0]
+        )
+        assert "for the one group" in one.svg
+        assert f"for each of {len(GOOD.plan.keys)} groups" in release_picture(GOOD, asked.name).svg
