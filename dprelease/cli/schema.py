@@ -27,6 +27,7 @@ def check(
 
     Example: dprelease schema check schemas/flights.yaml
     """
+    from dprelease.pipeline.checked import open_lines
     from dprelease.pipeline.planned import plan_release
     from dprelease.query.load import Schema
     from dprelease.release_plan.weak import weak_promise
@@ -43,7 +44,8 @@ def check(
     if as_json:
         print_json(found)
         return
-    say(f"{file}: valid", style="green")
+    waiting = open_lines(file)
+    say(f"{file}: valid{', ' if waiting else ''}{waiting or ''}", style="green")
     say(f"protects  {found['protects']}")
     for column in schema.columns.values():
         domain = f" {column.domain}" if column.domain is not None else ""
@@ -145,5 +147,5 @@ def _write(text: str, out: Path | None) -> None:
             code="DPR608",
         )
     save(out, text.encode())
-    open_lines = text.count("# ANSWER ")
-    say(f"{out}: drafted, {counted(open_lines, 'line')} to answer", style="green")
+    asked = text.count("# ANSWER ") - text.count("`# ANSWER `")  # the head says what it means
+    say(f"{out}: drafted, {counted(asked, 'line')} to answer", style="green")

@@ -176,6 +176,23 @@ def test_check_answers_for_every_file_with_its_line_and_opens_no_table_and_no_le
     ] * 2
 
 
+def test_a_draft_with_open_lines_is_not_called_valid_without_a_word(tmp_path):
+    """Its columns are not read, so a checked draft asks for less than its author may think."""
+    draft, answered = tmp_path / "draft.yaml", tmp_path / "answered.yaml"
+    text = "dprelease: schema/1\nname: t\nunit: row  # ANSWER who?\nadjacency: add_remove\nrows: {max: 9}\ncolumns:\n"
+    text += "  x: {kind: integer, range: [0, 9]}\nrelease: {epsilon: 1, statistics: [count]}\n"
+    answered.write_text(text)
+    draft.write_text(
+        text.replace("\nrelease:", "\n  # ANSWER y: {kind: ...}\n# ANSWER z\nrelease:")
+    )
+    for words in (("check",), ("schema", "check")):
+        said = invoke(*words, draft)
+        assert (said.exit_code, "2 lines still to answer" in said.output) == (0, True), said.output
+        assert "to answer" not in invoke(*words, answered).output
+    said = json.loads(invoke("check", draft, answered, "--json").stdout)
+    assert [bool(one["open"]) for one in said] == [True, False]
+
+
 def test_ledger_add_raises_the_budget_on_the_record(tmp_path):
     pipeline = clinic(tmp_path)
     result = invoke("ledger", "add", pipeline, "--epsilon", "2")

@@ -131,7 +131,7 @@ def test_from_a_file_of_which_only_names_are_known(tmp_path, monkeypatch):
         schema.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     said = followed(FROM_A_FILE, edit)
-    assert "12 lines to answer" in said[0]
+    assert "11 lines to answer" in said[0]
     wide = (tmp_path / "public" / "penguins" / "2009" / "wide.csv").read_text(encoding="utf-8-sig")
     assert wide.splitlines()[0].startswith("species,count,count_lower")
     shares = (tmp_path / "shares.csv").read_text(encoding="utf-8").splitlines()
