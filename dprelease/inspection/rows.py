@@ -153,12 +153,9 @@ def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]
             yield from _misfits(declared, value)
     declarations = {c.name: c for c in (*query.groups.columns, *query.columns)}
     for i, made in enumerate(query.derived):
-        declared = declarations[made.column]
-        yield (
-            made.column,
-            f"null: {made.expression.canonical} has no value",
-            is_null(column(f"y{i}")),
-        )
+        declared, said = declarations[made.column], made.expression.canonical
+        said = said if len(said) <= 200 else "it"  # a part of a date is a case per value
+        yield made.column, f"null: {said} has no value", is_null(column(f"y{i}"))
         yield from _misfits(declared, f"y{i}")
 
 

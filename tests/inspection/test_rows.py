@@ -129,6 +129,17 @@ def test_derived_columns_are_looked_at_as_a_release_reads_them():
     )  # 30 passes the filter; 12 and the unreadable do not
 
 
+def test_a_part_of_a_date_is_not_shown_as_the_case_of_all_its_values():
+    schema = SCHEMA | {
+        "columns": SCHEMA["columns"]
+        | {"day": {"kind": "date", "range": ["2020-01-01", "2029-12-31"]}}
+    }
+    plan = dp.plan(schema, by=["month(day)"])
+    seen = inspect_rows(plan, as_source(ROWS.assign(day=["2020-01-31"] * 3 + ["31.01.2020"] * 3)))
+    made = {f.what: f.rows for f in seen if f.column == "month(day)" and f.what.startswith("null")}
+    assert made == {"null: it has no value": 3}
+
+
 def test_bounding_is_looked_at_on_the_rows_that_count():
     seen = findings()
     assert seen["who", "rows that count: in the period"] == (4, None)  # p thrice and s
