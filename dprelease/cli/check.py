@@ -9,6 +9,7 @@ import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json, show_error
 from dprelease.core.errors import DpreleaseError
+from dprelease.core.numeric import counted
 
 
 def check(
@@ -26,7 +27,7 @@ def check(
     answers: list[dict[str, Any]] = []
     for file in files:
         try:
-            said = checked(file)
+            said = checked(file) | {"open": open_lines(file)}
         except DpreleaseError as problem:
             answers.append({"file": str(file), "ok": False, **problem.as_dict()})
             if not as_json:
@@ -40,3 +41,10 @@ def check(
         print_json(answers)
     if not all(answer["ok"] for answer in answers):
         raise typer.Exit(1)
+
+
+def open_lines(file: Path) -> str:
+    """Return how many lines of a draft wait for an answer; nothing of a file without any."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    waiting = sum(line.lstrip().startswith("# ANSWER ") for line in lines)
+    return f"{counted(waiting, 'line')} still to answer (`# ANSWER`), not read" if waiting else ""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from dprelease.cli.check import open_lines
 from dprelease.cli.terminal import AsJson, guarded, print_json, save, say
 from dprelease.core.numeric import counted
 
@@ -27,7 +28,6 @@ def check(
 
     Example: dprelease schema check schemas/flights.yaml
     """
-    from dprelease.pipeline.checked import open_lines
     from dprelease.pipeline.planned import plan_release
     from dprelease.query.load import Schema
     from dprelease.release_plan.weak import weak_promise
@@ -44,8 +44,7 @@ def check(
     if as_json:
         print_json(found)
         return
-    waiting = open_lines(file)
-    say(f"{file}: valid{', ' if waiting else ''}{waiting or ''}", style="green")
+    say(", ".join(filter(None, (f"{file}: valid", open_lines(file)))), style="green")
     say(f"protects  {found['protects']}")
     for column in schema.columns.values():
         domain = f" {column.domain}" if column.domain is not None else ""

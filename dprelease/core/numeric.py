@@ -209,11 +209,6 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def each_group(count: int) -> str:
-    """Return "each of 12 groups", and of a single one "the one group"."""
-    return "the one group" if count == 1 else f"each of {count:,} groups"
-
-
 def floor_half_up(value: Fraction) -> int:
     """Return floor(value + 1/2): monotone (`docs/theory/domains-and-grids.md#rounding-to-a-grid`)."""
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.core.numeric import counted
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline, plan_release
 from dprelease.query.load import Schema
@@ -13,7 +12,7 @@ from dprelease.schema.yaml_marks import load_yaml
 
 
 def checked(file: Path) -> dict[str, str | None]:
-    """Return what a file is, what its release guarantees, the hash of that plan, and what a draft leaves open.
+    """Return what a file is, what its release guarantees, and the hash of that plan.
 
     Raises:
         ConfigError: as `load_pipeline` or `Schema.load`; or as planning.
@@ -24,14 +23,7 @@ def checked(file: Path) -> dict[str, str | None]:
     plan = plan_release(schema, origin=str(file)) if schema.release else None
     if (unread := next((c.unread for c in schema.columns.values() if c.unread), None)) is not None:
         raise unread
-    return _said("schema", plan) | {"open": open_lines(file)}
-
-
-def open_lines(file: Path) -> str | None:
-    """Return how many lines of a draft wait for an answer; None of a file without any."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    waiting = sum(line.lstrip().startswith("# ANSWER ") for line in lines)
-    return f"{counted(waiting, 'line')} still to answer (`# ANSWER`), not read" if waiting else None
+    return _said("schema", plan)
 
 
 def _said(kind: str, plan: ReleasePlan | None) -> dict[str, str | None]:

@@ -65,12 +65,9 @@ def derive(
         ArgumentError: it cannot be computed (DPR618, DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
     if not isinstance(expression, str):
-        raise ArgumentError(
-            f"an expression is one text, not of type {type(expression).__name__}",
-            where="derive(...)",
-            fix='write derive("late / count"); several take a call each, and `name=` is a title',
-            code="DPR660",
-        )
+        what = f"an expression is one text, not of type {type(expression).__name__}"
+        fix = 'write one call for each, e.g. derive("late / count", name="share late")'
+        raise ArgumentError(what, where="derive(...)", fix=fix, code="DPR660")
     level = plain_values(level)
     check_level(level)
     level = 1.0 if certain else float(level)  # a Decimal, too

@@ -206,21 +206,13 @@ class Series(Mapping[str, Publication]):
         """
         from dprelease.reading.derive import derive
 
+        asked: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
         made, notes = {}, []
         problem: DpreleaseError | None = None
         known = self._values(table)
         for period, values in known.items():
             try:
-                periods = Periods(values, period, known)
-                made[period] = derive(
-                    periods,
-                    expression,
-                    by=by,
-                    public=public,
-                    level=level,
-                    name=name,
-                    certain=certain,
-                )
+                made[period] = derive(Periods(values, period, known), expression, **asked)
             except DpreleaseError as error:
                 if error.code != "DPR664":
                     raise

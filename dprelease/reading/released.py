@@ -165,16 +165,8 @@ class Released:
         from dprelease.reading.table_values import values_of
 
         values = values_of(self._noised, table)
-        return derive(
-            self._periods(values),
-            expression,
-            by=by,
-            public=public,
-            level=level,
-            name=name,
-            certain=certain,
-            source=self._source(),
-        )
+        asked: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
+        return derive(self._periods(values), expression, source=self._source(), **asked)
 
     def _of(self, table: str | None) -> Draw:
         if table is None and not self._noised.parts:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Model = TypeVar("Model", bound=BaseModel)
 
 SHOWN = 5
-_QUOTE = "quote it: "
 
 
 def checked(model: type[Model], data: Mapping[str, object], marks: Places, *place: Part) -> Model:
@@ -41,15 +40,9 @@ def checked(model: type[Model], data: Mapping[str, object], marks: Places, *plac
         if len(others) > SHOWN:
             more.append(f"and {len(others) - SHOWN} more")
         why = "\n         ".join([*([first.why] if first.why else []), *more])
-        texts = [
-            str(f.fix).removeprefix(_QUOTE) for f in faults if f.code == first.code == "DPR108"
-        ]
-        fix = (
-            f"quote each: {', '.join(texts[:20])}{', …' * (len(texts) > 20)}"
-            if texts[1:]
-            else first.fix
-        )
-        first = ConfigError.of(first, why=why, fix=fix)
+        quoted = [str(f.fix) for f in faults[:20] if f.code == first.code == "DPR108"]
+        fix = "; ".join(quoted).replace("; quote it:", ",") or first.fix
+        first = ConfigError(first.what, where=first.where, why=why, fix=fix, code=first.code)
     raise first from None
 
 
@@ -72,7 +65,7 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         fix = fix or ctx.get("fix") or None
         word = marks.written(*place, *loc) if "word" in ctx and isinstance(marks, Marks) else None
         if word:  # the text as it stands in the file: `NULL`, `True`
-            kind, what, fix = "DPR108", f"`{word}` is not text", f'{_QUOTE}"{word}"'
+            kind, what, fix = "DPR108", f"`{word}` is not text", f'quote it: "{word}"'
         return ConfigError(prefix + what, where=where, fix=fix, code=kind)
     if kind == "missing":
         key = str(loc[-1])

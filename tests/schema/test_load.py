@@ -578,4 +578,4 @@ def test_every_unquoted_text_is_quoted_in_the_fix(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, text)
     assert caught.value.code == "DPR108"
-    assert caught.value.fix == 'quote each: "2013-01-01", "012", "NO"'
+    assert caught.value.fix == 'quote it: "2013-01-01", "012", "NO"'

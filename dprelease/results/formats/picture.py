@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import each_group
+from dprelease.core.numeric import counted
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import Draw
 from dprelease.results.formats.chart import Point
@@ -92,7 +92,7 @@ def dots(
     plot = dot_plot(points[:LIMIT], hull, gaps, ("", ""))
     parts = [*_frame(plot), *_marks(plot, names[:LIMIT])]
     height = HEAD + plot.base + 30
-    described = f"{title}, a dot with its 95 % interval for {each_group(len(plot.marks))}"
+    described = f"{title}, dots with 95 % intervals of {counted(len(plot.marks), 'group')}"
     return Picture(title, _svg(title, note, described, parts, height))
 
 
@@ -227,9 +227,8 @@ def panels(title: str, note: str, groups: list[Panel]) -> Picture:
         drawn, tall = _panel(panel, left, width, HEAD + row * PANEL)
         parts += drawn
         height = max(height, tall)
-    described = (
-        f"{title}, {len(shown[0].points)} columns with 95 % intervals for {each_group(len(shown))}"
-    )
+    columns, of = len(shown[0].points), counted(len(shown), "group")
+    described = f"{title}, {columns} columns with 95 % intervals of {of}"
     return Picture(title, _svg(title, note, described, parts, height))
 
 
@@ -308,11 +307,12 @@ def release_picture(
     if chosen is None:
         names = [s.name for s in plan.statistics]
         near = nearest(statistic, names) if isinstance(statistic, str) else None
-        one = "" if isinstance(statistic, str) else "name one, or none for all of them; "
         raise ArgumentError(
             f"the release has no statistic `{statistic}`",
             where="plot(...)",
-            fix=f"did you mean `{near}`?" if near else f"{one}it has: {', '.join(names)}",
+            fix=f"did you mean `{near}`?"
+            if near
+            else f"it has: {', '.join(names)}; name one, or none for all",
             code="DPR613",
         )
     if plan.by and not plan.keys:

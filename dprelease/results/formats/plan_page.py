@@ -22,7 +22,7 @@ from typing import Any
 from jinja2 import Template
 
 from dprelease.budget.approval import request_hash
-from dprelease.core.numeric import each_group, short
+from dprelease.core.numeric import counted, short
 from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
@@ -97,7 +97,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "factor": odds(plan.epsilon)[0],
         "one": words.one if words.about.unit_name else "one protected unit",
         "promise": promise(words, plan.adjacency.value),
-        "groups": each_group(len(plan.keys)),
+        "groups": counted(len(plan.keys), "group"),
         "found": plan.query.groups.found,
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,

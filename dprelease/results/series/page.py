@@ -207,8 +207,7 @@ def _group(
         for value, period in zip(line, periods, strict=True)
         if value is not None and period.stands
     ]
-    summary = "no current value"
-    newest = "no current value"
+    summary = newest = "no current value"
     if current:
         value, period = current[-1]
         shown = _numbers(value, period, decimals)

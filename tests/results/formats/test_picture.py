@@ -78,7 +78,7 @@ def test_a_statistic_is_found_as_it_was_asked_for_and_a_misspelt_one_refused():
     with pytest.raises(ArgumentError) as caught:
         release_picture(GOOD, "nothing like it")
     assert caught.value.code == "DPR613"
-    with pytest.raises(ArgumentError, match="name one, or none for all of them; it has: "):
+    with pytest.raises(ArgumentError, match="; name one, or none for all"):
         release_picture(GOOD, [GOOD.plan.statistics[0].name])
 
 
@@ -178,8 +178,8 @@ def test_a_long_name_stands_in_two_lines_and_is_told_from_others():
 
 def test_a_picture_of_a_single_group_says_so():
     for asked in GOOD.plan.statistics:
-        one = release_picture(
-            GOOD, asked.name, GOOD.plan.keys[0] if len(GOOD.plan.by) > 1 else GOOD.plan.keys[0][0]
-        )
-        assert "for the one group" in one.svg
-        assert f"for each of {len(GOOD.plan.keys)} groups" in release_picture(GOOD, asked.name).svg
+        key = GOOD.plan.keys[0]
+        one = release_picture(GOOD, asked.name, key if len(key) > 1 else key[0])
+        assert "intervals of 1 group<" in one.svg
+        every = f"of {len(GOOD.plan.keys)} groups<"
+        assert every in release_picture(GOOD, asked.name).svg
