@@ -112,6 +112,18 @@ def by_type(proofs: Sequence[Proof]) -> list[list[Fraction]]:
     return [[p.types[i] if p.types else basic(p.pure) for p in proofs] for i in range(count)]
 
 
+def pure_delta(epsilons: Sequence[Fraction], epsilon: Fraction) -> Fraction:
+    """Return a certified delta at `epsilon` for pure losses under optimal composition.
+
+    Raises:
+        ArgumentError: a negative number (DPR657).
+    """
+    _check([*epsilons, epsilon], None)
+    if basic(epsilons) <= epsilon:
+        return Fraction(0)
+    return _composed(_sorted(epsilons)).delta(epsilon)
+
+
 def pure_epsilon(epsilons: Sequence[Fraction], delta: Fraction) -> Fraction:
     """Return a certified epsilon at `delta` for pure losses under optimal composition.
 

@@ -38,7 +38,7 @@ from dprelease.release_plan.promise import time_notes
 from dprelease.release_plan.rules import ruled
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
-from dprelease.schema.unit import UserUnit
+from dprelease.schema.unit import UserUnit, caps_words
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import PrimitivePlaces, bound
@@ -287,7 +287,10 @@ def _error_text(errors: Sequence[float], member: Member, size: int | None, *, pu
 def statistic_notes(query: Query, member: Member, measurement: Measurement) -> tuple[str, ...]:
     """Return which rows enter a statistic, and in which form."""
     unit, notes = query.schema.unit, []
-    if isinstance(unit, UserUnit):
+    if isinstance(unit, UserUnit) and query.groups.whole:
+        caps = caps_words(unit.in_any_cells, 1, unit.column, member.max_rows)
+        notes.append(f"over rows kept, {caps}")
+    elif isinstance(unit, UserUnit):
         m = member.max_rows or unit.max_rows_per_group
         notes.append(
             f"over at most {counted(m, 'row')} per {unit.column} and group, "

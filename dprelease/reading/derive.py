@@ -64,10 +64,7 @@ def derive(
         ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
         ArgumentError: it cannot be computed (DPR618, DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
-    if not isinstance(expression, str):
-        what = f"an expression is one text, not of type {type(expression).__name__}"
-        fix = 'write one call for each, e.g. derive("late / count", name="share late")'
-        raise ArgumentError(what, where="derive(...)", fix=fix, code="DPR660")
+    _check_text(expression)
     level = plain_values(level)
     check_level(level)
     level = 1.0 if certain else float(level)  # a Decimal, too
@@ -111,6 +108,13 @@ def derive(
         notes=notes,
         called=called({"": current}, many_tables=False),
     )
+
+
+def _check_text(expression: object) -> None:
+    if not isinstance(expression, str):
+        what = f"an expression is one text, not of type {type(expression).__name__}"
+        fix = 'write one call for each, e.g. derive("late / count", name="share late")'
+        raise ArgumentError(what, where="derive(...)", fix=fix, code="DPR660")
 
 
 def finished(found: Sequence[Quantity], level: float) -> list[Row]:

@@ -8,7 +8,7 @@ An epsilon without its adjacency and unit means nothing, so `describe` is printe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -43,6 +43,13 @@ class UserUnit:
     max_rows_per_group: Annotated[int, AtLeast(1)]
     max_rows: Annotated[int | None, AtLeast(1)] = None
     per: Every | None = None
+
+    @property
+    def in_any_cells(self) -> UserUnit:
+        """The unit where all groups are one: as many rows as it keeps over all, in whichever cells."""
+        most = self.max_groups * self.max_rows_per_group
+        most = most if self.max_rows is None else min(most, self.max_rows)
+        return replace(self, max_groups=1, max_rows_per_group=most, max_rows=None)
 
 
 @dataclass(frozen=True, slots=True)

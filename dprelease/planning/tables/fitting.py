@@ -281,10 +281,8 @@ def set_block(query: Query, family: Family) -> BlockLayout:
         options = ways([_level(t) for t in tables.tables])
     except LookupError as found:
         raise _no_order(query, tables, ways, *found.args) from None
-    unit, most = query.schema.unit, None
-    if isinstance(unit, UserUnit):  # all rows of a unit, in whichever cells
-        most = unit.max_groups * unit.max_rows_per_group
-        most = most if unit.max_rows is None else min(most, unit.max_rows)
+    unit = query.schema.unit
+    most = unit.in_any_cells.max_rows_per_group if isinstance(unit, UserUnit) else None
     member = next(iter(family.members.values()))
     spec = replace(member.statistic.spec, name="tables", max_rows=most)
     member = replace(member, statistic=replace(member.statistic, spec=spec), options=options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dprelease.core import registry
@@ -53,6 +53,7 @@ class PublicWords:
         statistics: titles that were given, by table (None: the release has one) and name.
         kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound.
         by: the grouping columns; groups: how many there are, or can be found at most.
+        together: rows are bounded over all groups, as no table is the finest.
         instants: columns of timestamps, whose weekdays and hours are in UTC whatever zone the schema names.
     """
 
@@ -66,6 +67,7 @@ class PublicWords:
     by: tuple[str, ...] = ()
     groups: int = 1
     instants: frozenset[str] = frozenset()
+    together: bool = False
 
     @property
     def title(self) -> str:
@@ -94,8 +96,16 @@ class PublicWords:
     @property
     def protected(self) -> str:
         """The unit and how much of it counts, in brackets."""
-        kept = kept_words(self.unit, [inside(self.column(name)) for name in self.by], self.groups)
+        by = [] if self.together else [inside(self.column(name)) for name in self.by]
+        kept = kept_words(self._bounded, by, self.groups)
         return f"{self.one} ({kept})" if kept else self.one
+
+    @property
+    def _bounded(self) -> Unit:
+        """The unit as its rows are bounded."""
+        if self.together and isinstance(self.unit, UserUnit):
+            return self.unit.in_any_cells
+        return self.unit
 
     @property
     def counted(self) -> str:
@@ -185,11 +195,12 @@ class PublicWords:
         made = heading(statistic.text, statistic.function, self.columns)
         made, where, condition = made.partition(", where ")
         said, condition = self._counted().get(made, made), where + condition
-        if made != "Number of rows" or not isinstance(self.unit, UserUnit):
+        unit = self._bounded
+        if made != "Number of rows" or not isinstance(unit, UserUnit):
             return said + condition
         kept = self.kept.get((statistic.table, statistic.name))
         one = self.whole.removeprefix("one ")
-        return f"{said} kept, {caps_words(self.unit, self.groups, one, kept)}{condition}"
+        return f"{said} kept, {caps_words(unit, self.groups, one, kept)}{condition}"
 
     def column_headings(self, statistic: PlannedStatistic) -> list[str]:
         """Return what its published columns are called: the heading, and which bin of several."""
@@ -237,13 +248,17 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
     groups = MOST_FOUND if plan["query"].get("late") else len(plan["keys"])
     unit = unit_from_json(manifest["guarantee"]["unit"])
     name = manifest["pipeline"] or plan["schema"]
-    return _words(name, unit, manifest["request"], tuple(plan["by"]), groups)
+    by = tuple(plan["by"])
+    words = _words(name, unit, manifest["request"], by, groups)
+    return replace(words, together=bool(by) and plan["keys"] == [[]])
 
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    return _words(name or plan.schema, plan.unit, asked, plan.by, plan.query.groups.count)
+    groups = plan.query.groups
+    words = _words(name or plan.schema, plan.unit, asked, plan.by, groups.count)
+    return replace(words, together=groups.whole)
 
 
 def _words(

@@ -103,3 +103,30 @@ def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
     assert found == ["Number of rows, where place = 'a'"]
     _, found = headings(unit="row", release={**asked, "statistics": ["count"]})
     assert found == ["Number of rows"]
+
+
+def test_a_heading_of_tables_of_which_none_is_the_finest_says_all_rows_of_a_person():
+    """They may all lie in one cell."""
+    pairs = {"epsilon": 1, "tables": [{"all_pairs": ["a", "b", "c"], "statistics": ["count"]}]}
+    schema = {
+        "dprelease": "schema/1", "name": "t", "adjacency": "add_remove", "rows": {"max": 100}, "release": pairs,
+        "columns": {
+            "who": {"kind": "identifier"},
+            "at": {"kind": "timestamp"},
+            **{name: {"kind": "category", "values": ["x", "y"]} for name in ("a", "b", "c")},
+        },
+        "time": {"column": "at", "timezone": "UTC"},
+        "unit_name": {"one": "patient", "many": "patients", "rows": "visits"},
+    }  # fmt: skip
+    unit = {"user": "who", "max_groups": 3, "max_rows_per_group": 2}
+
+    def headings(**more):
+        plan = dp.plan({**schema, "unit": unit | more}, during="2024-Q2")
+        words = planned_words(plan)
+        return plan, words, {words.heading(s) for s in plan.statistics}
+
+    plan, words, found = headings(per="month")
+    assert found == {"Number of visits kept, at most 6 per patient and month"}
+    assert words.protected == "one patient's visits of one month (at most 6 per month)"
+    assert plan.statistics[0].notes == ("over rows kept, at most 6 per who and month",)
+    assert headings(max_rows=3)[2] == {"Number of visits kept, at most 3 per patient"}
