@@ -64,7 +64,6 @@ def derive(
         ConfigError: the expression does not parse (DPR120 to DPR129, DPR162 to DPR164).
         ArgumentError: it cannot be computed (DPR618, DPR660 to DPR667; DPR662 too where it has no certain interval), or `level` is none (DPR625).
     """
-    _check_text(expression)
     level = plain_values(level)
     check_level(level)
     level = 1.0 if certain else float(level)  # a Decimal, too
@@ -72,7 +71,7 @@ def derive(
     table = None if public is None else PublicTable(public, (*current.levels, *current.by))
     own, names = current.names, () if table is None else table.names
     others = {name: values.names for name, values in current.others.items()}
-    tree = parse(expression, own.published, names, own.by, others, current.own_name)
+    tree = parse(_one_text(expression), own.published, names, own.by, others, current.own_name)
     keys = result_keys(tree, current, by)
     evaluation = Evaluation(periods, keys, table)
     alone = tree.how if isinstance(tree, Across) and tree.how in STANDING_ALONE else None
@@ -110,11 +109,12 @@ def derive(
     )
 
 
-def _check_text(expression: object) -> None:
+def _one_text(expression: object) -> str:
     if not isinstance(expression, str):
         what = f"an expression is one text, not of type {type(expression).__name__}"
         fix = 'write one call for each, e.g. derive("late / count", name="share late")'
         raise ArgumentError(what, where="derive(...)", fix=fix, code="DPR660")
+    return expression
 
 
 def finished(found: Sequence[Quantity], level: float) -> list[Row]:
