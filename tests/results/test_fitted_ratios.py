@@ -370,3 +370,33 @@ def test_forged_quotients_are_no_plan_of_the_request(published: Path, field: str
             plan_again(made.query, manifest["plan"])
     else:
         assert plan_again(made.query, manifest["plan"]).to_json() != manifest["plan"]
+
+
+def test_every_piece_of_a_ratio_s_range_has_its_own_critical_value() -> None:
+    """By sums of two independent noises, written here anew, at the ends and in the middle of each piece."""
+    two = [
+        {"name": "nation", "by": [], "statistics": ["count"]},
+        {"name": "regions", "by": ["region"], "statistics": ["count", RATIO]},
+    ]
+    plan = dp.plan(with_years(schema(two, release={"epsilon": 6})))
+    assert plan.tables is not None
+    (ratio,) = plan.tables.ratios
+    own = {b.name.partition("sum of ")[2]: float(b.law.noise.noise.rate) for b in plan.blocks}
+    top, bottom = (geometric(own[name]) for name in ("deaths", "years"))
+    (critical,) = ratio.critical
+    at = [(k / len(critical)) ** ratio.bend for k in range(len(critical) + 1)]
+    assert ratio.bend > 1  # pieces are not of one length
+    for k, far in enumerate(critical):
+        for share_of in (0.0, 0.5, 1.0):
+            t = ratio.low + (at[k] + share_of * (at[k + 1] - at[k])) * (ratio.high - ratio.low)
+            off = np.abs(top[0][:, None] - t * bottom[0][None, :]) <= float(far)
+            covered = float(top[1] @ off @ bottom[1])
+            assert covered >= 0.95 - 1e-9
+            assert covered < 0.99 or k == 0  # nor much more than asked
+
+
+def geometric(rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return discrete Laplace noise: its values and their chances."""
+    d = np.arange(-math.ceil(30 / rate), math.ceil(30 / rate) + 1)
+    chance = np.exp(-rate * np.abs(d))
+    return d, chance / chance.sum()

@@ -91,7 +91,14 @@ def planned_ratio(
     )
     sums = top.family.name, bottom.family.name
     return made, PlannedRatio(
-        table, spec.name, *sums, span.start, critical.low, critical.high, critical.cells
+        table,
+        spec.name,
+        *sums,
+        span.start,
+        critical.low,
+        critical.high,
+        critical.cells,
+        critical.bend,
     )
 
 

@@ -39,6 +39,13 @@ _whole_set = partial(
 )
 
 GUARDS = (
+    Guard(
+        "critical values of uneven pieces are read as those of even ones",
+        file="planning/tables/ratios.py",
+        old="        critical.bend,\n",
+        new="",
+        tests=("tests/results/test_fitted_ratios.py",),
+    ),
     _set(
         "a table between three margins is fitted",
         file="fitting/margin_sets.py",
