@@ -35,13 +35,14 @@ def schema(folder, **changes):
 
 def released(path, *tables, times=1):
     """Return what is released of each table, so many times: all by the one plan of a schema."""
-    plan = plan_release(dp.Schema.load(path))
+    schema = dp.Schema.load(path)
+    plan = plan_release(schema)
     found = []
     for values in tables * times:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(facade, "plan_release", lambda *_: plan)
+            patch.setattr(facade, "plan_release", lambda *_, **__: plan)
             with pytest.warns(dp.UnledgeredWarning):
-                table = facade._drawn(pd.DataFrame({"x": values}), None, None, None).table
+                table = facade.release(pd.DataFrame({"x": values}), schema).table
         pairs = zip(table["statistic"].to_pylist(), table["value"].to_pylist(), strict=True)
         found.append(dict(pairs))
     return found

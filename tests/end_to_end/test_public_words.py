@@ -132,18 +132,14 @@ def test_the_manifest_holds_both_figures_and_verify_refuses_others(series, tmp_p
     month = json.loads(read(series, "monthly", "2026-01", "release.json"))
     assert month["guarantee"]["person"] == {"epsilon": "5/2", "delta": "0"}
     book = Ledger.open(series / ".dprelease" / "ledger.db")
-    from dprelease.verification.cited_entry import (
-        _person_stated,  # the guard, and what it must refuse
-    )
+    from dprelease.verification.cited_entry import _budgeted  # the guard, and what it must refuse
 
     cited = manifest["ledger"]
     row = next(r for r in book.entries() if r.anchor.seq == cited["seq"])
     stated = manifest["budget"]
-    assert _person_stated(book, row.anchor, row.entry.key, stated, None)
+    assert _budgeted(book, row.anchor, row.entry.key, stated)
     for other in (None, {"epsilon": "3", "delta": "0"}, {"epsilon": "7/2", "delta": "1/10"}):
-        assert not _person_stated(
-            book, row.anchor, row.entry.key, {**stated, "person": other}, None
-        )
+        assert not _budgeted(book, row.anchor, row.entry.key, {**stated, "person": other})
 
 
 def test_a_figure_below_this_release_s_own_is_refused_without_a_ledger(series):
