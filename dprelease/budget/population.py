@@ -258,7 +258,6 @@ class Populations:
         return wrong
 
 
-@lru_cache(maxsize=65_536)
 def one_name(given: str | None, said: str | None) -> str | None:
     """Return a population's name, given or said by a schema; ArgumentError DPR675 if these are two."""
     if None not in (given, said) and given != said:
@@ -270,6 +269,7 @@ def one_name(given: str | None, said: str | None) -> str | None:
     return given or said
 
 
+@lru_cache(maxsize=65_536)
 def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tuple[Charge, ...]:
     """Return what one debit costs a member, for each stretch of time that it reads alike.
 

@@ -143,8 +143,8 @@ _OWN: dict[str, dict[str, str]] = {
     },
     "removed": {"randomized_response": "dprelease.mechanisms.forms.rows:RowLaw"},
     "second_proofs": {
-        "ending": "dprelease.wall.ending_noise:as_counted",
-        "found_keys": "dprelease.wall.ending_noise:as_counted",
+        "ending": "dprelease.wall.ending_noise:of_cells",
+        "found_keys": "dprelease.wall.ending_noise:of_keys",
     },
     "table_fits": {"table_set": "dprelease.results.fitted_margins:MarginFit"},
     "measurements": {

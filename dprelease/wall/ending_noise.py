@@ -24,9 +24,17 @@ _BITS = 384
 _ONE = 1 << _BITS
 
 
-def as_counted(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
-    """Return the proof of a law with what the wall finds itself, where that is more."""
-    epsilon, delta = (found_loss if "weights" in law["law"] else ended_loss)(law, moved)
+def of_cells(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
+    """Return the proof of cells' noise with what the wall finds itself, where that is more."""
+    return _raised(proof, *ended_loss(law, moved))
+
+
+def of_keys(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
+    """Return the same of keys that are found."""
+    return _raised(proof, *found_loss(law, moved))
+
+
+def _raised(proof: Proof, epsilon: Fraction, delta: Fraction) -> Proof:
     pure = max(epsilon, sum(proof.pure, Fraction(0)))
     return replace(proof, pure=(pure,), delta=max(delta, proof.delta))
 

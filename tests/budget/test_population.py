@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dprelease.budget import chain, moving, rows
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.population import Populations
+from dprelease.budget.population import Populations, member_charges
 from dprelease.cli import app
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from tests.budget import samples
@@ -294,6 +294,18 @@ def test_what_the_database_adds_up_is_what_the_chain_says(
         assert (found.known, found.member) == (folded.known, folded.member)
         for name in folded.member:
             assert found.loss(name) == folded.loss(name)
+
+
+def test_a_debit_is_counted_for_a_member_once_however_often_it_is_read(tmp_path):
+    """A population by rho reads every debit at each charge: what each costs is kept."""
+    ledger = joined(tmp_path / "l.db", "visits", terms(10**3, delta=MILLIONTH, composition="zcdp"))
+    for i in range(5):
+        given = {"rho": Fraction(1, 2), "delta": Fraction(1, 10**9)}
+        ledger.charge(entry("visits", f"v{i}", epsilon=Fraction(1, 2), **given))
+    first = spent(ledger)
+    counted = member_charges.cache_info().misses
+    assert spent(ledger) == first
+    assert member_charges.cache_info().misses == counted
 
 
 # -- the chain -----------------------------------------------------------------------------

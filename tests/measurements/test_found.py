@@ -12,7 +12,7 @@ from dprelease.core.errors import InternalError
 from dprelease.measurements.found import FoundLaw, each_of
 from dprelease.mechanisms.kernels.selecting import SelectingNoise
 from dprelease.statistics.sensitivity import Sensitivity
-from dprelease.wall.ending_noise import as_counted
+from dprelease.wall.ending_noise import of_keys
 from tests.mechanisms.kernels.test_selecting import decimal, outputs
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 5)
@@ -72,10 +72,10 @@ def test_a_replaced_person_leaves_keys_and_comes_to_others(keys: int) -> None:
 def test_the_wall_proves_no_less_and_believes_no_claim() -> None:
     law = law_of(2)
     proof = law.proof(moved(2))
-    counted = as_counted(proof, law.to_json(), moved(2))
+    counted = of_keys(proof, law.to_json(), moved(2))
     assert counted.pure == proof.pure
     assert 0 <= counted.delta - proof.delta < Fraction(1, 10**20)
-    more = as_counted(proof, law.to_json(), moved(5))
+    more = of_keys(proof, law.to_json(), moved(5))
     assert more.pure == (EPSILON / 2 * 5,)
     assert more.delta > proof.delta
 
