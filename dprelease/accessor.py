@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
@@ -37,12 +37,11 @@ class _NotATable:
         raise AttributeError(name)
 
 
-def _called(door: str, given: dict[str, Any], *frame: object) -> Any:
-    """Return what a function of `facade`, loaded when it is first used, makes of what a method was given."""
-    import dprelease.facade as doors
+def _doors() -> ModuleType:
+    """Return what frames are handed to, which is loaded when it is first used."""
+    from dprelease import facade
 
-    del given["self"]
-    return getattr(doors, door)(*frame, **given)
+    return facade
 
 
 pd.api.extensions.register_series_accessor("dp")(_NotATable)
@@ -91,7 +90,19 @@ class Accessor:
         Raises:
             ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         """
-        return cast("ReleasePlan", _called("plan", locals()))
+        from dprelease.facade import plan
+
+        return plan(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            statistics=statistics,
+            by=by,
+            where=where,
+            tables=tables,
+            rules=rules,
+            during=during,
+        )
 
     def release(
         self,
@@ -126,7 +137,23 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.release`; its class says what was already spent.
         """
-        return cast("Release", _called("release", locals(), self._frame))
+        from dprelease.facade import release
+
+        return release(
+            self._frame,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            statistics=statistics,
+            by=by,
+            where=where,
+            tables=tables,
+            rules=rules,
+            during=during,
+            ledger=ledger,
+            dataset=dataset,
+            period=period,
+        )
 
     def keys(
         self,
@@ -156,7 +183,10 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.keys`; its class says what was already spent.
         """
-        return cast("Keys", _called("keys", locals(), self._frame))
+        asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
+        where = {"during": during, "ledger": ledger, "dataset": dataset, "period": period}
+        found: Keys = _doors().keys(self._frame, schema, **asked, **where)
+        return found
 
     def sql(
         self,
@@ -181,7 +211,17 @@ class Accessor:
             PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
             DpreleaseError: as `dprelease.sql`.
         """
-        return cast("Release", _called("sql", locals() | {"df": self._frame}))
+        found: Release = _doors().sql(
+            query,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            ledger=ledger,
+            dataset=dataset,
+            period=period,
+            df=self._frame,
+        )
+        return found
 
     def draft_schema(self, *, name: str = "table") -> str:
         """Return a schema file drafted from this frame's column names and types: never its values.
@@ -189,7 +229,8 @@ class Accessor:
         Raises:
             SourceError: a column name stands twice (DPR505).
         """
-        return cast("str", _called("draft_schema", locals(), self._frame))
+        drafted: str = _doors().draft_schema(self._frame, name=name)
+        return drafted
 
     def inspect(self, schema: SchemaLike, *, during: str | None = None) -> None:
         """PRIVATE, for curators: show how the raw rows fit the schema (null, clamped, unknown keys).

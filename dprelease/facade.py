@@ -80,7 +80,9 @@ def plan(
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         ArgumentError: `during` names no period, or the schema declares no `time` (DPR639, DPR640).
     """
-    return plan_release(as_schema(schema), overrides(locals()), during=during)
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
+    given |= {"by": by, "where": where, "tables": tables, "rules": rules}
+    return plan_release(as_schema(schema), overrides(given), during=during)
 
 
 def release(
@@ -119,7 +121,9 @@ def release(
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
         WithheldError, InternalError: the budget may have been charged.
     """
-    return _drawn(locals())
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
+    given |= {"by": by, "where": where, "tables": tables, "rules": rules}
+    return _drawn(data, schema, given, (ledger, dataset, period), during=during)
 
 
 def keys(
@@ -148,8 +152,8 @@ def keys(
         DpreleaseError: as `release`.
     """
     asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
-    given = locals() | {"keys": asked, "epsilon": None, "delta": None}
-    found = _drawn(given, "-keys", origin="keys(...)")
+    at = ledger, dataset, period
+    found = _drawn(data, schema, {"keys": asked}, at, "-keys", origin="keys(...)", during=during)
     return Keys(found.noised, found.flow)
 
 
@@ -207,29 +211,35 @@ def sql(
             code="DPR638",
         )
     ((name, data),) = tables.items()
-    return _drawn(locals() | {"sql": query, "tables": None}, origin="sql(...)", table=name)
+    given = {"sql": query, "epsilon": epsilon, "delta": delta}
+    return _drawn(data, schema, given, (ledger, dataset, period), origin="sql(...)", table=name)
 
 
-def _drawn(given: Mapping[str, Any], ending: str = "", **more: Any) -> Release:
-    """Return the release of what a door was given, by its parameters' names.
+def _drawn(
+    data: TableLike,
+    schema: SchemaLike,
+    given: Mapping[str, Any],
+    at: tuple[str | Path | None, str | None, str | None],
+    ending: str = "",
+    **more: Any,
+) -> Release:
+    """Return the release of what is given in place of the schema's `release` block.
 
     Args:
-        ending: of the ledger's name for it, behind the schema's. more: as in `plan_release`.
+        at: ledger, dataset and period; ending: of the ledger's name for it, behind the schema's. more: as in
+            `plan_release`.
     """
     counted = False
     try:
-        schema, asked = as_schema(given["schema"]), overrides(given)
-        more["during"] = during = given.get("during")
-        request = _request(
-            schema, given["ledger"], given["dataset"], given["period"], during, ending
-        )
+        table, asked = as_schema(schema), overrides(given)
+        request = _request(table, *at, more.get("during"), ending)
         if request is None:
-            plan = plan_release(schema, asked, **more)
+            plan = plan_release(table, asked, **more)
         else:
             added = request.ledger.composition(request.key.dataset)
-            fixed = of_fixed_lists(schema, lambda: request)
+            fixed = of_fixed_lists(table, lambda: request)
             plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
-        source = as_source(given["data"])
+        source = as_source(data)
         engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
         flow = Flow(plan, request, engine)
         flow.preflight(source)

@@ -23,7 +23,6 @@ from dprelease.core.errors import (
     SourceError,
     UnledgeredWarning,
 )
-from dprelease.query import load
 from tests.end_to_end.projects import ROOT, repeatable
 
 FAIR = ROOT / "examples" / "data" / "fair_1978.csv"
@@ -343,10 +342,3 @@ def test_intervals_cover_the_exact_statistic(frame, monkeypatch):
     assert covered >= 266
     assert halved < 266  # the control: a quarter of the interval is too short
     assert np.isfinite(covered)
-
-
-@pytest.mark.parametrize("door", [dp.plan, dp.release, dp.sql])
-def test_every_parameter_of_a_door_reaches_the_plan(door):
-    """A door hands over all that it was given by name: a name that nobody takes would be forgotten."""
-    elsewhere = {"data", "df", "query", "schema", "ledger", "dataset", "period", "during"}
-    assert set(inspect.signature(door).parameters) - elsewhere <= set(load._ASKED)

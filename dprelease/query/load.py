@@ -156,12 +156,9 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     return replace(schema, release=None if missing else release, conditions=conditions)
 
 
-_ASKED = ("sql", "keys", "epsilon", "delta", "statistics", "by", "where", "tables", "rules")
-
-
 def overrides(given: Mapping[str, object]) -> dict[str, object]:
-    """Return what a caller gives in place of a release block's keys, among all that a function was given."""
-    listed = {name: plain_values(given[name]) for name in _ASKED if given.get(name) is not None}
+    """Return what a caller gives in place of a release block's keys."""
+    listed = {name: plain_values(value) for name, value in given.items() if value is not None}
     if isinstance(listed.get("tables"), tuple):
         listed["tables"] = list(listed["tables"])
     if isinstance(listed.get("statistics"), Mapping):
