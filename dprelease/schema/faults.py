@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.core.errors import ConfigError
@@ -55,7 +56,8 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
     kind, loc, ctx = detail["type"], tuple(detail["loc"]), detail.get("ctx") or {}
     name = ".".join(str(part) for part in loc if part not in _TAGS)
     extra = tuple(ctx[k] for k in ("under", "key") if k in ctx)
-    where = marks.at(*place, *loc, *extra)
+    written = [p for of, p in pairwise(("", *loc)) if (of, p) not in _FORMS]
+    where = marks.at(*place, *written, *extra)
     if kind.startswith("DPR"):
         prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
         what = str(ctx.get("what") or detail["msg"])
@@ -120,6 +122,8 @@ _NUMBERS = {
     "delta": "write a number from 0 to below 1, e.g. 0.000001",
 }
 _TAGS = frozenset({"row", "word", "all", "keys"})
+_FORMS = frozenset({("nulls", "default"), ("nulls", "as"), ("other", "as")})
+"""What is read as one of several forms: its name stands in no file."""
 _EXAMPLES = {
     "dprelease": "start the file with `dprelease: schema/1` (or pipeline/1)",
     "adjacency": "add `adjacency: add_remove` (the number of rows is private), or substitution",

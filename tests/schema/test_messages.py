@@ -22,6 +22,18 @@ BASE = {
 }
 
 
+@pytest.mark.parametrize("name", ["nulls", "other"])
+@pytest.mark.parametrize(
+    ("given", "key"), [({"key": "none"}, "key"), ({"as": "x", "by": "y"}, "by")]
+)
+def test_an_unknown_word_stands_where_it_is_written(name, given, key):
+    """`nulls.default.key` is in no file."""
+    with pytest.raises(dp.errors.ConfigError) as caught:
+        dp.plan(changed(("columns", "g", name), given))
+    assert caught.value.code == "DPR110"
+    assert caught.value.where == f"dict: columns.g.{name}.{key}"
+
+
 def changed(place, value):
     made = copy.deepcopy(BASE)
     inner = made
