@@ -25,7 +25,7 @@ where a better form is known it is called a loss, and says why the planner does 
     python benchmarks/best_forms.py                        # every row of results/best_forms.md: 6 minutes
     python benchmarks/best_forms.py --only "variance(x)"   # that statistic's rows; the others stay, with their day
     python benchmarks/best_forms.py --quick                # two statistics, nothing is written
-    python benchmarks/best_forms.py --page                 # measures nothing: the page's words anew, after a line in `ELSEWHERE`
+    python benchmarks/best_forms.py --page                 # measures nothing: the page's words anew
 """
 
 from __future__ import annotations
@@ -82,27 +82,12 @@ _SAID = {
     "not built": "no reason but that",
 }
 ELSEWHERE = (
-    ("count_persons", "each person counted once: a `count` whose row is a person, in the rows above", ""),
-    ("count_where", "a `count` of some rows: one integer that a row moves by 1, as in the rows above", ""),
-    ("histogram_of_ranges", "bins alone, an even tree in floats, weighted counts", "goals.md, 4 ranges"),
-    ("weighted_count", "Laplace noise on the sum of the weights", "weights.md"),
-    ("weighted_sum", "Laplace noise on the sum of the products", "weights.md"),
-    ("weighted_mean", "two sums of half epsilon each, as they are and about the middle", "weights.md"),
-    ("weighted_proportion", "two sums of half epsilon each, as they are and about the middle", "weights.md"),
-    ("ratio", "two sums of half epsilon each", "weights.md"),
-    ("winsorised_mean", "clipping privately first, a float prototype", "goals.md, 3 winsorised"),
-    ("winsorised_sum", "the plain `sum` of the same range", "goals.md, 3 winsorised"),
-    ("winsorised_variance", "the plain `variance` of the same range", "goals.md, 3 winsorised"),
-    ("winsorised_std", "the plain `std` of the same range", "goals.md, 3 winsorised"),
-    ("winsorised_from", "a limit drawn by rank: `quantile` above, several together in", "quantiles.md"),
-    ("winsorised_to", "a limit drawn by rank: `quantile` above, several together in", "quantiles.md"),
-    ("several quantiles", "one by one, and a float prototype of the joint mechanism", "quantiles.md, goals.md, 2 quantiles"),
-    ("eigenvalues", "nothing yet: a spectrum of a covariance matrix has no programme of this size", ""),
-    ("algebraic_connectivity", "one scalar on a public grid: the laws of scalars in", "utility.md"),
-    ("laplacian_eigenvalues", "nothing yet: one noise on a vector of eigenvalues", ""),
-    ("degree", "one scalar: the laws of scalars in", "utility.md"),
-)  # fmt: skip
-"""Statistics that the programme cannot hold: what they are measured against, and where."""
+    "Too large for such a programme, or made of what is above:",
+    "",
+    "| statistic | measured against | where |",
+    "|---|---|---|",
+)
+"""What stands above the page's last table: statistics that the programme cannot hold. Its lines are written by hand there."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +203,8 @@ def merged(page: str, rows: list[str]) -> str:
             "|" + "---|" * len(HEADER),
             *ordered,
             "",
-            *elsewhere(),
+            *ELSEWHERE,
+            *elsewhere(page),
             "",
         ]
     )
@@ -245,15 +231,9 @@ def concluded(rows: list[str]) -> list[str]:
     ]
 
 
-def elsewhere() -> list[str]:
-    """Return what is measured against something else than a programme over all tables."""
-    return [
-        "Too large for such a programme, or made of what is above:",
-        "",
-        "| statistic | measured against | where |",
-        "|---|---|---|",
-        *(f"| {name} | {what} | {where or '–'} |" for name, what, where in ELSEWHERE),
-    ]
+def elsewhere(page: str) -> list[str]:
+    """Return the lines of the page's last table: statistic, what it is measured against, and where."""
+    return page.partition("\n".join(ELSEWHERE))[2].strip().splitlines()
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from dprelease.core import registry
+from tests.kinds import OF_ONE_COLUMN, OF_SOME_COLUMNS
 from tests.several_tables import TREE
 from tests.several_tables import USER as PERSON
 from tests.several_tables import schema as several
@@ -68,7 +70,13 @@ _NEWER: Mapping[str, object] = {
     "mean where": "mean(x) where w > 4",
     **{f"weighted {one['statistic']}": one for one in _WEIGHED},
     **{f"winsorised {one['statistic']}": one for one in _WINSORISED},
+    **{
+        name: f"{name}({'w' if name in OF_SOME_COLUMNS else 'x'})"  # w is above 0
+        for name in OF_ONE_COLUMN
+        if f"{name}(x)" not in _STATISTICS
+    },
 }
+"""Newer statistics. One of one column needs no line."""
 _USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
 _WORLDS: Mapping[str, dict[str, Any]] = {
     "row": {"unit": "row", "adjacency": "add_remove"},
@@ -84,17 +92,9 @@ _VIEWS: Mapping[str, str] = {
     "looked up": "SELECT v.who, coalesce(p.area, 'c') AS g, v.x, v.y, v.z FROM visits v "
     "LEFT JOIN places p ON p.code = v.g",
 }
-_PINS = (
-    "bounded_gaussian",
-    "bounded_laplace",
-    "discrete_laplace",
-    "optimal_grid",
-    "rectified_gaussian",
-    "rectified_laplace",
-    "reflected_laplace",
-    "staircase",
-    "stochastic_sign",
-)
+_BY_RANK = ("exponential", "permute_and_flip")
+"""Mechanisms that choose a value by its rank; every other one is recorded as a request that names it."""
+_PINS = tuple(name for name in registry.names("mechanisms") if name not in _BY_RANK)
 _JOINT: tuple[Sequence[object], ...] = (
     ["count", "sum(x)", "mean(x)"],
     ["mean(x)", "variance(x)", "std(x)"],
