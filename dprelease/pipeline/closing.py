@@ -50,7 +50,7 @@ def closes_at(config: PipelineConfig, period: str) -> datetime | None:
         ) from None
 
 
-def is_held(config: PipelineConfig, period: str) -> bool:
+def in_declared_span(config: PipelineConfig, period: str) -> bool:
     """Return whether the period lies between `first` and `last`, where the pipeline names them."""
     rule = config.period
     if rule is None:
@@ -61,13 +61,13 @@ def is_held(config: PipelineConfig, period: str) -> bool:
     )
 
 
-def span_held(rule: PeriodConfig) -> str:
+def declared_span(rule: PeriodConfig) -> str:
     """Return `from FIRST to LAST` as the pipeline names them; "" if it names none."""
     named = (("from", rule.first), ("to", rule.last))
     return " ".join(f"{word} {name}" for word, name in named if name)
 
 
-def must_be_held(config: PipelineConfig, period: str) -> None:
+def require_released_period(config: PipelineConfig, period: str) -> None:
     """Refuse a period outside `first` to `last`.
 
     Raises:
@@ -82,12 +82,12 @@ def must_be_held(config: PipelineConfig, period: str) -> None:
             fix="name another period, or take it out of `skip`",
             code="DPR522",
         )
-    if rule is None or is_held(config, period):
+    if rule is None or in_declared_span(config, period):
         return
     raise SourceError(
         f"{config.name} does not release {period}",
         where=f"{config.origin}: period",
-        why=f"its source holds periods {span_held(rule)}, as `first` and `last` say; another one would spend"
+        why=f"its source holds periods {declared_span(rule)}, as `first` and `last` say; another one would spend"
         " the budget on no rows",
         fix="name a period that it holds, or move `first` and `last` when the source grows",
         code="DPR522",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.periods import following_period, parse_period, period_id, zone
-from dprelease.pipeline.closing import closes_at, is_held
+from dprelease.pipeline.closing import closes_at, in_declared_span
 from dprelease.pipeline.config import PeriodConfig, PipelineConfig
 from dprelease.pipeline.models import ScheduleModel
 
@@ -87,7 +87,7 @@ def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due,
     period = _before(rule, latest, rule.delay)
     if period is not None and rule.last is not None:
         period = min(period, rule.last)
-    while period is not None and is_held(config, period) and len(found) < count:
+    while period is not None and in_declared_span(config, period) and len(found) < count:
         at = due_at(config, period)
         if at is not None and at <= now and period not in rule.skip:
             found.append(Due(period, at))
@@ -110,7 +110,7 @@ def next_due(config: PipelineConfig, now: datetime) -> Due | None:
         at = due_at(config, period)
     except (ArgumentError, ValueError, OverflowError):
         return None
-    return None if at is None or not is_held(config, period) else Due(period, at)
+    return None if at is None or not in_declared_span(config, period) else Due(period, at)
 
 
 def _before(rule: PeriodConfig, moment: datetime, delay: timedelta = timedelta(0)) -> str | None:

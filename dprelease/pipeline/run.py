@@ -37,10 +37,10 @@ from dprelease.engines.source import (
 from dprelease.pipeline import anchoring, preflight
 from dprelease.pipeline.closing import (
     closes_at,
+    declared_span,
     instant_from_text,
     instant_text,
-    must_be_held,
-    span_held,
+    require_released_period,
     still_open,
 )
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
@@ -122,7 +122,7 @@ def run(
     report = progress or quiet
     name = period_name(config, period)
     closes = closes_at(config, name)
-    must_be_held(config, name)
+    require_released_period(config, name)
     folder_for(config.publish.to, config.name, name)
     fixed = of_fixed_lists(config.schema, partial(_request, config, name, now))
     plan = plan_pipeline(replace(config, schema=fixed), name if config.period else None)
@@ -199,7 +199,7 @@ def period_name(config: PipelineConfig, period: str | None) -> str:
     """
     rule = config.period
     if rule is not None and period is None:
-        span, example = span_held(rule), rule.last or rule.first or EXAMPLES[rule.every]
+        span, example = declared_span(rule), rule.last or rule.first or EXAMPLES[rule.every]
         raise ConfigError(
             f"which {rule.every}?",
             where=config.origin,
