@@ -91,7 +91,7 @@ def _in_its_place(
     own: ReleasedValues, other: ReleasedValues, row: Mapping[str, str], where: Mapping[str, str]
 ) -> Sequence[int]:
     """Return the groups of another table at a row's place, but for the columns that the name fixes."""
-    beside = own.groups_beside(other, row)
+    beside = own.groups_sharing_rows(other, row)
     if not where:
         return beside
     still = [i for i, column in enumerate(other.by) if column not in where]

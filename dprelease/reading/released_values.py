@@ -58,7 +58,7 @@ class ReleasedValues:
         """The other tables of the same release, by name."""
         return {}
 
-    def groups_beside(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
+    def groups_sharing_rows(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
         """Return the groups of another table that hold rows of these groups: by labels, if that is known."""
         return other.groups_in(fixed)
 

@@ -99,7 +99,7 @@ class TableValues(ReleasedValues):
     def others(self) -> Mapping[str, ReleasedValues]:
         return {n: TableValues(self.whole, n) for n in self.whole.parts if n != self.table}
 
-    def groups_beside(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
+    def groups_sharing_rows(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
         assert isinstance(other, TableValues)
         if other.table not in self._beside:
             self._beside[other.table] = self._pairs(other.table)

@@ -38,10 +38,10 @@ def look_in_order(checks: list[Check], *looks: tuple[str, Callable[[], tuple[boo
         if failed is not None:
             checks.append(Check(name, None, f"not looked at: it rests on the {failed}"))
         else:
-            checks.append(looked_at(name, look))
+            checks.append(run_check(name, look))
 
 
-def looked_at(name: str, look: Callable[[], tuple[bool | None, str]]) -> Check:
+def run_check(name: str, look: Callable[[], tuple[bool | None, str]]) -> Check:
     """Run one check; a manifest that breaks it is a failed check, not a traceback."""
     ok: bool | None
     try:

@@ -47,7 +47,7 @@ from dprelease.results import signature_file
 from dprelease.results.formats.json_ import FILE, VERSION
 from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.series.correct import standing_of
-from dprelease.verification.check import FAULTS, Check, look_in_order, looked_at, within_length
+from dprelease.verification.check import FAULTS, Check, look_in_order, run_check, within_length
 from dprelease.verification.cited_entry import against_ledger
 from dprelease.verification.comparison import (
     Listing,
@@ -218,13 +218,13 @@ def examined(
     look_in_order(checks, ("files", lambda: _files(path, found, data, made)))
     if keys or signature_file.FILE in found:
         stated = read_small(path, found, signature_file.FILE)
-        checks.append(looked_at(SIGNATURE, lambda: signature_file.verdict(stated, data, keys)))
+        checks.append(run_check(SIGNATURE, lambda: signature_file.verdict(stated, data, keys)))
     release = hashlib.sha256(data).hexdigest()
-    checks.append(looked_at("status", lambda: standing_of(path, manifest, release)))
+    checks.append(run_check("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:
         checks.append(Check("ledger", None, _not_asked(manifest)))
     else:
-        checks.append(looked_at("ledger", lambda: against_ledger(path, found, made, ledger)))
+        checks.append(run_check("ledger", lambda: against_ledger(path, found, made, ledger)))
     answer = Verification(
         str(path),
         within_length(checks),
