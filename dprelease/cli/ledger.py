@@ -245,7 +245,7 @@ def verify(
     Example: dprelease ledger verify --ledger .dprelease/ledger.db
     """
     from dprelease.budget.head_file import check_head
-    from dprelease.results.signature_file import key_given
+    from dprelease.results.signature_file import read_public_key
 
     if public_key is not None and head is None:
         raise ArgumentError(
@@ -256,7 +256,7 @@ def verify(
         )
     book = _open(pipeline, ledger)
     if head is not None:
-        check_head(head, book, None if public_key is None else key_given(public_key))
+        check_head(head, book, None if public_key is None else read_public_key(public_key))
     report = book.verify()
     if as_json:
         newest = report.head

@@ -46,7 +46,7 @@ from dprelease.core.strict_json import PLAIN, read_json
 from dprelease.results import corrections
 from dprelease.results.formats.json_ import VERSION
 from dprelease.results.published_folder import (
-    files_beside,
+    files_of_pipeline,
     holds,
     left_by,
     not_a_release,
@@ -180,7 +180,7 @@ def must_be_writable(folder: Path) -> None:
         ) from None
 
 
-def update_beside(
+def update_files_of_pipeline(
     folder: Path, make: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 ) -> tuple[str, ...]:
     """Replace files beside the periods of the pipeline folder `folder`, each atomically.
@@ -203,7 +203,7 @@ def update_beside(
         raise not_a_release(folder, "it is a link, or not a folder")
     with _pipeline_folder(folder.parent, folder.name) as parent:
         _remove_leftovers(parent)
-        before = files_beside(parent)
+        before = files_of_pipeline(parent)
         made = make(before)
         changed = tuple(name for name in made if made[name] != before.get(name))
         for name in changed:

@@ -95,7 +95,7 @@ def _contents(
     return found
 
 
-def files_beside(folder: int) -> dict[str, bytes]:
+def files_of_pipeline(folder: int) -> dict[str, bytes]:
     """Return the files beside the periods, passing over all else, and what is too large for ours."""
     found: dict[str, bytes] = {}
     for name in sorted(os.listdir(folder)):

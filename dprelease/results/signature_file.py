@@ -88,17 +88,17 @@ def fingerprint(key: str) -> str:
     return " ".join(digits[i : i + 4] for i in range(0, 32, 4))
 
 
-def keys_given(keys: object) -> frozenset[str]:
-    """Return public keys as 64 hex digits, of one or several as `key_given` reads them; none of None.
+def read_public_keys(keys: object) -> frozenset[str]:
+    """Return public keys as 64 hex digits, of one or several as `read_public_key` reads them; none of None.
 
     Raises:
-        LedgerError, ArgumentError: as `key_given`, and where a list holds none (DPR421).
+        LedgerError, ArgumentError: as `read_public_key`, and where a list holds none (DPR421).
     """
     if keys is None:
         return frozenset()
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         keys = [keys]
-    found = frozenset(map(key_given, keys))
+    found = frozenset(map(read_public_key, keys))
     if not found:
         raise LedgerError(
             "the list of public keys is empty",
@@ -109,7 +109,7 @@ def keys_given(keys: object) -> frozenset[str]:
     return found
 
 
-def key_given(key: object) -> str:
+def read_public_key(key: object) -> str:
     """Return a public key, 64 hex digits, from these digits or a file of them or of PEM.
 
     Raises:

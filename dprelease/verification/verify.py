@@ -187,7 +187,7 @@ def verify(
         LedgerError: a key is none (DPR421), or the extra that checks signatures is missing (DPR422).
         ArgumentError: `folder` or a key is no path (DPR642).
     """
-    keys = signature_file.keys_given(public_key)
+    keys = signature_file.read_public_keys(public_key)
     return examined(folder, ledger=ledger, keys=keys, patience=patience)[0]
 
 

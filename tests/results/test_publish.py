@@ -138,7 +138,7 @@ def test_latest_names_no_folder_that_is_not_a_release_of_its_period(tmp_path, he
 
 def test_beside_foreign_folders_alone_there_is_no_latest(tmp_path):
     (tmp_path / "weekly" / "zzz").mkdir(parents=True)
-    publish.update_beside(tmp_path / "weekly", lambda _: {"index.html": b""})
+    publish.update_files_of_pipeline(tmp_path / "weekly", lambda _: {"index.html": b""})
     assert not os.path.lexists(tmp_path / "weekly" / "latest")
 
 

@@ -14,8 +14,8 @@ from dprelease.core.errors import ArgumentError, LedgerError
 from dprelease.results.signature_file import (
     FILE,
     fingerprint,
-    key_given,
-    keys_given,
+    read_public_key,
+    read_public_keys,
     signed_by,
     signing,
 )
@@ -91,7 +91,7 @@ def test_a_key_is_digits_or_a_file_of_them_or_of_pem(tmp_path):
     (tmp_path / "pem").write_text(pem(OWN.public_key()))
     (tmp_path / "link").symlink_to("pem")
     given = [PUBLIC, f" {PUBLIC.upper()} ", *(tmp_path / n for n in ("hex", "pem", "link"))]
-    assert {key_given(key) for key in [*given, str(tmp_path / "pem")]} == {PUBLIC}
+    assert {read_public_key(key) for key in [*given, str(tmp_path / "pem")]} == {PUBLIC}
 
 
 def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
@@ -108,7 +108,7 @@ def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     for name in (*texts, "missing", "."):
         with pytest.raises(LedgerError) as caught:
-            key_given(tmp_path / name)
+            read_public_key(tmp_path / name)
         assert (caught.value.code, caught.value.spent) == ("DPR421", "nothing")
         assert "MC4CAQAw" not in str(caught.value)  # a private key's own text
     for name, why in (
@@ -117,19 +117,19 @@ def test_what_is_no_public_key_is_refused(tmp_path, monkeypatch):
         ("blank", "not a file with"),
     ):
         with pytest.raises(LedgerError, match=f"no public key to read\n.*{name}\n.*{why}"):
-            key_given(tmp_path / name)
+            read_public_key(tmp_path / name)
     with pytest.raises(ArgumentError):
-        key_given(7)
-    assert keys_given(None) == frozenset()
+        read_public_key(7)
+    assert read_public_keys(None) == frozenset()
     for empty in ([], (), {}):  # a list that came out empty asks for a key all the same
         with pytest.raises(LedgerError, match="is empty"):
-            keys_given(empty)
-    assert keys_given(PUBLIC) == keys_given({PUBLIC, PUBLIC.upper()}) == {PUBLIC}
+            read_public_keys(empty)
+    assert read_public_keys(PUBLIC) == read_public_keys({PUBLIC, PUBLIC.upper()}) == {PUBLIC}
     for wrong in (7, True, bytes.fromhex(PUBLIC), "", [None], [PUBLIC, 7], [[PUBLIC]]):
         with pytest.raises(ArgumentError) as refused:
-            keys_given(wrong)
+            read_public_keys(wrong)
         assert (refused.value.code, bool(refused.value.fix)) == ("DPR642", True)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(LedgerError) as caught:
-        key_given(PUBLIC)
+        read_public_key(PUBLIC)
     assert caught.value.code == "DPR422"

@@ -28,7 +28,7 @@ MOST_OPEN = 40
 Key = tuple[str, ...]
 
 
-def parents_of(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
+def keys_above(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
     """Return the keys of coarser tables that a table has not itself, coarse to fine, and their labels of each group."""
     own = plan.named(name)
     levels = [
@@ -45,7 +45,7 @@ def parents_of(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
     return tuple(by[i] for i in at), [tuple(key[i] for i in at) for key in keys]
 
 
-def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
+def labels_above(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
     """Return the columns that data files of one table of several end with: per group, its labels in coarser tables.
 
     Args:
@@ -54,15 +54,15 @@ def above_of(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str]]:
     name = plan.statistics[0].table or ""
     if tables.detail is not None and tables.detail.table == name:
         return {}
-    names, labels = parents_of(tables, name)
+    names, labels = keys_above(tables, name)
     taken = {*tidy_columns(plan).names, *(c for s in plan.statistics for c in s.columns)}
     return {n: [key[i] for key in labels] for i, n in enumerate(names) if n not in taken}
 
 
-def above_in(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
+def labels_above_in_folder(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
     """Return these columns of one table of a folder, a label per group; older folders stay without them."""
     tables = manifest["plan"].get("tables") if of_today(manifest) else None
-    found = {} if tables is None else above_of(decode(PlannedTables, tables), noised.plan)
+    found = {} if tables is None else labels_above(decode(PlannedTables, tables), noised.plan)
     return {name: pa.array(labels, pa.utf8()) for name, labels in found.items()}
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import CERTAIN_NAMES, WIDE_PARTS
 from dprelease.results.draw import Draw
-from dprelease.results.formats.cross_tabs import above_in
+from dprelease.results.formats.cross_tabs import labels_above_in_folder
 from dprelease.results.formats.format import of_today, several_tables
 from dprelease.results.formats.numbers import decimals_of
 from dprelease.results.formats.text_columns import (
@@ -67,7 +67,7 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     names, texts, found = (
         noised.table.column_names,
         finished_cells(noised),
-        above_in(noised, manifest),
+        labels_above_in_folder(noised, manifest),
     )
     above = {n: _labels(pa.chunked_array([of])) for n, of in found.items()}
     places = pa.array(group_places(noised.table, noised.plan)) if above else None

@@ -26,7 +26,7 @@ from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
 from dprelease.release_plan.weak import weak_sentence
 from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.formats import csv_, parquet
-from dprelease.results.formats.cross_tabs import above_of
+from dprelease.results.formats.cross_tabs import labels_above
 from dprelease.results.formats.csv_ import guarded
 from dprelease.results.formats.format import of_today, several_tables, table_file
 from dprelease.results.formats.json_ import manifest_bytes
@@ -113,7 +113,7 @@ def descriptor(
     else:
         assert plan.tables is not None
         today = of_today(manifest)
-        above = {n: above_of(plan.tables, part) if today else {} for n, part in parts.items()}
+        above = {n: labels_above(plan.tables, part) if today else {} for n, part in parts.items()}
         resources = []
         for name, part in parts.items():
             made = _resources(part, words, name, above[name])
@@ -149,7 +149,7 @@ def _resources(
     table: str | None,
     above: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Return the three files of one table; `above`: what its files end with (`above_of`)."""
+    """Return the three files of one table; `above`: what its files end with (`labels_above`)."""
     coarser = replace(plan, by=tuple(above), keys=tuple(zip(*above.values(), strict=True)))
     last, bare = (_key_fields(coarser, words, guard=guard) for guard in (True, False))
     tidy = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.core.errors import ArgumentError
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.draw import Draw
-from dprelease.results.formats.cross_tabs import above_of
+from dprelease.results.formats.cross_tabs import labels_above
 from dprelease.results.formats.wide import wide_table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def frame_of(
     gaps = [c for c in wide.column_names if str(wide[c].type) == "int64" and wide[c].null_count]
     frame = frame.astype(dict.fromkeys(gaps, "Int64"))
     if pivot is None:
-        return frame if tables is None else frame.assign(**above_of(tables, drawn.plan))
+        return frame if tables is None else frame.assign(**labels_above(tables, drawn.plan))
     by, columns = drawn.plan.by, [pivot] if isinstance(pivot, str) else list(pivot)
     unknown = next((name for name in columns if name not in by), None)
     if unknown is not None:

@@ -48,7 +48,7 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
     return made
 
 
-def beside(plan: Mapping[str, Any]) -> dict[str, list[str]]:
+def not_adding_up(plan: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the statistics whose tables do not add up: computed of others, counted apart, or drawn in each.
 
     Args:

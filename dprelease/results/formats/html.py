@@ -26,9 +26,9 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
-from dprelease.results.formats.cross_tabs import cross_tab, parents_of
+from dprelease.results.formats.cross_tabs import cross_tab, keys_above
 from dprelease.results.formats.format import of_today, several_tables
-from dprelease.results.formats.hierarchy import beside, layers
+from dprelease.results.formats.hierarchy import layers, not_adding_up
 from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.privacy_label import privacy_label
@@ -118,7 +118,7 @@ def page_of(
         "tables": tables,
         "found": "keys" in manifest["draw"],
         "layers": _layers(plan, words),
-        "beside": beside(plan) if "tables" in plan else {},
+        "beside": not_adding_up(plan) if "tables" in plan else {},
         "sections": sections,
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),
@@ -209,7 +209,7 @@ def _tables(
             labelled=labelled,
         )
         if labelled and not detailed:
-            above = parents_of(known, name)[1][: made["listed"]]
+            above = keys_above(known, name)[1][: made["listed"]]
             made["crossed"] = cross_tab(made["by"], made["summary"], above)
         if detailed:
             made["detail"] = detail_section(plan, manifest["draw"], mine, words, TABLE_LIMIT)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from dprelease.core.strict_json import canonical_json
 from dprelease.results.draw import Draw
-from dprelease.results.formats.cross_tabs import above_in
+from dprelease.results.formats.cross_tabs import labels_above_in_folder
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.tidy_rows import group_places
 
@@ -38,7 +38,7 @@ STATED = (
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.parquet": bytes}`."""
     stated = canonical_json({name: manifest[name] for name in STATED if name in manifest})
-    table, above = noised.table, above_in(noised, manifest)
+    table, above = noised.table, labels_above_in_folder(noised, manifest)
     places = pa.array(group_places(table, noised.plan)) if above else None
     for name, labels in above.items():
         table = table.append_column(name, labels.take(places))

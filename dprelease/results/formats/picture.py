@@ -164,7 +164,7 @@ def below(title: str, pictures: Sequence[Picture]) -> Picture:
     )
 
 
-def beside(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
+def side_by_side(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
     """Return statistics of one column each side by side, over the first `LIMIT` groups."""
     plan, words = noised.plan, planned_words(noised.plan)
     parts = _name(" · ".join(map(words.column, plan.by)), HEAD + 22)
@@ -353,7 +353,7 @@ def _all(noised: Draw, group: str | Sequence[str] | None) -> list[Picture]:
     single = [s for s in plan.statistics if len(s.columns) == 1]
     if group is not None or len(single) < 2 or len(plan.keys) <= MANY:
         single = []
-    shown = [beside(noised, single[i : i + ABREAST]) for i in range(0, len(single), ABREAST)]
+    shown = [side_by_side(noised, single[i : i + ABREAST]) for i in range(0, len(single), ABREAST)]
     return shown + [
         release_picture(noised, s.name, group) for s in plan.statistics if s not in single
     ]

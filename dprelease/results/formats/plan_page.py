@@ -162,7 +162,7 @@ def _section(
 def _title(statistic: PlannedStatistic, words: PublicWords) -> str:
     """Return a heading; of several tables with the table, where the publisher gave none."""
     title = words.heading(statistic)
-    if statistic.table is None or words.given(statistic) is not None:
+    if statistic.table is None or words.own_title(statistic) is not None:
         return title
     return f"{title} in {statistic.table}"
 

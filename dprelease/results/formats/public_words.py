@@ -189,7 +189,7 @@ class PublicWords:
 
     def heading(self, statistic: PlannedStatistic) -> str:
         """Return what a statistic is called: by its publisher, or by what it is."""
-        own = self.given(statistic)
+        own = self.own_title(statistic)
         if own is not None:
             return own
         made = heading(statistic.text, statistic.function, self.columns)
@@ -208,7 +208,7 @@ class PublicWords:
         parts = (c.removeprefix(statistic.name) if several else "" for c in statistic.columns)
         return [f"{head} {part}".rstrip() for part in parts]
 
-    def given(self, statistic: PlannedStatistic) -> str | None:
+    def own_title(self, statistic: PlannedStatistic) -> str | None:
         """Return the title that the publisher gave it in its table, or None."""
         return self.statistics.get((statistic.table, statistic.name))
 

@@ -156,7 +156,7 @@ def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
     title, measure = words.titled(statistic)
     return {
         "title": title,
-        "given": words.given(statistic) is not None,
+        "given": words.own_title(statistic) is not None,
         "table": statistic.table or "",
         "name": statistic.name,
         "text": statistic.text,

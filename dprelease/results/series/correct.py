@@ -17,7 +17,7 @@ from dprelease.results import corrections
 from dprelease.results.corrections import Correction
 from dprelease.results.formats.json_ import FILE as MANIFEST
 from dprelease.results.formats.manifest_file import read_manifest
-from dprelease.results.publish import update_beside
+from dprelease.results.publish import update_files_of_pipeline
 from dprelease.results.published_folder import read_folder, record_at
 from dprelease.results.series.collect import collect
 from dprelease.results.series.write import files_of
@@ -130,7 +130,7 @@ def _record(
         new = {corrections.FILE: status}
         return {**new, **files_of(collect(place.parent, {**beside, **new}))}
 
-    update_beside(place.parent, make)
+    update_files_of_pipeline(place.parent, make)
     entries = corrections.parse(record_at(place.parent / corrections.FILE))
     return corrections.current(entries)[period]
 

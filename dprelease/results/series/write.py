@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dprelease.core.errors import DpreleaseError, InternalError
-from dprelease.results.publish import update_beside
+from dprelease.results.publish import update_files_of_pipeline
 from dprelease.results.series import catalog, feed, index_json, page
 from dprelease.results.series.collect import PublishedSeries, collect
 
@@ -37,7 +37,7 @@ def refresh(folder: Path) -> tuple[str, ...]:
     def make(beside: Mapping[str, bytes]) -> dict[str, bytes]:
         return files_of(collect(folder, beside))
 
-    return update_beside(folder, make)
+    return update_files_of_pipeline(folder, make)
 
 
 def refresh_after_publication(folder: Path) -> str | None:

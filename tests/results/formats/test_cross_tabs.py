@@ -12,7 +12,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.results.formats import csv_, data_package, html
-from dprelease.results.formats.cross_tabs import cross_tab, parents_of
+from dprelease.results.formats.cross_tabs import cross_tab, keys_above
 
 KEYS = [[r, f"{r[0]}{i}"] for r in ("north", "south") for i in range(3)]
 SEXES = ["f", "m"]
@@ -128,8 +128,8 @@ def test_too_many_columns_and_sparse_crosses_collapse_by_the_first_key():
 
 def test_districts_stand_below_their_regions(made, page):
     tables = made.plan.tables
-    assert parents_of(tables, "nation") == ((), [()])
-    names, labels = parents_of(tables, "districts")
+    assert keys_above(tables, "nation") == ((), [()])
+    names, labels = keys_above(tables, "districts")
     assert names == ("region",)
     regions = {district: region for region, district in KEYS}
     keys = tables.named("districts").keys
