@@ -77,7 +77,7 @@ class Release(Released):
             lines.append(
                 "Noise is in every number: `release.to_pandas()` has intervals, `release.plot()` shows them."
             )
-        lines += self.plan.kept_lines()
+        lines += self.plan.bounded_count_lines()
         return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
 
 

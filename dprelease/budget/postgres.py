@@ -204,7 +204,7 @@ def transaction(
         if _is_away(driver, error) and not committing and not charged:
             failure = refusals.unreachable(place, _reported(error))
         else:
-            failure = storage.failed(
+            failure = storage.storage_error(
                 place, _reported(error), committing=committing, charged=charged
             )
     finally:

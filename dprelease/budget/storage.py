@@ -169,7 +169,7 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         # The second: SQLite's own message may quote damaged text that is not UTF-8.
         # The name only (SQLITE_FULL, SQLITE_CORRUPT, ...): a message may quote what was stored.
         why = f"SQLite reported {getattr(error, 'sqlite_errorname', type(error).__name__)}"
-        failure = failed(path, why, committing=committing, charged=charged)
+        failure = storage_error(path, why, committing=committing, charged=charged)
     finally:
         if db is not None:
             if db.in_transaction:
@@ -180,7 +180,7 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         raise failure from None
 
 
-def failed(place: Place, why: str, *, committing: bool, charged: bool) -> DpreleaseError:
+def storage_error(place: Place, why: str, *, committing: bool, charged: bool) -> DpreleaseError:
     """Return the error that a failure of the storage becomes: DPR712, DPR900 or DPR402."""
     if charged:
         return WithheldError(

@@ -65,14 +65,14 @@ class Nodes:
         return mean, variance
 
 
-def nodes(kept: Pieces, location: FloatArray, scale: float) -> Nodes:
+def nodes(pieces: Pieces, location: FloatArray, scale: float) -> Nodes:
     """Return the nodes for `location` of shape `(N,)`; intervals of positive width only."""
-    low = np.array([a for a, _ in kept])[:, None]
-    high = np.array([b for _, b in kept])[:, None]
+    low = np.array([a for a, _ in pieces])[:, None]
+    high = np.array([b for _, b in pieces])[:, None]
     # Right of the location (sign +1), then left of it (sign -1).
     start = np.concatenate([np.maximum(low - location, 0.0), np.maximum(location - high, 0.0)])
     length = np.concatenate([high - np.maximum(low, location), np.minimum(high, location) - low])
-    sign = np.repeat([1.0, -1.0], len(kept))[:, None]
+    sign = np.repeat([1.0, -1.0], len(pieces))[:, None]
     empty = length <= 0
     start, length = start / scale, np.where(empty, 0.0, length / scale)
     cutoff = _FALL * 2 / (np.sqrt(start**2 + 2 * _FALL) + start)

@@ -132,7 +132,7 @@ def read_header(paths: tuple[Path, ...], said: Dialect = Dialect()) -> Header:  
     """
     first: Header | None = None
     for path in paths:
-        header = _one(path, said)
+        header = _header_of(path, said)
         if first is not None and header != first:
             raise SourceError(
                 f"{path.name} and {paths[0].name} have different headers",
@@ -174,7 +174,7 @@ def _first_line(head: bytes) -> bytes:
     return (head.splitlines() or [b""])[0]
 
 
-def _one(path: Path, said: Dialect) -> Header:
+def _header_of(path: Path, said: Dialect) -> Header:
     head, text, why, mend = b"", "", "", "write it again: the names of the columns first"
     try:
         with _open(path) as file:

@@ -33,7 +33,7 @@ _HEAVIEST = 2**10
 
 @dataclass(frozen=True)
 class SumBounds:
-    """Counts that stand beside sums: low * count <= sum <= high * count in every cell."""
+    """What published counts say of sums over the same rows: low * count <= sum <= high * count in every cell."""
 
     counts: Mapping[str, Sequence[int]]
     low: int
@@ -74,7 +74,7 @@ def nearest(
     estimates: Estimates,
     variances: Mapping[str, npt.NDArray[np.float64]],
     *,
-    between: SumBounds | None = None,
+    sum_bounds: SumBounds | None = None,
 ) -> Fit:
     """Return the published point. Never raises on account of what was drawn."""
     values: dict[str, list[int]] = {}
@@ -83,7 +83,7 @@ def nearest(
     for step, place in enumerate(structure.chain):
         table = structure.tables[place]
         aim = targets(estimates, table.name)
-        sets = _sets(feasible, table.name, between)
+        sets = _sets(feasible, table.name, sum_bounds)
         if step == 0:
             values[table.name] = nearest_roots(aim, sets)
             above = table.name
@@ -101,10 +101,10 @@ def nearest(
     return Fit(values, proof, count)
 
 
-def _sets(feasible: Feasible, table: str, between: SumBounds | None) -> list[Runs]:
-    if between is None:
+def _sets(feasible: Feasible, table: str, bounds: SumBounds | None) -> list[Runs]:
+    if bounds is None:
         return feasible.sets[table]
-    return [((between.low * count, between.high * count),) for count in between.counts[table]]
+    return [((bounds.low * count, bounds.high * count),) for count in bounds.counts[table]]
 
 
 def sums_of(values: Sequence[int], of: IntArray, cells: int) -> list[int]:

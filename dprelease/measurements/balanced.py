@@ -101,16 +101,16 @@ class BalancedLaw(CellLaw):
 
 
 def balanced_noise(
-    measurement: Measurement, moved: Sensitivity, epsilon: Fraction
+    measurement: Measurement, sensitivity: Sensitivity, epsilon: Fraction
 ) -> BalancedNoise | None:
     """Return the noise of these bins that adds up to zero, with a hidden cell where they may lose a row; None where it may not."""
     bins = len(measurement.cells)
-    known = measurement.public_rows is not None and moved.sum_is_fixed
+    known = measurement.public_rows is not None and sensitivity.sum_is_fixed
     cells = bins + (not known)
     if (
-        not (moved.sum_is_fixed if known else moved.one_sided_half)
+        not (sensitivity.sum_is_fixed if known else sensitivity.one_sided_half)
         or bins < 2
         or cells > MOST_CELLS
     ):
         return None
-    return BalancedNoise.keeping(cells, moved.l1_over_groups, epsilon)
+    return BalancedNoise.keeping(cells, sensitivity.l1_over_groups, epsilon)

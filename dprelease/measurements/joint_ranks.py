@@ -37,8 +37,8 @@ from dprelease.measurements.ranks import (
     Ranks,
     code_of,
     exponential_notes,
-    moved_text,
     rank_error_text,
+    sensitivity_text,
     unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
@@ -224,7 +224,7 @@ class JointRanks(Ranks):
         return why
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
+        return sensitivity_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
 
 def joint_notes(draw: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:

@@ -225,7 +225,7 @@ class Ranks(MeasurementFamily):
         return ""
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
+        return sensitivity_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
     def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
         assert isinstance(draw, ExponentialLaw)
@@ -288,7 +288,7 @@ def aim(measurement: Measurement) -> str:
     return f"the value with {counted(_beyond(offset), 'row')} {beyond} it"
 
 
-def moved_text(moved: Fraction) -> str:
+def sensitivity_text(moved: Fraction) -> str:
     """Return how far one unit moves a rank: "3 rows in rank"."""
     return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
 

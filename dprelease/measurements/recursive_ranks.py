@@ -53,7 +53,7 @@ from dprelease.measurements.ranks import (
     code_of,
     evenly,
     exponential_notes,
-    moved_text,
+    sensitivity_text,
     unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
@@ -273,7 +273,7 @@ class RecursiveRanks(Ranks):
         return _notes(draw, target(measurement, view), view or 0)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
+        return sensitivity_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
 
 
 def _notes(draw: RecursiveRanksLaw, aimed: Measurement, view: int) -> tuple[str, ...]:

@@ -35,9 +35,9 @@ from dprelease.measurements.of_scalar import (
 )
 from dprelease.measurements.scalar_grid import (
     additive_grid,
+    grid_sensitivity,
     rounded_error,
     scalar_domain,
-    steps_moved,
     truncated_grid,
 )
 from dprelease.mechanisms.companion import median_unbiased, unbiased
@@ -104,7 +104,7 @@ class ScalarCellLaw(Law):
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.step_size <= 0 or self.step <= 0:
             raise underclaimed("step")
-        needed = steps_moved(sensitivity, self.step_size, self.step, linear=self.linear)
+        needed = grid_sensitivity(sensitivity, self.step_size, self.step, linear=self.linear)
         if self.law.sensitivity < needed or (
             not self.linear and self.changed_groups < sensitivity.changed_groups
         ):
@@ -133,8 +133,8 @@ class ScalarCellLaw(Law):
         if (noise := self._laplace) is None:
             return None
         q, p = (self.step_size / self.step).as_integer_ratio()
-        total = steps_moved(s, self.step_size, self.step, linear=True)
-        each = steps_moved(s, self.step_size, self.step, linear=False)
+        total = grid_sensitivity(s, self.step_size, self.step, linear=True)
+        each = grid_sensitivity(s, self.step_size, self.step, linear=False)
         square = total * min(each, max(1, self.law.allowed.hull_steps))
         if s.l2_squared is not None and p == 1:  # nothing is rounded
             square = min(square, q * q * s.l2_squared)
@@ -263,7 +263,7 @@ class Scalar(MeasurementFamily):
             alone = model.mechanism
         found = []
         for linear, each in ways:
-            moved = steps_moved(s, measurement.step_size, step, linear=linear)
+            moved = grid_sensitivity(s, measurement.step_size, step, linear=linear)
             for law, error in priced_laws(
                 allowed, moved, each, asked.loss, point_masses, linear, asked.judge, alone
             ):

@@ -58,7 +58,7 @@ def additive_grid(
     raise AssertionError("the last factor is 1")  # pragma: no cover
 
 
-def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
+def grid_sensitivity(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
     """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
 
     A group whose cell moves by the integer c moves by at most ceil(c step_size / step) steps. Over d

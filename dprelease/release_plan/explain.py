@@ -115,7 +115,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     for statistic in plan.statistics:
         if statistic.uninformative:
             yield f"{statistic.name} is {statistic.uninformative}"
-    yield from plan.kept_lines()
+    yield from plan.bounded_count_lines()
     split = why_this_split(plan)
     if split:
         yield split

@@ -132,7 +132,7 @@ class ReleasePlan(Stored):
         """SHA-256 of what the plan decides: its identity in ledger and manifest (`identity`)."""
         return plan_hash(self.to_json())
 
-    def kept_lines(self) -> Iterable[str]:
+    def bounded_count_lines(self) -> Iterable[str]:
         """Yield of counts of rows that some of a person's rows may be missing, and what counts persons instead."""
         unit, names = self.unit, dict[int | None, list[str]]()
         if not isinstance(unit, UserUnit):

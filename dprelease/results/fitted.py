@@ -279,7 +279,7 @@ class OneFit:
 
     def nearest(self, fits: Mapping[str, Any]) -> Fit:
         """Return the values, beside those of the counts that they keep within."""
-        return nearest(self.structure, self.feasible, *self.aims, between=self.between(fits))
+        return nearest(self.structure, self.feasible, *self.aims, sum_bounds=self.between(fits))
 
     def broken(self, fits: Mapping[str, Any]) -> list[str]:
         """Return the constraints that the values of this fit do not meet."""

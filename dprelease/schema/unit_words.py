@@ -38,7 +38,7 @@ def whole_unit(unit: Unit, name: UnitName | None) -> str:
     return one_unit(unit, name)
 
 
-def kept_words(unit: Unit, by: Sequence[str], groups: int) -> str:
+def cap_in_words(unit: Unit, by: Sequence[str], groups: int) -> str:
     """Return how many of a person's rows count: at most 3 per airline and week.
 
     Args:

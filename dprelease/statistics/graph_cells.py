@@ -73,7 +73,7 @@ def sparse_connectivity(edges: Edges, nodes: int, steps: int = SPARSE_STEPS) -> 
     adjacency: Any = (half + half.T).tocsr()
     parts, _ = connected_components(adjacency, directed=False)
     degrees = np.bincount(edges.ravel(), minlength=nodes).astype(np.float64)
-    top = float(_widest(edges, degrees))
+    top = float(_spectrum_bound(edges, degrees))
     steps = max(1, min(steps, nodes - 1))
     basis = np.zeros((steps + 1, nodes))
     diagonal, off = np.zeros(steps), np.zeros(steps)
@@ -96,8 +96,8 @@ def sparse_connectivity(edges: Edges, nodes: int, steps: int = SPARSE_STEPS) -> 
     return 0.0 if parts > 1 else float(min(max(top - ritz, 0.0), nodes))
 
 
-def _widest(edges: Edges, degrees: Floats) -> float:
-    """Return an upper end of the spectrum (Anderson & Morley)."""
+def _spectrum_bound(edges: Edges, degrees: Floats) -> float:
+    """Return a number that no eigenvalue is above: the largest sum of two neighbours' degrees (Anderson & Morley)."""
     if edges.shape[0] == 0:
         return 0.0
     return float(np.max(degrees[edges[:, 0]] + degrees[edges[:, 1]]))
@@ -110,31 +110,31 @@ def _start(nodes: int) -> Floats:
     return np.asarray(v / np.linalg.norm(v))
 
 
-def _one_graph(cells: list[int]) -> Objects:
+def _single_row(cells: list[int]) -> Objects:
     out = np.empty((1, len(cells)), dtype=object)
     out[0, :] = cells
     return out
 
 
 def _degree_cell(measurement: Measurement, edges: Edges) -> Objects:
-    return _one_graph([_degree(edges, measurement.weights[0][1])])
+    return _single_row([_degree(edges, measurement.weights[0][1])])
 
 
 def _sparse_cell(measurement: Measurement, edges: Edges) -> Objects:
     nodes, den = measurement.weights[0]
-    return _one_graph([_rounded(sparse_connectivity(edges, nodes), nodes, den)])
+    return _single_row([_rounded(sparse_connectivity(edges, nodes), nodes, den)])
 
 
 def _spectrum_cells(measurement: Measurement, edges: Edges) -> Objects:
     nodes, den = measurement.weights[0]
     values = symmetric_eigenvalues(laplacian(edges, nodes))[1:]
-    return _one_graph([_rounded(float(v), nodes, den) for v in values])
+    return _single_row([_rounded(float(v), nodes, den) for v in values])
 
 
 def _connectivity_cells(measurement: Measurement, edges: Edges) -> Objects:
     """Return lambda_2, and in a box the degrees after it."""
     first = _spectrum_cells(measurement, edges)[0, :1]
-    return _one_graph([*first, *(_degree(edges, node) for _, node in measurement.weights[1:])])
+    return _single_row([*first, *(_degree(edges, node) for _, node in measurement.weights[1:])])
 
 
 degree = CellForm(_degree_cell, moves=degree_moves)

@@ -139,7 +139,7 @@ def test_sums_fit_their_counts():
             count = counts.fit(noisy_of(structure, NOISES, rng)).values
             estimates = counts.estimator.estimates(noisy_of(structure, NOISES, rng), {})
             fit = nearest(
-                structure, sums, estimates, counts.variances, between=SumBounds(count, low, high)
+                structure, sums, estimates, counts.variances, sum_bounds=SumBounds(count, low, high)
             )
             found = violations(structure, {}, {}, fit.values, counts=count, between=(low, high))
             assert found == []

@@ -19,7 +19,7 @@ from dprelease.core.numeric import floor_half_up
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.constant import ConstantLaw
 from dprelease.measurements.law import placed
-from dprelease.measurements.scalar import ScalarCellLaw, steps_moved
+from dprelease.measurements.scalar import ScalarCellLaw, grid_sensitivity
 from dprelease.measurements.truncated_mean import MeanLaw
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
@@ -103,13 +103,13 @@ class TestStepsMoved:
         total = max(per_group, per_group * changed_groups - less)
         s = Sensitivity(per_group, total, changed_groups, changed_groups)
         step_size, step = Fraction(1, 7), Fraction(factor, 7)
-        got = steps_moved(s, step_size, step, linear=True)
+        got = grid_sensitivity(s, step_size, step, linear=True)
         most = rounded_changes(per_group, total, changed_groups, factor)
         assert most <= got <= most + changed_groups - 1
         alone = Sensitivity(per_group, per_group, 1, 1)
         each = rounded_changes(per_group, per_group, 1, factor)
-        assert steps_moved(s, step_size, step, linear=False) == each
-        assert steps_moved(alone, step_size, step, linear=True) == each
+        assert grid_sensitivity(s, step_size, step, linear=False) == each
+        assert grid_sensitivity(alone, step_size, step, linear=True) == each
 
     def test_twin_the_rounded_total_is_too_little(self) -> None:
         """Semantics 2.3: rounding every cell of a vector moves further than its L1 bound."""
@@ -119,7 +119,8 @@ class TestStepsMoved:
         naive = -(-s.l1_over_groups // 12)
         assert rounded_split(9_997, 12) * 2 > naive
         assert (
-            steps_moved(s, Fraction(1), Fraction(12), linear=True) >= rounded_split(9_997, 12) * 2
+            grid_sensitivity(s, Fraction(1), Fraction(12), linear=True)
+            >= rounded_split(9_997, 12) * 2
         )
 
     def test_the_planner_pays_for_it(self) -> None:
@@ -132,7 +133,9 @@ class TestStepsMoved:
         law = plan.blocks[0].law
         assert isinstance(law, ScalarCellLaw)
         s = Sensitivity(15_000, 20_000, 2, 2)
-        assert law.law.sensitivity >= steps_moved(s, law.step_size, law.step, linear=law.linear)
+        assert law.law.sensitivity >= grid_sensitivity(
+            s, law.step_size, law.step, linear=law.linear
+        )
 
 
 def rounded_split(cells: int, factor: int) -> int:

@@ -14,7 +14,7 @@ import pytest
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import InternalError
 from dprelease.measurements import scalar, scalar_grid
-from dprelease.measurements.scalar import ScalarCellLaw, steps_moved
+from dprelease.measurements.scalar import ScalarCellLaw, grid_sensitivity
 from dprelease.planning.make import make_plan
 from dprelease.statistics.sensitivity import Sensitivity
 from tests.planning.requests import asked, planned
@@ -118,8 +118,8 @@ def test_rounded_sums_move_no_further_than_stated(
 ) -> None:
     """By enumeration of all moves from all residues; the two broken twins are caught somewhere below."""
     s = Sensitivity(per_group, total, changed_groups, changed_groups)
-    linear = steps_moved(s, Fraction(step_size), Fraction(step), linear=True)
-    each = steps_moved(s, Fraction(step_size), Fraction(step), linear=False)
+    linear = grid_sensitivity(s, Fraction(step_size), Fraction(step), linear=True)
+    each = grid_sensitivity(s, Fraction(step_size), Fraction(step), linear=False)
     most = most_each = 0
     for start in itertools.product(range(step), repeat=changed_groups):
         for change in changes(changed_groups, per_group, total):
@@ -139,7 +139,7 @@ def test_without_the_step_per_component_a_move_is_understated() -> None:
     forgotten = math.ceil(Fraction(s.l1_over_groups, 3))
     moved = 2 * abs(rounded(2, 1, 3) - rounded(1, 1, 3))
     assert moved == 2 > forgotten
-    assert steps_moved(s, Fraction(1), Fraction(3), linear=True) == moved
+    assert grid_sensitivity(s, Fraction(1), Fraction(3), linear=True) == moved
 
 
 def test_the_wall_refuses_a_draw_that_forgets_it() -> None:

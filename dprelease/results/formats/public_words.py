@@ -31,7 +31,7 @@ from dprelease.schema.unit import (
     describe,
     unit_from_json,
 )
-from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
+from dprelease.schema.unit_words import cap_in_words, one_unit, whole_unit
 from dprelease.statistics.base import kind_named
 
 _MOST = 500
@@ -97,7 +97,7 @@ class PublicWords:
     def protected(self) -> str:
         """The unit and how much of it counts, in brackets."""
         by = [] if self.together else [inside(self.column(name)) for name in self.by]
-        kept = kept_words(self._bounded, by, self.groups)
+        kept = cap_in_words(self._bounded, by, self.groups)
         return f"{self.one} ({kept})" if kept else self.one
 
     @property
