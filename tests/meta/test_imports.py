@@ -82,3 +82,32 @@ def test_a_circle_is_found():
     }
     trees = {path: ast.parse(text) for path, text in files.items()}
     assert circles(imports(trees)) == [["p.a", "p.b", "p.c"]]
+
+
+def floors(page: str) -> dict[str, int]:
+    """Return room -> line of the figure of rooms, which says that each room uses those of lines below and of its own."""
+    figure = page.split("The rooms, each above those that it may use:")[1].split("```")[1]
+    rooms = {path.split("/")[1].removesuffix(".py") for path in library()}
+    lines = [*enumerate(figure.splitlines())]
+    return {word: at for at, line in reversed(lines) for word in rooms & set(line.split())}
+
+
+def upwards(floor: Mapping[str, int], graph: Mapping[str, set[str]]) -> set[str]:
+    """Return the imports of one room from one that the figure shows above it."""
+    found = {
+        (a.split(".")[1], b.split(".")[1])
+        for a, names in graph.items()
+        for b in names
+        if "." in a and "." in b
+    }
+    return {f"{a} uses {b}" for a, b in found if floor.get(a, 0) > floor.get(b, 99)}
+
+
+def test_the_figure_of_rooms_shows_all_of_them_and_no_room_uses_one_above_it() -> None:
+    page, graph = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), imports(library())
+    floor = floors(page)
+    rooms = {path.split("/")[1] for path in library() if path.count("/") > 1}
+    assert rooms - set(floor) == set()
+    assert upwards(floor, graph) == set()
+    turned = {**floor, "core": floor["budget"], "budget": floor["core"]}
+    assert "budget uses core" in upwards(turned, graph)

@@ -56,6 +56,11 @@ def test_the_checks_run_on_the_oldest_and_the_newest_python():
     )
 
 
+def test_the_checks_build_the_site():
+    site = jobs((FOLDER / "checks.yml").read_text(encoding="utf-8"))["site"]
+    assert [s["run"] for s in site["steps"] if "run" in s] == ["make docs"]
+
+
 def test_a_tag_makes_wheel_archive_and_list_of_parts():
     release = yaml.safe_load((FOLDER / "release.yml").read_text(encoding="utf-8"))
     assert release[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
