@@ -197,13 +197,8 @@ class BoundedGaussian:
     def delta(self, *, epsilon: Number, sensitivity: SensitivityLike) -> float:
         """Return the hockey-stick divergence at `epsilon`, worst over admissible answers.
 
-        Exact for one coordinate (answers in gaps only count if `answers="hull"`). For a box the
-        joint divergence, rounded up by at most about 0.1 %; for an l2 sensitivity on three or more
-        sides the Gaussian-DP curve, an upper bound that can be several times too large.
-
-        Raises:
-            ArgumentError: an l2 sensitivity on three or more sides, some with gaps, whose loss
-                exceeds `epsilon` (DPR634).
+        Exact for one coordinate (answers in gaps only count if `answers="hull"`). For a box an upper
+        bound that can be several times too large: the curve of its `gdp` or of its `zcdp`.
         """
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
         return worst_delta(

@@ -13,11 +13,15 @@ import pytest
 
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian
+from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference
 
 GAPPED = Domain(0, 12, forbidden=[(4, 6)])
 BOX = Box([(0, 10), (1, 9)])
+BOXES = [
+    row for row in json.loads(reference.TABLE.read_text()) if row["name"] in ("joint", "worst")
+]
 INF = math.inf
 
 
@@ -144,17 +148,27 @@ class TestDelta:
         # where delta hardly helps, the pure scale is the limit
         far = BoundedGaussian.calibrate(BOX, sensitivity=[4, 3], epsilon=1, delta=1e-12)
         assert far.loss(sensitivity=[4, 3]) <= 1.01
-        # an l2 ball on three sides, one with a gap, has no proof
-        gapped = BoundedGaussian(Box([GAPPED, (0, 1), (0, 1)]), scale=1)
-        with pytest.raises(ArgumentError) as caught:
-            gapped.delta(epsilon=0.1, sensitivity=1)
-        assert caught.value.code == "DPR634"
+        # an l2 ball on three sides, one with a gap: nothing is known up to its rho
+        gapped = BoundedGaussian(Box([GAPPED, (0, 1), (0, 1)]), scale=2)
+        rho = gapped.zcdp(0.1)
+        assert gapped.delta(epsilon=rho, sensitivity=0.1) == 1
+        assert 0 < gapped.delta(epsilon=2 * rho, sensitivity=0.1) < 1
+
+    @pytest.mark.parametrize("row", BOXES, ids=lambda r: f"{r['c']}-{r['e']}")
+    def test_the_delta_of_a_box_is_an_upper_bound(self, row: dict[str, Any]) -> None:
+        """The reference integrates the joint law of all sides, of one pair or of the worst of some."""
+        m = BoundedGaussian(Box([Domain.from_pieces(p) for p in row["sides"]]), scale=row["s"])
+        assert float(row["value"]) <= m.delta(epsilon=row["e"], sensitivity=row["c"]) <= 1
+
+    def test_with_much_room_the_delta_of_a_box_is_the_gaussian_curve(self) -> None:
+        m = BoundedGaussian(Box([(0, 100)] * 3), scale=[1, 1, 0.5])
+        for epsilon in (0.5, 1.0, 3.0):
+            plain = gaussian_delta(math.sqrt(0.25 + 0.09 + 0.16), epsilon)
+            assert m.delta(epsilon=epsilon, sensitivity=[0.5, 0.3, 0.2]) == pytest.approx(plain)
 
 
 class TestComposition:
     def test_gdp_bounds_every_hockey_stick_of_an_interval(self) -> None:
-        from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
-
         for scale in (0.05, 0.3, 2.0):
             m = BoundedGaussian(Domain(0, 1), scale=scale)
             for epsilon in (0.0, 0.1, 1.0, 3.0):

@@ -7,9 +7,9 @@ maximised over the sensitivities (greedily: the side with the highest rate first
 * intervals only: Var <= scale^2 as well (the law is log-concave), and (c / scale)-GDP.
 
 Units    the domain's unit; rho, epsilon in nats.
-Sources  `docs/theory/certificates.md#zcdp-of-truncated-laws`.
-Limits   float64, rounded up by 2**-50. delta: `calibration/gaussian_joint.py`; for an l2 ball on three or
-         more sides, the Gaussian curve, an upper bound.
+Sources  `docs/theory/certificates.md#zcdp-of-truncated-laws`,
+         `docs/theory/kernels-and-boundaries.md#bounded-gaussian-with-delta`.
+Limits   float64, rounded up by 2**-50. The delta of a box is an upper bound: that of its mu, or of its rho.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ from __future__ import annotations
 import math
 
 from dprelease.core.errors import ArgumentError
-from dprelease.mechanisms.calibration.gaussian_joint import ball_delta, box_delta
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList, delta_scale
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
 _UP = 1 + 2.0**-50
-_JOINT = 2.0**-16
-"""Relative tolerance of scales on boxes: below the joint divergence's own."""
 
 
 def zcdp_cost(sides: SideList, scales: tuple[float, ...], sensitivities: SensitivitySet) -> float:
@@ -71,28 +68,18 @@ def gdp_cost(sides: SideList, scales: tuple[float, ...], sensitivities: Sensitiv
 def worst_delta(
     sides: SideList, scales: tuple[float, ...], sensitivities: SensitivitySet, epsilon: float
 ) -> float:
-    """Return the divergence at `epsilon`.
-
-    Raises:
-        ArgumentError: an l2 ball on three or more sides, some with gaps, whose loss exceeds
-            `epsilon` (DPR634).
-    """
+    """Return the divergence at `epsilon`; on a box an upper bound of it."""
     if sensitivities.pairs is not None:
         return sides[0].domain_hockey(sensitivities.pairs, sensitivities.runs, scales[0], epsilon)
     if len(sides) == 1:
         return sides[0].worst_hockey(_distance(sensitivities, sides), scales[0], epsilon)
     if sensitivities.loss(sides, scales) <= epsilon:
         return 0.0
-    caps = sensitivities.distances(sides)
-    if sensitivities.l2 is None or math.hypot(*caps) <= sensitivities.l2:
-        found = box_delta(sides, caps, scales, epsilon)
-    elif len(sides) == 2:
-        found = ball_delta(sides, (caps[0], caps[1]), scales, sensitivities.l2, epsilon)
-    else:
-        return gaussian_delta(gdp_cost(sides, scales, sensitivities), epsilon)
-    if not all(side.is_interval for side in sides):
-        return found
-    return min(found, gaussian_delta(gdp_cost(sides, scales, sensitivities), epsilon))
+    rho = zcdp_cost(sides, scales, sensitivities)
+    found = math.exp(-(max(0.0, epsilon - rho) ** 2) / (4 * rho)) * _UP
+    if all(side.is_interval for side in sides):
+        found = min(found, gaussian_delta(gdp_cost(sides, scales, sensitivities), epsilon))
+    return min(1.0, found)
 
 
 def relaxed_scale(
@@ -104,12 +91,11 @@ def relaxed_scale(
     pure: float,
 ) -> float:
     """Return the scale for (epsilon, delta), at most `pure`."""
-    one = len(sides) == 1
     plain = math.sqrt(_quadratic(sides, [r**-2.0 for r in ratios], sensitivities))
-    distance = _distance(sensitivities, sides) if one else plain
+    distance = _distance(sensitivities, sides) if len(sides) == 1 else plain
     goal = delta * (1 - 1e-9)
 
     def holds(scale: float) -> bool:
         return worst_delta(sides, tuple(scale * r for r in ratios), sensitivities, epsilon) <= goal
 
-    return delta_scale(holds, distance, epsilon, delta, pure, 1e-11 if one else _JOINT)
+    return delta_scale(holds, distance, epsilon, delta, pure)

@@ -269,12 +269,10 @@ def delta_scale(
     epsilon: float,
     delta: float,
     pure: float,
-    tolerance: float = 1e-11,
 ) -> float:
     """Return a verified scale, at most `pure`, for which `holds` (divergence within delta).
 
-    `distance` is the largest distance in scales of 1: the Gaussian-DP scale starts the search, which
-    ends at a relative `tolerance`.
+    `distance` is the largest distance in scales of 1: the Gaussian-DP scale starts the search.
     """
     high = min(pure, distance / gaussian_mu(epsilon, delta))
     while not holds(high) and high < pure:
@@ -282,7 +280,7 @@ def delta_scale(
     low = high / 2
     while low > 1e-12 * pure and holds(low):
         low, high = low / 2, low
-    while high - low > tolerance * high:
+    while high - low > 1e-11 * high:
         middle = math.sqrt(low * high)
         if holds(middle):
             high = middle

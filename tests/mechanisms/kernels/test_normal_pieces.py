@@ -19,7 +19,7 @@ from tests.reference import gaussian as reference
 ROWS: list[dict[str, Any]] = [
     row
     for row in json.loads(reference.TABLE.read_text())
-    if row["name"] not in ("joint", "worst")  # of boxes: calibration/test_gaussian_joint.py
+    if row["name"] not in ("joint", "worst")  # of boxes: test_bounded_gaussian.py
 ]
 
 
