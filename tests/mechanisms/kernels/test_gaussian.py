@@ -50,14 +50,6 @@ def test_the_acceptance_coin_is_the_gaussian_over_the_laplace() -> None:
             assert coin + Fraction(d, t) - gaussian == Fraction(square, 2 * t * t)
 
 
-def test_far_proposals_are_weighed_exactly() -> None:
-    """Proposals beyond 64 scales leave int64 when squared; none is kept, none overflows."""
-    noise = DiscreteGaussianNoise(SQUARE_LIMIT)
-    size = np.array([0, 4096, 10**6, 2**40], dtype=np.int64)
-    kept = noise._keep(size, 4097, ReplayBits("far"))
-    assert not kept[2:].any()
-
-
 def test_rho_is_exact() -> None:
     noise = DiscreteGaussianNoise(18)
     assert noise.rho(3) == Fraction(1, 4)
