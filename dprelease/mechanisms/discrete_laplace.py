@@ -21,31 +21,25 @@ Limits   `pmf`, `cdf`, `mean`, `variance` describe the nearest map, on at most 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from dprelease.core.numeric import Number, floor_half_up, positive
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
-    FloatArray,
     check_domain,
-    check_locations,
     least_scale,
 )
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss
 from dprelease.mechanisms.scaled import Scaled
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.mechanisms.unit_law import GridCurves, UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplace(Scaled):
+class DiscreteLaplace(GridCurves, Scaled):
     """Discrete Laplace noise of `scale` on multiples of `step`, mapped to the nearest point."""
 
     step: Fraction
@@ -88,49 +82,12 @@ class DiscreteLaplace(Scaled):
         distance = positive(sensitivity, "sensitivity")
         return float(-(-distance // self.step) * self.step / Fraction(self.scale))
 
-    def _laws(self, location: npt.ArrayLike) -> list[dict[float, float]]:
-        allowed = self.domain.on_grid(self.step)
+    @property
+    def _grid_law(self) -> UnitLaw:
         noise = DiscreteLaplaceNoise.calibrate(1, self.step / Fraction(self.scale))
-        request = GridRequest(allowed, 1, Fraction(1))
+        request = GridRequest(self.domain.on_grid(self.step), 1, Fraction(1))
         law = AdditiveLaw.build("discrete_laplace", request, noise, nearest=True)
-        out = []
-        for q in check_locations(self.domain, location).ravel().tolist():
-            pmf = law.pmf(floor_half_up(Fraction(q) / self.step))
-            out.append({float(k * self.step): float(p) for k, p in pmf.items()})
-        return out
-
-    def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
-        return self._at(x, location, lambda v, law: law.get(v, 0.0))
-
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), vectorised over `x` and `location`."""
-        return self._at(x, location, lambda v, law: sum(p for y, p in law.items() if y <= v))
-
-    def _at(
-        self,
-        x: npt.ArrayLike,
-        location: npt.ArrayLike,
-        chance: Callable[[float, Mapping[float, float]], float],
-    ) -> FloatArray:
-        points, at = np.broadcast_arrays(
-            np.asarray(x, dtype=float), np.asarray(location, dtype=float)
-        )
-        values = map(chance, points.ravel().tolist(), self._laws(at))
-        return np.array([*values]).reshape(points.shape)
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        means = [sum(y * p for y, p in law.items()) for law in self._laws(location)]
-        return np.array(means).reshape(np.shape(location))
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        out = []
-        for law in self._laws(location):
-            centre = sum(y * p for y, p in law.items())
-            out.append(sum((y - centre) ** 2 * p for y, p in law.items()))
-        return np.array(out).reshape(np.shape(location))
+        return UnitLaw(law, self.step)
 
     def on_grid(
         self,

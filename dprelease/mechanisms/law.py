@@ -168,6 +168,18 @@ class _Family(Protocol):
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw: ...
 
 
+class Unpriced:
+    """A mechanism without laws for integers: it offers nothing where laws are priced."""
+
+    __slots__ = ()
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return its laws for the request: none, unless it says otherwise."""
+        del request
+        return []
+
+
 def grid_laws(request: GridRequest) -> list[GridLaw]:
     """Return the best law of every admissible built-in family, best by `criterion` first.
 

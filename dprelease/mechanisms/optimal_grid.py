@@ -25,16 +25,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, exact, exp_lower, positive
-from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
+from dprelease.mechanisms.arguments import as_float, check_domain
 from dprelease.mechanisms.calibration import grid_program as programme
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.mechanisms.unit_law import GridCurves, UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 PLANNED_PAIRS: dict[Criterion, int] = {"average": 8_000, "worst": 40_000}
@@ -45,7 +42,7 @@ _EPSILON_RANGE = (Fraction(1, 1000), Fraction(12))
 
 
 @dataclass(frozen=True, slots=True)
-class OptimalGrid:
+class OptimalGrid(GridCurves):
     """The linear-programming optimum on the multiples of `step` in `domain`."""
 
     domain: Domain
@@ -96,43 +93,9 @@ class OptimalGrid:
         other = replace(cast("RowLaw", law), sensitivity=distance)
         return float(other.certify().epsilon_upper)
 
-    def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
-        return self._curve(x, location, lambda law, v: float(law.get(v, 0)))
-
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), vectorised over `x` and `location`."""
-        return self._curve(
-            x, location, lambda law, v: float(sum(p for y, p in law.items() if y <= v))
-        )
-
-    def _curve(self, x: npt.ArrayLike, location: npt.ArrayLike, value: Any) -> FloatArray:
-        points, q = np.broadcast_arrays(
-            np.asarray(x, dtype=np.float64), check_locations(self.domain, location)
-        )
-        laws = self._laws(q)
-        found = [value(law, v) for v, law in zip(points.ravel().tolist(), laws, strict=True)]
-        return np.array(found, dtype=np.float64).reshape(points.shape)
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        return self._moments(location)[0]
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        mean, square = self._moments(location)
-        return square - mean**2
-
-    def _moments(self, location: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        q = check_locations(self.domain, location)
-        laws = self._laws(q)
-        first = [float(sum(Fraction(y) * p for y, p in law.items())) for law in laws]
-        second = [float(sum(Fraction(y) ** 2 * p for y, p in law.items())) for law in laws]
-        return np.array(first).reshape(q.shape), np.array(second).reshape(q.shape)
-
-    def _laws(self, q: FloatArray) -> list[dict[float, Any]]:
-        unit = self.on_grid()
-        return [unit.pmf(v) for v in q.ravel().tolist()]
+    @property
+    def _grid_law(self) -> UnitLaw:
+        return self.on_grid()
 
     def on_grid(self, step: Number | None = None) -> UnitLaw:
         """Return the certified law; `step` defaults to the mechanism's own.

@@ -20,10 +20,10 @@ from __future__ import annotations
 from dprelease.core.numeric import Number
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import Unpriced
 
 
-class PermuteAndFlip:
+class PermuteAndFlip(Unpriced):
     """A law over candidates; it has no grid law of numbers."""
 
     grid_law_from_json = FlipLaw.from_json
@@ -36,9 +36,3 @@ class PermuteAndFlip:
             ArgumentError: as there.
         """
         return FlipLaw.of(ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon))
-
-    @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return nothing: a number is drawn by noise."""
-        del request
-        return []

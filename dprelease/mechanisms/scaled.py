@@ -10,13 +10,13 @@ from fractions import Fraction
 
 from dprelease.core.numeric import Number
 from dprelease.mechanisms.arguments import check_domain, float_scale, optional
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import Unpriced
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Scaled:
+class Scaled(Unpriced):
     """Noise of `scale` in `domain`; sensitivity and epsilon where they are known."""
 
     domain: Domain
@@ -62,9 +62,3 @@ class Scaled:
     def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
         return on_grid(self.domain, step, *self._asked(sensitivity), self.grid_laws)
-
-    @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return its laws for integers: none, unless it says otherwise."""
-        del request
-        return []

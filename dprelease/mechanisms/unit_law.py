@@ -12,7 +12,8 @@ Limits   scalars only: rounding every cell of a vector can move more steps than 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.codec import Stored
-from dprelease.core.entropy import SystemBits
+from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import Number, exact, figure, floor_half_up, positive
+from dprelease.core.numeric import Number, exact, figure, positive
+from dprelease.mechanisms.arguments import FloatArray, check_locations
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import GridLaw, GridRequest, Loss, WrittenLaw
 from dprelease.schema.domain import Domain
@@ -51,22 +53,87 @@ class UnitLaw(Stored):
             ArgumentError: an answer is NaN or not a number (DPR605); the message does not
                 show it.
         """
+        values = self.draw_with(answer, SystemBits())
+        return float(values) if values.ndim == 0 else values
+
+    def draw_with(self, answer: npt.ArrayLike, bits: RandomBits) -> FloatArray:
+        """Release one value per answer from `bits`, in the shape of `answer`."""
         array = np.asarray(answer)
-        steps = np.array([self._round(v) for v in array.ravel().tolist()], dtype=np.int64)
-        drawn = self.law.finish(self.law.draw_raw(steps, SystemBits()))
-        values = np.array([float(int(k) * self.step) for k in drawn]).reshape(array.shape)
-        return float(values) if array.ndim == 0 else values
+        steps = np.array([self.rounded(v) for v in array.ravel().tolist()], dtype=np.int64)
+        drawn = self.law.finish(self.law.draw_raw(steps, bits))
+        return np.array([float(int(k) * self.step) for k in drawn]).reshape(array.shape)
 
     def pmf(self, answer: Number) -> dict[float, Any]:
         """Return {output: probability} for one answer, in the domain's unit."""
-        return {float(k * self.step): p for k, p in self.law.pmf(self._round(answer)).items()}
+        return {float(k * self.step): p for k, p in self.law.pmf(self.rounded(answer)).items()}
 
-    def _round(self, value: object) -> int:
-        number = exact(value, "the answer")
-        allowed = self.law.allowed
-        if not isinstance(number, Fraction):
-            return allowed.upper if number > 0 else allowed.lower
-        return min(max(floor_half_up(number / self.step), allowed.lower), allowed.upper)
+    def rounded(self, value: object) -> int:
+        """Return the answer's grid point, rounded half up, inside the hull."""
+        return grid_point(value, self.step, self.law.allowed.lower, self.law.allowed.upper)
+
+
+def grid_point(
+    value: object, step: Fraction, low: int, high: int, rounding: Fraction = Fraction(1, 2)
+) -> int:
+    """Return floor(value / step + rounding) in exact rationals, clamped to [low, high].
+
+    Raises:
+        ArgumentError: the value is NaN or not a number (DPR605); the message does not show it.
+    """
+    number = exact(value, "the answer")
+    if not isinstance(number, Fraction):
+        return high if number > 0 else low
+    return min(max(math.floor(number / step + rounding), low), high)
+
+
+class GridCurves(ABC):
+    """The curves of a mechanism whose law is one on a grid."""
+
+    __slots__ = ()
+
+    domain: Domain
+
+    @property
+    @abstractmethod
+    def _grid_law(self) -> UnitLaw:
+        """The law, in the domain's unit."""
+
+    def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
+        return self._at(x, location, lambda v, law: law.get(v, 0))
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), vectorised over `x` and `location`."""
+        return self._at(x, location, lambda v, law: sum(p for y, p in law.items() if y <= v))
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        return self._at(0.0, location, lambda _, law: _mean(law))
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+
+        def variance(_: float, law: Mapping[float, Any]) -> Any:
+            centre = _mean(law)
+            return sum((Fraction(y) - centre) ** 2 * p for y, p in law.items())
+
+        return self._at(0.0, location, variance)
+
+    def _at(
+        self,
+        x: npt.ArrayLike,
+        location: npt.ArrayLike,
+        value: Callable[[float, Mapping[float, Any]], Any],
+    ) -> FloatArray:
+        unit, q = self._grid_law, check_locations(self.domain, location)
+        points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
+        laws = map(unit.pmf, at.ravel().tolist())
+        found = [float(value(v, law)) for v, law in zip(points.ravel().tolist(), laws, strict=True)]
+        return np.array(found).reshape(points.shape)
+
+
+def _mean(law: Mapping[float, Any]) -> Any:
+    return sum(Fraction(y) * p for y, p in law.items())
 
 
 def on_grid(

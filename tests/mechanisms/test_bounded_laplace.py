@@ -303,10 +303,10 @@ class TestOnGrid:
 
     def test_rounding_to_the_grid_is_decimal_and_half_up(self) -> None:
         law = BoundedLaplace.calibrate(GAPPED, sensitivity=0.5, epsilon=1).on_grid(step=0.1)
-        assert law._round(0.35) == 4
-        assert law._round(0.349) == 3
-        assert law._round(-INF) == 0
-        assert law._round(99) == 120
+        assert law.rounded(0.35) == 4
+        assert law.rounded(0.349) == 3
+        assert law.rounded(-INF) == 0
+        assert law.rounded(99) == 120
 
     def test_a_nan_answer_is_refused_without_showing_it(self) -> None:
         law = BoundedLaplace.calibrate(GAPPED, sensitivity=0.5, epsilon=1).on_grid(step=1)

@@ -21,9 +21,8 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import exact, floor_half_up
 from dprelease.mechanisms.forms.table import TableLaw
-from dprelease.schema.domain import GridSet
+from dprelease.mechanisms.unit_law import UnitLaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class BoxLaw(Stored, ABC):
         out = []
         sides = zip(np.asarray(answer).tolist(), self.laws, self.steps, strict=True)
         for value, law, step in sides:
-            chances = law.pmf(_steps(value, step, law.allowed))
+            chances = law.pmf(UnitLaw(law, step).rounded(value))
             k = np.array(list(chances), dtype=np.float64)
             weights = np.array([float(c) for c in chances.values()])
             weights /= weights.sum()
@@ -81,17 +80,5 @@ class BoxLaw(Stored, ABC):
             )
         out = np.empty(points.shape, dtype=np.float64)
         for i, (law, step) in enumerate(zip(self.laws, self.steps, strict=True)):
-            column = points[..., i].ravel().tolist()
-            steps = np.array([_steps(v, step, law.allowed) for v in column], dtype=np.int64)
-            drawn = law.draw_raw(steps, bits)
-            values = [float(int(k) * step) for k in drawn]
-            out[..., i] = np.array(values).reshape(points.shape[:-1])
+            out[..., i] = UnitLaw(law, step).draw_with(points[..., i], bits)
         return out
-
-
-def _steps(value: object, step: Fraction, allowed: GridSet) -> int:
-    """Return the answer's clamped grid point, rounded half up in exact rationals."""
-    number = exact(value, "the answer")
-    if not isinstance(number, Fraction):
-        return allowed.upper if number > 0 else allowed.lower
-    return min(max(floor_half_up(number / step), allowed.lower), allowed.upper)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +26,12 @@ import numpy.typing as npt
 
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import ArgumentError
-from dprelease.core.numeric import Number, exact, floor_half_up, positive
+from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
-from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
+from dprelease.mechanisms.law import GridLaw, IntArray, Unpriced
+from dprelease.mechanisms.unit_law import grid_point
+
+_LIMIT = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,15 @@ class GaussianRelease:
 
     Attributes:
         step: size of a grid step, in the domain's unit.
-        low, high: the answers' hull in steps; None where there is none.
+        low, high: the answers' hull in steps; `_LIMIT` of them where there is no end.
         rounding: 1/2 for grid points, 0 for cells [k step, (k + 1) step).
         finish: fixed map of noisy integers (steps) to released values (the domain's unit).
     """
 
     noise: DiscreteGaussianNoise
     step: Fraction
-    low: int | None
-    high: int | None
+    low: int
+    high: int
     rounding: Fraction
     finish: Callable[[IntArray], npt.NDArray[np.float64]]
 
@@ -65,8 +69,8 @@ class GaussianRelease:
         """
         size = positive(step, "step")
         noise = DiscreteGaussianNoise(math.ceil((Fraction(scale) / size) ** 2))
-        steps = [floor_half_up(e / size) if isinstance(e, Fraction) else None for e in ends]
-        return cls(noise, size, steps[0], steps[1], rounding, lambda raw: finish(raw, size))
+        low, high = (grid_point(end, size, -_LIMIT, _LIMIT) for end in ends)
+        return cls(noise, size, low, high, rounding, lambda raw: finish(raw, size))
 
     def rho(self, sensitivity: Number) -> Fraction:
         """Return the exact zCDP cost."""
@@ -88,31 +92,19 @@ class GaussianRelease:
 
     def draw_with(self, answers: npt.NDArray[Any], bits: RandomBits) -> npt.NDArray[np.float64]:
         """Release one value per answer, shape `(groups,)`, from `bits`."""
-        steps = np.array([self._round(v) for v in answers.tolist()], dtype=np.int64)
+        place = partial(
+            grid_point, step=self.step, low=self.low, high=self.high, rounding=self.rounding
+        )
+        steps = np.array([*map(place, answers.tolist())], dtype=np.int64)
         return self.finish(steps + self.noise.sample(steps.size, bits))
 
-    def _round(self, value: object) -> int:
-        number = exact(value, "the answer")
-        limit = 2**61
-        low = -limit if self.low is None else self.low
-        high = limit if self.high is None else self.high
-        if not isinstance(number, Fraction):
-            return high if number > 0 else low
-        return min(max(math.floor(number / self.step + self.rounding), low), high)
 
-
-class NoPureLaw:
+class NoPureLaw(Unpriced):
     """A mechanism of normal noise among those that are priced for a pure loss: it offers nothing there."""
 
     __slots__ = ()
 
     family: ClassVar[str]
-
-    @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return nothing: the request is for a pure loss."""
-        del request
-        return []
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
