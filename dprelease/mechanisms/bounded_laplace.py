@@ -49,8 +49,6 @@ from dprelease.mechanisms.arguments import (
     check_delta,
     check_domain,
     check_locations,
-    float_scale,
-    optional,
 )
 from dprelease.mechanisms.boundaries.truncate import truncated_laws
 from dprelease.mechanisms.calibration import laplace_loss as losses
@@ -58,7 +56,7 @@ from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWi
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.mechanisms.scaled import Scaled
 from dprelease.schema.domain import Domain
 
 Rule = Literal["exact", "holohan", "croft"]
@@ -66,117 +64,29 @@ Answers = Literal["hull", "domain"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class BoundedLaplace:
-    """Laplace noise of `scale` conditioned on landing in `domain`.
+class TruncatedLaplace(Scaled):
+    """Laplace noise of `scale` conditioned on landing in `domain`: its loss and its curves."""
 
-    `sensitivity` and `epsilon` are remembered from `calibrate`, for `on_grid`.
-    """
-
-    domain: Domain
-    scale: float
-    answers: Answers
-    sensitivity: Fraction | None
-    epsilon: Fraction | None
-
-    def __init__(
-        self,
-        domain: Domain,
-        *,
-        scale: Number,
-        answers: Answers = "hull",
-        sensitivity: Number | None = None,
-        epsilon: Number | None = None,
-    ) -> None:
-        """Build the mechanism from its scale.
-
-        Raises:
-            ArgumentError: not a Domain (DPR629), a domain of single points only (DPR632), a scale
-                that is not above 0 (DPR606), or unknown `answers` (DPR633).
-        """
-        check_domain(domain)
-        if all(a == b for a, b in domain.pieces):
+    @staticmethod
+    def _taken(domain: object) -> Domain:
+        found = check_domain(domain)
+        if all(a == b for a, b in found.pieces):
             raise ArgumentError(
                 "bounded Laplace needs an interval of positive width",
                 why="the domain consists of single points",
                 fix="use `staircase` or `bounded_laplace` on a grid of those points",
                 code="DPR632",
             )
-        if answers not in ("hull", "domain"):
-            raise ArgumentError(
-                "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
-            )
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "scale", float_scale(scale))
-        object.__setattr__(self, "answers", answers)
-        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
-        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+        return found
 
-    @classmethod
-    def calibrate(
-        cls,
-        domain: Domain,
-        *,
-        sensitivity: Number,
-        epsilon: Number,
-        delta: Number = 0.0,
-        rule: Rule = "exact",
-        answers: Answers = "hull",
-    ) -> BoundedLaplace:
-        """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
-
-        Raises:
-            ArgumentError: invalid numbers (DPR605, DPR606, DPR631), an unknown rule (DPR633), or
-                a rule without a proof for this domain or delta (DPR634).
-        """
-        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        plain, goal = as_float(distance, "sensitivity"), as_float(budget, "epsilon")
-        slack = check_delta(delta)
-        probe = cls(domain, scale=1, answers=answers)
-        if rule not in ("exact", "holohan", "croft"):
-            raise ArgumentError(
-                "there is no such calibration rule",
-                fix="use exact, holohan or croft",
-                code="DPR633",
-            )
-        if rule == "holohan" and len(domain.exact_pieces) > 1:
-            raise ArgumentError(
-                "rule holohan is proved for one interval only",
-                why="on a union its formula understates the loss",
-                fix='use rule="exact"',
-                code="DPR634",
-            )
-        if rule == "croft" and slack > 0:
-            raise ArgumentError(
-                "rule croft has no delta", fix='use rule="exact" or delta=0', code="DPR634"
-            )
-        view = losses.LossView(domain, answers)
-        if rule == "croft":
-            scale = view.croft_scale(plain, goal)
-        elif rule == "holohan":
-            scale = view.pure_scale(distance, goal - math.log1p(-slack))
-        else:
-            scale = view.pure_scale(distance, goal)
-            if slack > 0:
-                scale = view.delta_scale(plain, goal, slack, scale)
-        return cls(
-            probe.domain,
-            scale=scale,
-            answers=answers,
-            sensitivity=distance,
-            epsilon=None if slack > 0 else budget,
-        )
+    def _view(self) -> losses.LossView:
+        return losses.LossView(self.domain, "hull")
 
     def loss(self, *, sensitivity: Number) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
         distance = positive(sensitivity, "sensitivity")
         as_float(distance, "sensitivity")
-        return losses.LossView(self.domain, self.answers).loss(self.scale, distance)
-
-    def delta(self, *, epsilon: Number, sensitivity: Number) -> float:
-        """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
-        budget = float(positive(epsilon, "epsilon", allow_zero=True))
-        distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
-        return losses.LossView(self.domain, self.answers).delta(self.scale, distance, budget)
+        return self._view().loss(self.scale, distance)
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D.
@@ -232,25 +142,112 @@ class BoundedLaplace:
         square = apart**2 * m0 + 2 * apart * parts.sign * m1 + m2
         return mean, square.sum(axis=0) / total
 
-    def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
-        """Return the certified integer law on multiples of `step`, answers in the whole hull.
+
+@dataclass(frozen=True, slots=True, init=False)
+class BoundedLaplace(TruncatedLaplace):
+    """Laplace noise of `scale` conditioned on landing in `domain`.
+
+    `sensitivity` and `epsilon` are remembered from `calibrate`, for `on_grid`.
+    """
+
+    answers: Answers
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        scale: Number,
+        answers: Answers = "hull",
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
+    ) -> None:
+        """Build the mechanism from its scale.
 
         Raises:
-            ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,
-                because grid laws are purely private.
+            ArgumentError: not a Domain (DPR629), a domain of single points only (DPR632), a scale
+                that is not above 0 (DPR606), or unknown `answers` (DPR633).
         """
-        distance = optional(sensitivity, "sensitivity") or self.sensitivity
-        budget = self.epsilon
-        if distance is not None and (budget is None or sensitivity is not None):
-            if self.sensitivity is not None and self.epsilon is None:
-                raise ArgumentError(
-                    "a grid law is purely private",
-                    why="this mechanism was calibrated with delta above 0",
-                    fix="calibrate with delta=0",
-                    code="DPR634",
-                )
-            budget = Fraction(self.loss(sensitivity=distance))
-        return on_grid(self.domain, step, distance, budget, self.grid_laws)
+        Scaled.__init__(self, domain, scale=scale, sensitivity=sensitivity, epsilon=epsilon)
+        if answers not in ("hull", "domain"):
+            raise ArgumentError(
+                "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
+            )
+        object.__setattr__(self, "answers", answers)
+
+    @classmethod
+    def calibrate(
+        cls,
+        domain: Domain,
+        *,
+        sensitivity: Number,
+        epsilon: Number,
+        delta: Number = 0.0,
+        rule: Rule = "exact",
+        answers: Answers = "hull",
+    ) -> BoundedLaplace:
+        """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
+
+        Raises:
+            ArgumentError: invalid numbers (DPR605, DPR606, DPR631), an unknown rule (DPR633), or
+                a rule without a proof for this domain or delta (DPR634).
+        """
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        plain, goal = as_float(distance, "sensitivity"), as_float(budget, "epsilon")
+        slack = check_delta(delta)
+        probe = cls(domain, scale=1, answers=answers)
+        if rule not in ("exact", "holohan", "croft"):
+            raise ArgumentError(
+                "there is no such calibration rule",
+                fix="use exact, holohan or croft",
+                code="DPR633",
+            )
+        if rule == "holohan" and len(domain.exact_pieces) > 1:
+            raise ArgumentError(
+                "rule holohan is proved for one interval only",
+                why="on a union its formula understates the loss",
+                fix='use rule="exact"',
+                code="DPR634",
+            )
+        if rule == "croft" and slack > 0:
+            raise ArgumentError(
+                "rule croft has no delta", fix='use rule="exact" or delta=0', code="DPR634"
+            )
+        view = probe._view()
+        if rule == "croft":
+            scale = view.croft_scale(plain, goal)
+        elif rule == "holohan":
+            scale = view.pure_scale(distance, goal - math.log1p(-slack))
+        else:
+            scale = view.pure_scale(distance, goal)
+            if slack > 0:
+                scale = view.delta_scale(plain, goal, slack, scale)
+        return cls(
+            probe.domain,
+            scale=scale,
+            answers=answers,
+            sensitivity=distance,
+            epsilon=None if slack > 0 else budget,
+        )
+
+    def delta(self, *, epsilon: Number, sensitivity: Number) -> float:
+        """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
+        budget = float(positive(epsilon, "epsilon", allow_zero=True))
+        distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
+        return self._view().delta(self.scale, distance, budget)
+
+    def _view(self) -> losses.LossView:
+        return losses.LossView(self.domain, self.answers)
+
+    def _loss_of(self, sensitivity: Fraction) -> Fraction:
+        """Return its own loss; after calibration with delta above 0 there is none (DPR634)."""
+        if self.sensitivity is not None and self.epsilon is None:
+            raise ArgumentError(
+                "a grid law is purely private",
+                why="this mechanism was calibrated with delta above 0",
+                fix="calibrate with delta=0",
+                code="DPR634",
+            )
+        return Fraction(self.loss(sensitivity=sensitivity))
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

@@ -28,26 +28,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy.typing as npt
-
 from dprelease.core.numeric import Number, positive
-from dprelease.mechanisms.arguments import FloatArray, capped, least_scale
-from dprelease.mechanisms.bounded_laplace import BoundedLaplace
+from dprelease.mechanisms.arguments import capped, least_scale
+from dprelease.mechanisms.bounded_laplace import TruncatedLaplace
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.schema.domain import Domain
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Exponential(Scaled):
+class Exponential(TruncatedLaplace):
     """Score |y - q| on `domain`, `scale` in the domain's unit."""
-
-    @staticmethod
-    def _taken(domain: object) -> Domain:
-        return BoundedLaplace(domain, scale=1).domain  # type: ignore[arg-type]
 
     def _loss_of(self, sensitivity: Fraction) -> Fraction:
         return 2 * sensitivity / Fraction(self.scale)
@@ -68,34 +61,6 @@ class Exponential(Scaled):
     def for_scores(candidates: int, *, spread: int, epsilon: Number) -> ScoreLaw:
         """Return the exact exponential mechanism over `candidates` with integer scores; see `ScoreLaw.calibrate`."""
         return ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon)
-
-    @property
-    def _law(self) -> BoundedLaplace:
-        return BoundedLaplace(self.domain, scale=self.scale)
-
-    def loss(self, *, sensitivity: Number) -> float:
-        """Return the exact worst-case loss, in nats; at most 2 sensitivity / scale."""
-        return self._law.loss(sensitivity=sensitivity)
-
-    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D."""
-        return self._law.pdf(x, location)
-
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), vectorised over `x` and `location`."""
-        return self._law.cdf(x, location)
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        return self._law.mean(location)
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        return self._law.variance(location)
-
-    def mass(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the chance that plain Laplace noise of this scale lands in the domain."""
-        return self._law.mass(location)
 
     def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`).
