@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
-from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, domain_runs
+from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.calibration.gaussian_scale import SensitivitySet, SideList
+from dprelease.mechanisms.calibration.laplace_pairs import domain_pairs, domain_runs
 from dprelease.schema.domain import Box, Domain
 
 Answers = Literal["hull", "domain"]
@@ -150,7 +151,7 @@ def sensitivity_set(
     if answers == "hull" or sides[0].is_interval:
         return SensitivitySet(per_coordinate=(float(distance),))
     only = domain if isinstance(domain, Domain) else domain.sides[0]
-    pairs = domain_pairs(only, distance)
+    pairs = domain_pairs(only.exact_pieces, distance)
     if not pairs:
         raise ArgumentError(
             "no two answers are within the sensitivity of each other",
@@ -159,10 +160,10 @@ def sensitivity_set(
             code="DPR634",
         )
     full = max(t - s for s, t in pairs)
-    runs = domain_runs(only, distance) if full == distance else []
+    runs = domain_runs(only.exact_pieces, distance) if full == distance else []
     return SensitivitySet(
         pairs=tuple((float(s), float(t - s)) for s, t in pairs),
-        runs=tuple((float(a), float(b)) for a, b in runs),
+        runs=tuple(runs),
     )
 
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -194,39 +193,6 @@ class Side:
             return self.hockey(start, distance, scale, epsilon)
 
         return highest(curve, sorted(m for m in marks if first <= m <= max(first, last)))
-
-
-def domain_pairs(domain: Domain, distance: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Return the worst pairs (s', s), s' < s <= s' + distance, of answers inside the domain.
-
-    For x = max D: s' a lower end, or a lower end minus `distance` if that is allowed; s the largest
-    allowed point within that distance. Then the mirror images. In exact rationals: recomputing
-    (l - distance) + distance in floats would miss l.
-    """
-    pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]
-    flipped = [(-b, -a) for a, b in reversed(pieces)]
-    pairs = [(s, t) for s, t in _rising_pairs(pieces, distance) if s < t]
-    pairs += [(-t, -s) for s, t in _rising_pairs(flipped, distance) if s < t]
-    return sorted(set(pairs))
-
-
-def domain_runs(domain: Domain, distance: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Return the runs of s' for which both s' and s' + distance are allowed.
-
-    A pair of allowed answers lies within one of `domain_pairs` or is a pair of these runs: any
-    other can be lengthened at one end without leaving the domain, and longer is worse.
-    """
-    pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]
-    both = [(max(a, c - distance), min(b, d - distance)) for a, b in pieces for c, d in pieces]
-    return sorted((low, high) for low, high in both if low <= high)
-
-
-def _rising_pairs(
-    pieces: list[tuple[Fraction, Fraction]], distance: Fraction
-) -> list[tuple[Fraction, Fraction]]:
-    lows = [a for a, _ in pieces]
-    starts = lows + [s - distance for s in lows if any(a <= s - distance <= b for a, b in pieces)]
-    return [(s, max(min(b, s + distance) for a, b in pieces if a <= s + distance)) for s in starts]
 
 
 def highest(curve: Callable[[FloatArray], FloatArray], marks: list[float]) -> float:

@@ -21,8 +21,6 @@ Limits   float64; z/b + r - epsilon is raised by 2**-46 of its terms and the res
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from dprelease.mechanisms.arguments import FloatArray
@@ -82,14 +80,3 @@ def _left(
         inner = -np.expm1(-(2 * cut - u - v) / scale) * -np.expm1(-(v - u) / scale)
         out += np.where(solid, np.exp(-far) * inner, 0.0)
     return out
-
-
-def full_runs(domain: Domain, distance: Fraction) -> list[tuple[float, float]]:
-    """Return the runs of q for which both q and q + distance are allowed, ends exact before rounding."""
-    found = []
-    for a, b in domain.exact_pieces:
-        for c, d in domain.exact_pieces:
-            low, high = max(a, c - distance), min(b, d - distance)
-            if low <= high:
-                found.append((float(low), float(high)))
-    return sorted(found)

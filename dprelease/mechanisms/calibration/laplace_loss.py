@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
+from dprelease.mechanisms.calibration.laplace_delta import hockey
 from dprelease.mechanisms.calibration.laplace_hull import hull_scale, pair_losses, worst_pair
-from dprelease.mechanisms.calibration.laplace_pairs import Ends
+from dprelease.mechanisms.calibration.laplace_pairs import Ends, domain_runs
 from dprelease.mechanisms.calibration.search import smallest_scale, widen
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.schema.domain import Domain
@@ -219,7 +219,9 @@ class LossView:
             worst = float(np.max(self._hockey(first, second, scale, epsilon)))
             # Inside a run of pairs at full distance the worst place is often no end.
             kinks = self._starts(float(distance), scale)
-            for first_start, last_start in full_runs(self.domain, Fraction(distance)):
+            for first_start, last_start in domain_runs(
+                self.domain.exact_pieces, Fraction(distance)
+            ):
                 low = max(first_start, float(kinks[0]))
                 high = min(last_start, float(kinks[-1]))
                 inner = {low, high, *(m for m in kinks.tolist() if low < m < high)}

@@ -21,9 +21,11 @@ Limits   float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +64,39 @@ class AnswerPairs:
             np.concatenate([part.offset for part in parts]),
             np.concatenate([part.distance for part in parts]),
         )
+
+
+Pieces = Sequence[tuple[Fraction | float, Fraction | float]]
+
+
+def domain_pairs(pieces: Pieces, distance: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Return the worst pairs (q, r), q < r <= q + distance, of answers inside these allowed intervals.
+
+    From every left end to the farthest allowed answer above within `distance`, to every left end
+    from exactly `distance` below if that is allowed; and the mirror images. Feasibility is
+    decided on exact numbers: (0.7 - 0.6) + 0.6 misses 0.7 in floats.
+    """
+    found = set[tuple[Any, Any]]()
+    for a, c in pieces:
+        if isinstance(a, Fraction):
+            found.add((a, max(min(a + distance, v) for u, v in pieces if u <= a + distance)))
+            if any(u <= a - distance <= v for u, v in pieces):
+                found.add((a - distance, a))
+        if isinstance(c, Fraction):
+            found.add((min(max(c - distance, u) for u, v in pieces if v >= c - distance), c))
+            if any(u <= c + distance <= v for u, v in pieces):
+                found.add((c, c + distance))
+    return sorted((q, r) for q, r in found if q < r)
+
+
+def domain_runs(pieces: Pieces, distance: Fraction) -> list[tuple[float, float]]:
+    """Return the runs of q for which both q and q + distance are allowed, ends exact before rounding.
+
+    A pair of allowed answers lies within one of `domain_pairs` or is a pair of these runs: any
+    other can be lengthened at one end without leaving the domain, and longer is worse.
+    """
+    both = [(max(a, c - distance), min(b, d - distance)) for a, b in pieces for c, d in pieces]
+    return sorted((float(low), float(high)) for low, high in both if low <= high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +140,16 @@ class Ends:
         return first, first + pairs.distance
 
     def inside(self, distance: Fraction) -> AnswerPairs:
-        """Return the finite list of worst pairs of answers inside the domain.
-
-        From every left end to the farthest allowed answer above within `distance`, to every left end
-        from exactly `distance` below if that is allowed; and the mirror images. Feasibility is
-        decided on exact numbers: (0.7 - 0.6) + 0.6 misses 0.7 in floats.
-        """
+        """Return the finite list of worst pairs of answers inside the domain: `domain_pairs`."""
         index = {e: i for i, e in enumerate(self.values)}
-        rows: list[tuple[int, float, float]] = []
-        for a, c in self.pieces:
-            if isinstance(a, Fraction):
-                top = max(min(a + distance, v) for u, v in self.pieces if u <= a + distance)
-                rows.append((index[a], 0.0, float(top - a)))
-                if any(u <= a - distance <= v for u, v in self.pieces):
-                    rows.append((index[a], -float(distance), float(distance)))
-            if isinstance(c, Fraction):
-                bottom = min(max(c - distance, u) for u, v in self.pieces if v >= c - distance)
-                rows.append((index[c], -float(c - bottom), float(c - bottom)))
-                if any(u <= c + distance <= v for u, v in self.pieces):
-                    rows.append((index[c], 0.0, float(distance)))
-        return _pairs(rows)
+        return _pairs(
+            [
+                (index[q], 0.0, float(r - q))
+                if q in index
+                else (index[r], -float(r - q), float(r - q))
+                for q, r in domain_pairs(self.pieces, distance)
+            ]
+        )
 
     def marks(self, distance: Fraction) -> list[tuple[Fraction, int, float]]:
         """Return where q -> (q, q + distance) is not smooth, in order, with anchor and offset."""

@@ -13,12 +13,13 @@ import pytest
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exact
 from dprelease.mechanisms import BoundedGaussian
-from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, highest
+from dprelease.mechanisms.calibration.gaussian_loss import Side, highest
 from dprelease.mechanisms.calibration.gaussian_scale import (
     SensitivitySet,
     chen_hale_scale,
     log_ratio,
 )
+from dprelease.mechanisms.calibration.laplace_pairs import domain_pairs
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference
 from tests.sizes import some, whole
@@ -93,7 +94,7 @@ def test_the_loss_of_hull_answers_falls_with_the_scale() -> None:
 
 def test_answers_inside_the_domain_use_exact_pairs() -> None:
     domain = Domain(0, 1, forbidden=[("0.1", "0.7")])
-    pairs = domain_pairs(domain, exact("0.6"))  # type: ignore[arg-type]
+    pairs = domain_pairs(domain.exact_pieces, exact("0.6"))  # type: ignore[arg-type]
     # 0.7 - 0.6 = 0.1 exactly: in floats the pair would be lost
     assert (exact("0.1"), exact("0.7")) in pairs
     assert all(0 < t - s <= exact("0.6") for s, t in pairs)

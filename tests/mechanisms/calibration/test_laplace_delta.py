@@ -12,8 +12,9 @@ import pytest
 from dprelease import Domain
 from dprelease.mechanisms import BoundedLaplace
 from dprelease.mechanisms.calibration import laplace_loss
-from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
+from dprelease.mechanisms.calibration.laplace_delta import hockey
 from dprelease.mechanisms.calibration.laplace_loss import LossView
+from dprelease.mechanisms.calibration.laplace_pairs import domain_runs
 from tests.reference import laplace as reference
 from tests.sizes import whole
 
@@ -70,7 +71,7 @@ def test_calibration_inside_the_domain_holds_for_every_pair() -> None:
 def test_runs_are_exact() -> None:
     domain = Domain(0, 1, forbidden=[("0.3", "0.7")])
     # From 0.0 .. 0.3 to 0.7 .. 1.0, ends included: decided on exact numbers, not floats.
-    assert full_runs(domain, Fraction(7, 10)) == [(0.0, 0.3)]
+    assert domain_runs(domain.exact_pieces, Fraction(7, 10)) == [(0.0, 0.3)]
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9])
