@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NoReturn
 
 from dprelease.allocation.choose import as_stated
 from dprelease.allocation.share import Priced, Share
-from dprelease.allocation.spend import added_up
+from dprelease.allocation.spend import Spending, added_up
 from dprelease.budget.composition import SUMS
 from dprelease.core import registry
 from dprelease.core.errors import VerificationError
@@ -75,11 +75,7 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
         _priced(prices, block, part, figures)
         for block, part in zip(blocks, stated["blocks"], strict=True)
     ]
-    composition = stated.get("composition")
-    method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, prices)
-    _check_shares(query, priced, method)
-    return write_plan(query, spending, Prices(query, figures))
+    return write_plan(query, _spent(query, stated, priced, prices), Prices(query, figures))
 
 
 def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
@@ -101,11 +97,18 @@ def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
         of = block.table or ""
         figures = {n: said.figures(of, n) for n in names} if block.name in own else None
         priced.append(_priced(frame.prices, block, part, figures))
+    return write_tables(frame, _spent(query, stated, priced, frame.prices), said)
+
+
+def _spent(
+    query: Query, stated: Mapping[str, Any], priced: Sequence[Priced], prices: Prices
+) -> Spending:
+    """Return the recorded way to spend, added up again."""
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta, frame.prices)
+    found = added_up(method, tuple(priced), query.epsilon, query.spec.delta, prices)
     _check_shares(query, priced, method)
-    return write_tables(frame, spending, said)
+    return found
 
 
 class _AsRecorded:
@@ -138,20 +141,12 @@ class _AsRecorded:
         self, table: str, statistic: str, found: tuple[Fraction, ...]
     ) -> tuple[Fraction, ...]:
         said = self._halves.get((table, statistic), ())
-        if len(said) != len(found) or not all(
-            near(float(a), float(b)) for a, b in zip(said, found, strict=True)
-        ):
-            _other(statistic, f"its intervals in table {table} are not those of its laws")
+        _hold_intervals(table, statistic, (said,), (found,))
         return said
 
     def critical(self, table: str, statistic: str, found: Critical) -> Critical:
         said = self._critical.get((table, statistic), ())
-        if [len(pieces) for pieces in said] != [len(pieces) for pieces in found] or not all(
-            near(float(a), float(b))
-            for one, two in zip(said, found, strict=True)
-            for a, b in zip(one, two, strict=True)
-        ):
-            _other(statistic, f"its intervals in table {table} are not those of its laws")
+        _hold_intervals(table, statistic, said, found)
         return said
 
     def errors(self, table: str, statistic: str, found: Errors) -> Errors:
@@ -161,6 +156,13 @@ class _AsRecorded:
             _other(statistic, f"its stated errors in table {table} are not those of its laws")
         fitted, before, alone = taken
         return _number(fitted), None if before is None else _number(before), _number(alone)
+
+
+def _hold_intervals(table: str, statistic: str, said: Critical, found: Critical) -> None:
+    alike = [len(pieces) for pieces in said] == [len(pieces) for pieces in found]
+    both = (map(float, chain(*ends)) for ends in (said, found))
+    if not alike or not all(map(near, *both)):
+        _other(statistic, f"its intervals in table {table} are not those of its laws")
 
 
 def near(one: object, other: object) -> bool:
