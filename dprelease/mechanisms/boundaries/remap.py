@@ -24,16 +24,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.core.entropy import RandomBits
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.boundaries.remap_prior import Prior
 from dprelease.mechanisms.law import IntArray
 from dprelease.schema.domain import GridSet
+
+if TYPE_CHECKING:
+    from dprelease.mechanisms.forms.additive import AdditiveNoise
 
 Remap = Literal["nearest", "median", "mean"]
 FloatArray = npt.NDArray[np.float64]
@@ -41,52 +43,13 @@ FloatArray = npt.NDArray[np.float64]
 TABLE_LIMIT = 2**16
 
 
-class SymmetricNoise(Protocol):
-    """Symmetric integer noise, non-increasing in |d|, with P(d + period) = decay * P(d), d >= 0.
-
-    Implementations are frozen and hashable.
-    """
-
-    def __hash__(self) -> int:
-        """Hash by value: tables are cached per noise."""
-
-    @property
-    def period(self) -> int:
-        """Steps after which the law repeats, scaled by `decay`."""
-
-    @property
-    def decay(self) -> float:
-        """P(d + period) / P(d)."""
-
-    def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` exact draws; magnitudes are saturated at 2**62 or beyond."""
-
-    def weights(self, count: int) -> FloatArray:
-        """Return P(0), ..., P(count - 1)."""
-
-    def tails(self, k: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return, for k >= 0: P(D > k), E(D - k)+, E(D^2 - k^2; D > k)."""
-
-    def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x) in between."""
-
-    def quantile(self, level: float) -> int:
-        """Return a k with P(|D| <= k) >= level."""
-
-    def block_weights(self, count: int) -> tuple[list[Any], list[Any]]:
-        """Return weights of distances 0..count-1: of one point, and of all its repeats."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the law's integers."""
-
-
-def fits(noise: SymmetricNoise, allowed: GridSet) -> bool:
+def fits(noise: AdditiveNoise, allowed: GridSet) -> bool:
     """Return whether a remap table is small enough to build."""
     return allowed.hull_steps < TABLE_LIMIT and noise.period <= TABLE_LIMIT
 
 
 def apply(
-    noise: SymmetricNoise, allowed: GridSet, kind: Remap, raw: IntArray, prior: Prior | None = None
+    noise: AdditiveNoise, allowed: GridSet, kind: Remap, raw: IntArray, prior: Prior | None = None
 ) -> IntArray:
     """Map raw integers into `allowed`, shape kept. Total over |raw| <= 2**62."""
     if kind == "nearest":
@@ -100,7 +63,7 @@ def apply(
 
 @lru_cache(maxsize=32)
 def table(
-    noise: SymmetricNoise, allowed: GridSet, kind: Remap, prior: Prior | None = None
+    noise: AdditiveNoise, allowed: GridSet, kind: Remap, prior: Prior | None = None
 ) -> IntArray:
     """Return the remap of `lower - period .. upper + period`, read-only; prior None: uniform."""
     if prior is not None and kind != "nearest":
@@ -146,7 +109,7 @@ def _cheaper_edge(
 class _Posterior:
     """Cumulative posterior weights over hull answers, from prefix sums over distances."""
 
-    def __init__(self, noise: SymmetricNoise, low: int, high: int) -> None:
+    def __init__(self, noise: AdditiveNoise, low: int, high: int) -> None:
         self.low, self.high = low, high
         p = noise.weights(high - low + noise.period + 1)
         zero = np.zeros(1)

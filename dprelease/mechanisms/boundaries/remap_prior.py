@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dprelease.schema.domain import GridSet
 
 if TYPE_CHECKING:
-    from dprelease.mechanisms.boundaries.remap import SymmetricNoise
+    from dprelease.mechanisms.forms.additive import AdditiveNoise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ _UNIT = 2**20
 class _Dense:
     """P(raw | answer) and cost(answer, output) over one period beyond each end."""
 
-    def __init__(self, noise: SymmetricNoise, allowed: GridSet, power: int) -> None:
+    def __init__(self, noise: AdditiveNoise, allowed: GridSet, power: int) -> None:
         low, high, period = allowed.lower, allowed.upper, noise.period
         raws = np.arange(low - period, high + period + 1, dtype=np.int64)
         answers = np.arange(low, high + 1, dtype=np.int64)
@@ -74,7 +74,7 @@ class _Dense:
 
 @lru_cache(maxsize=32)
 def table(
-    noise: SymmetricNoise, allowed: GridSet, kind: Literal["median", "mean"], prior: Prior
+    noise: AdditiveNoise, allowed: GridSet, kind: Literal["median", "mean"], prior: Prior
 ) -> IntArray:
     """Return the remap of `lower - period .. upper + period` under `prior`, read-only."""
     dense = _Dense(noise, allowed, 1 if kind == "median" else 2)
@@ -85,7 +85,7 @@ def table(
 
 @lru_cache(maxsize=256)
 def least_favourable(
-    noise: SymmetricNoise, allowed: GridSet, kind: Literal["median", "mean"]
+    noise: AdditiveNoise, allowed: GridSet, kind: Literal["median", "mean"]
 ) -> Prior:
     """Return the prior, of all tried, whose map has the smallest worst error."""
     dense = _Dense(noise, allowed, 1 if kind == "median" else 2)

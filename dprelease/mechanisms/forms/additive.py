@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from operator import methodcaller
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,12 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
-from dprelease.intervals.noise import IntegerNoise
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.forms.base import ScalarLaw
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import (
     Ends,
     ExpectedError,
@@ -48,24 +49,9 @@ _SATURATION = 2**62
 _PMF_LIMIT = 2**16
 
 
-class AdditiveNoise(remaps.SymmetricNoise, Protocol):
-    """A kernel whose loss is proved for the bare noise."""
-
-    @property
-    def beyond(self) -> float | None:
-        """Mean steps beyond an end, given that noise passed it; None where that is not constant."""
-
-    @property
-    def fitted(self) -> IntegerNoise:
-        """What it is for fits and intervals."""
-
-    def certify(
-        self, family: str, distance: int, claim: Fraction, *, splits: bool = False
-    ) -> Certificate:
-        """Return the proof for answers at most `distance` apart, together if they `splits`."""
-
-    def describe(self) -> str:
-        """Return the scale in words."""
+AdditiveNoise = DiscreteLaplaceNoise | StaircaseNoise
+"""The kernels whose loss is proved for the bare noise: symmetric integers, not increasing in |d|, with
+P(d + period) = decay * P(d) for d >= 0."""
 
 
 @dataclass(frozen=True, slots=True)
