@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +46,6 @@ from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
-    Criterion,
-    ExpectedError,
     GridLaw,
     GridRequest,
     WrittenLaw,
@@ -55,7 +53,6 @@ from dprelease.mechanisms.law import (
     family_laws,
     grid_laws,
 )
-from dprelease.schema.domain import GridSet
 from dprelease.statistics.base import Floats
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Sensitivity
@@ -264,9 +261,10 @@ class Scalar(MeasurementFamily):
         found = []
         for linear, each in ways:
             moved = grid_sensitivity(s, measurement.step_size, step, linear=linear)
-            for law, error in priced_laws(
-                allowed, moved, each, asked.loss, point_masses, linear, asked.judge, alone
-            ):
+            request = GridRequest(
+                allowed, max(1, moved), each, asked.loss, point_masses, linear, asked.judge
+            )
+            for law in priced_laws(request, alone):
                 draw = ScalarCellLaw(
                     law=law,
                     linear=linear,
@@ -277,7 +275,7 @@ class Scalar(MeasurementFamily):
                     step=step,
                     origin=origin,
                 )
-                found.append(_candidate(asked, draw, error))
+                found.append(_candidate(asked, draw))
         return [c for c in found if pin is None or c.draw.mechanism == pin]
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
@@ -333,8 +331,8 @@ class Scalar(MeasurementFamily):
         return np.array([(value - float(measurement.offset)) / float(measurement.step_size)])
 
 
-def _candidate(asked: Pricing, draw: ScalarCellLaw, error: ExpectedError) -> Candidate:
-    members, loss = asked.block.members, asked.loss
+def _candidate(asked: Pricing, draw: ScalarCellLaw) -> Candidate:
+    members, loss, error = asked.block.members, asked.loss, draw.law.expected_error()
     stated = tuple(finished_errors(m, draw.error(error.average, loss), loss) for m in members)
     farthest = draw.error(error.worst, loss, worst=True)
     worst = tuple(finished_worst(m, farthest, loss) for m in members)
@@ -346,40 +344,14 @@ def _candidate(asked: Pricing, draw: ScalarCellLaw, error: ExpectedError) -> Can
     return Candidate(asked.measurement, draw, tuple(map(max, stated)), worst, stated, split)
 
 
-class PricedLaw(NamedTuple):
-    """A law and its error: both are made once for all statistics with an equal request."""
-
-    law: GridLaw
-    error: ExpectedError
-
-
-def priced_laws(
-    allowed: GridSet,
-    sensitivity: int,
-    epsilon: Fraction,
-    loss: Loss,
-    point_masses: bool,
-    linear: bool,
-    judge: Criterion = "average",
-    family: str | None = None,
-) -> tuple[PricedLaw, ...]:
-    """Return the laws on a grid with their errors.
+@lru_cache(maxsize=4096)
+def priced_laws(request: GridRequest, family: str | None = None) -> tuple[GridLaw, ...]:
+    """Return the laws on a grid, best first: made once for all statistics with an equal request.
 
     Args:
         family: its laws alone: another package's where it is pinned, or those of a known winner.
     """
-    request = GridRequest(allowed, max(1, sensitivity), epsilon, loss, point_masses, linear, judge)
-    return _family_laws(request, family) if family else _all_laws(request)
-
-
-@lru_cache(maxsize=4096)
-def _all_laws(request: GridRequest) -> tuple[PricedLaw, ...]:
-    return tuple(PricedLaw(law, law.expected_error()) for law in grid_laws(request))
-
-
-@lru_cache(maxsize=4096)
-def _family_laws(request: GridRequest, family: str) -> tuple[PricedLaw, ...]:
-    return tuple(PricedLaw(law, law.expected_error()) for law in family_laws(request, family))
+    return tuple(family_laws(request, family) if family else grid_laws(request))
 
 
 family = Scalar()

@@ -316,10 +316,15 @@ class TruncatedMean(MeasurementFamily):
 
 def _of_best_family(draw: MeanLaw, size: int, asked: Pricing) -> MeanLaw:
     """Return the draw by the best family at the public guess of the size that has a law for every size."""
-    priced = priced_laws(
-        draw.allowed, draw.sensitivity_at(size), draw.epsilon, asked.loss, False, False, asked.judge
+    request = GridRequest(
+        draw.allowed,
+        draw.sensitivity_at(size),
+        draw.epsilon,
+        asked.loss,
+        point_masses=False,
+        criterion=asked.judge,
     )
-    for name in (p.law.family for p in priced):
+    for name in (law.family for law in priced_laws(request)):
         if name in _WITHOUT_POINT_MASSES:
             found = replace(draw, mechanism=name)
             with contextlib.suppress(ArgumentError):
@@ -335,14 +340,14 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarCellL
     if s.changed_groups > 1:
         ways.append((True, s.l1_over_groups, epsilon))
     options = [
-        (priced, linear, sensitivity)
+        (law, linear, sensitivity)
         for linear, sensitivity, each in ways
-        for priced in priced_laws(allowed, sensitivity, each, "absolute", True, linear)
+        for law in priced_laws(GridRequest(allowed, max(1, sensitivity), each, splits=linear))
     ]
-    best, linear, sensitivity = min(options, key=lambda o: ranking(o[0].error.average))
+    best, linear, sensitivity = min(options, key=lambda o: ranking(o[0].expected_error().average))
     one = Fraction(1)
     return ScalarCellLaw(
-        best.law, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)
+        best, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)
     )
 
 

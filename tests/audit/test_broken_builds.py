@@ -320,12 +320,12 @@ redrawn plan's bound is 2.25 to 2.32 against a claim of 2, and at 40,000 draws i
 )
 def test_a_broken_build_is_caught(break_it, layer, monkeypatch, evidence):
     draws = 0 if layer == "A" else DRAWS_OF.get(break_it, DRAWS)
-    scalar._all_laws.cache_clear()
+    scalar.priced_laws.cache_clear()
     with monkeypatch.context() as patch:
         query = break_it(patch)
         # held to what was asked for, whatever the broken planner says of itself
         seen = looked_at(replace(make_plan(query), epsilon=query.epsilon), draws)
-    scalar._all_laws.cache_clear()
+    scalar.priced_laws.cache_clear()
     assert layer in seen.caught
     # the control: the same request, unbroken, passes all layers
     assert not looked_at(make_plan(query), draws).caught

@@ -34,8 +34,7 @@ def planned(columns, **release):
 @pytest.fixture
 def solved(monkeypatch):
     """The requests that reach a solver of all families."""
-    scalar._all_laws.cache_clear()
-    scalar._family_laws.cache_clear()
+    scalar.priced_laws.cache_clear()
     asked = []
     honest = scalar.grid_laws
 
@@ -45,15 +44,14 @@ def solved(monkeypatch):
 
     monkeypatch.setattr(scalar, "grid_laws", counted)
     yield asked
-    scalar._all_laws.cache_clear()
-    scalar._family_laws.cache_clear()
+    scalar.priced_laws.cache_clear()
 
 
 def test_equal_statistics_share_their_laws(solved):
     """Statistics of equal columns differ in name only: no more laws for 12 than for 6."""
     planned(COLUMNS[:6])
     few = len(solved)
-    scalar._all_laws.cache_clear()
+    scalar.priced_laws.cache_clear()
     solved.clear()
     planned(COLUMNS)
     assert len(solved) <= few + 3  # the last block gets the nano-units left over

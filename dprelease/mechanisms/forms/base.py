@@ -72,6 +72,6 @@ def _certificate(law: ScalarLaw) -> Certificate:
     return law.certify()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _expected_error(law: ScalarLaw, near: Ends | None) -> ExpectedError:
     return law.price(near)
