@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from dprelease.measurements.balanced import BalancedLaw, balanced_noise
 from dprelease.measurements.candidate import Candidate, Pricing
-from dprelease.measurements.cells import CellLaw
-from dprelease.measurements.gaussian import NAME, GaussianLaw, gaussian_text
-from dprelease.measurements.law import RAW_LIMIT, Ends, Law, Objects, floats
+from dprelease.measurements.cells import CellLaw, PublicLaw
+from dprelease.measurements.gaussian import NAME, GaussianLaw, gaussian_text, read_together
+from dprelease.measurements.law import Ends, Law, Objects, floats
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
@@ -41,16 +41,10 @@ _CLEAR = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class TreeLaw(CellLaw):
+class TreeLaw(PublicLaw):
     """Integer cells with independent discrete Laplace noise, read with their signs."""
 
     tag: ClassVar[str] = "tree_cells"
-
-    def _hull(self, values: Objects) -> Floats:
-        return floats(values)
-
-    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return Law.empty(self, raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +81,19 @@ class _Tree(LinearCells):
         count = len(measurement.cells)
         noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         note = f"{levels} levels" if levels > 1 else "the bins alone"
-        found = [self._candidate(asked, TreeLaw(noise, count, None), note)]
+        found = [self.candidate(asked, TreeLaw(noise, count, None), note)]
         balanced = balanced_noise(measurement, asked.sensitivity, asked.epsilon)
         if levels == 1 and balanced is not None and self.takes_balanced(asked.sensitivity):
             rows = measurement.public_rows if balanced.cells == count else None
             draw = BalancedTreeLaw(balanced, count, None, rows=rows)
             note = f"{note}: their noise adds up to zero"
-            found.append(self._candidate(asked, draw, note))
+            found.append(self.candidate(asked, draw, note))
         return found
 
     def takes_balanced(self, moved: Sensitivity) -> bool:
         """Return whether an interval is known of noise that adds up to zero."""
         del moved
         return True
-
-    def _candidate(self, asked: Pricing, draw: CellLaw, note: str) -> Candidate:
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
-        unknown = (None,) * len(stated)
-        return Candidate(asked.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
 
     def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
         return self.tree_errors(asked.measurement, draw, asked.size, asked.loss)
@@ -146,8 +135,7 @@ class _Tree(LinearCells):
         return replace(moved, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
-        one, zero = Fraction(1), Fraction(0)
-        return GaussianLaw(noise, len(measurement.cells), -RAW_LIMIT, None, one, zero, joint=False)
+        return read_together(measurement, noise, joint=False)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss

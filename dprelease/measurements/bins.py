@@ -17,11 +17,10 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import choose_answers
-from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.base import Floats
-from dprelease.statistics.bin_sensitivity import hold_every_code
+from dprelease.statistics.bin_sensitivity import every_row
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Bounds, Sensitivity
 
@@ -58,14 +57,9 @@ class Bins(Topped):
             return found
         plain = found[0].draw
         draw = BalancedLaw(noise, len(measurement.cells), measurement.upper, plain.mechanism, rows)
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
-        unknown = (None,) * len(stated)
-        return [
-            *found,
-            Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, note),
-        ]
+        return [*found, self.candidate(asked, draw, note)]
 
     def sensitivity(
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
@@ -73,7 +67,8 @@ class Bins(Topped):
         """Return the sensitivity, with whether the bins hold every row of a public number."""
         found = Topped.sensitivity(self, measurement, bounds, adjacency, groups)
         return replace(
-            found, sum_is_fixed=measurement.public_rows is not None and _every_row(measurement)
+            found,
+            sum_is_fixed=measurement.public_rows is not None and every_row(measurement.measures),
         )
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
@@ -115,15 +110,6 @@ class Bins(Topped):
 def _error(noise: CellNoise | DiscreteLaplaceNoise, loss: Loss) -> float:
     """Return the expected error of one cell, in steps or their squares."""
     return noise.mean_abs() if loss == "absolute" else noise.variance()
-
-
-def _every_row(measurement: Measurement) -> bool:
-    """Return whether every code of the column lies in one of its bins."""
-    code = measurement.measures[0].code
-    if not isinstance(code, Fixed) or code.default is None:
-        return False
-    ends = min(0, code.default), max(code.grid.hull_steps, code.default)
-    return hold_every_code(((m.low, m.high) for m in measurement.measures), ends)
 
 
 family = Bins("bins")

@@ -25,7 +25,7 @@ from dprelease.core.codec_notes import AtLeast, Digits, Note, StoredAs
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
-from dprelease.measurements.law import AddedNoise, AddsNoise, Law, Objects, underclaimed
+from dprelease.measurements.law import RAW_LIMIT, AddedNoise, AddsNoise, Law, Objects, underclaimed
 from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
 from dprelease.measurements.price import rectified_error
@@ -139,6 +139,14 @@ def read_apart(measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
     low, high, count = measurement.lower, measurement.upper, len(measurement.cells)
     step, start = measurement.step_size, measurement.offset
     return GaussianLaw(noise, count, low, high, step, start, joint=False)
+
+
+def read_together(
+    measurement: Measurement, noise: GaussianCells, least: int = -RAW_LIMIT, *, joint: bool = True
+) -> GaussianLaw:
+    """Return the law of cells as they are, of which statistics are computed together."""
+    count, one, zero = len(measurement.cells), Fraction(1), Fraction(0)
+    return GaussianLaw(noise, count, least, None, one, zero, joint=joint)
 
 
 def narrow(candidate: Candidate, block: BlockLayout) -> bool:

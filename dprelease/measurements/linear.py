@@ -42,7 +42,7 @@ from dprelease.core.numeric import counted, shown
 from dprelease.measurements.base import Hull, MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.cells import CellLaw, CentredLaw, EndsLaw, PublicLaw
-from dprelease.measurements.gaussian import NAME, GaussianLaw
+from dprelease.measurements.gaussian import NAME, GaussianLaw, read_together
 from dprelease.measurements.law import RAW_LIMIT, Ends, Law
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import cell_error, mixed_noise
@@ -85,9 +85,13 @@ class LinearCells(MeasurementFamily):
         measurement, name = asked.measurement, asked.pin or self.mechanisms[0]
         law = self.laws[0 if measurement.public_rows is None else -1]
         draw = law(noise, len(measurement.cells), self.upper(measurement), name)
+        return [self.candidate(asked, draw, self.way)]
+
+    def candidate(self, asked: Pricing, draw: CellLaw, note: str) -> Candidate:
+        """Return a way to draw it with the errors of all members; the worst are unknown."""
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
-        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+        return Candidate(asked.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
 
     def serves(self, asked: Pricing) -> bool:
         """Return whether it may be the best way to draw what is asked for."""
@@ -197,8 +201,7 @@ class Moments(LinearCells):
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw | None:
         if GaussianLaw.tag not in self.draws:
             return None
-        one, zero, least = Fraction(1), Fraction(0), 0 if self.nowhere_negative else -RAW_LIMIT
-        return GaussianLaw(noise, len(measurement.cells), least, None, one, zero, joint=True)
+        return read_together(measurement, noise, 0 if self.nowhere_negative else -RAW_LIMIT)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss

@@ -22,8 +22,8 @@ from dprelease.fitting.structure import Design, Level, Structure
 from dprelease.intervals.noise import Gaussian, Noise
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellLaw, CentredLaw
-from dprelease.measurements.gaussian import GaussianLaw
-from dprelease.measurements.law import RAW_LIMIT, Law
+from dprelease.measurements.gaussian import GaussianLaw, read_together
+from dprelease.measurements.law import Law
 from dprelease.measurements.linear import LinearCells
 from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.forms.vector import GaussianCells
@@ -49,8 +49,7 @@ class TableSet(LinearCells):
         return (error_of(asked.measurement, draw, asked.loss),)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
-        count, one, zero = len(measurement.cells), Fraction(1), Fraction(0)
-        return GaussianLaw(noise, count, -RAW_LIMIT, None, one, zero, joint=True)
+        return read_together(measurement, noise)
 
     def gaussian_errors(
         self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from dprelease.query.bounded import Primitive
+from dprelease.query.bounded import Fixed, Primitive
+
+if TYPE_CHECKING:
+    from dprelease.statistics.measurement import Measure
 
 
 def apart(spans: Iterable[tuple[int, int]]) -> bool:
@@ -39,6 +43,15 @@ def lone_bins(used: Sequence[Primitive], cells: int) -> tuple[int, int] | None:
         return None
     added = 1 if apart((p.low, p.high) for p in used) else cells
     return added, 2 * added
+
+
+def every_row(bins: Sequence[Measure]) -> bool:
+    """Return whether every code of a column without nulls lies in one of these bins of it."""
+    code = bins[0].code
+    if not isinstance(code, Fixed) or code.default is None:
+        return False
+    ends = min(0, code.default), max(code.grid.hull_steps, code.default)
+    return hold_every_code(((m.low, m.high) for m in bins), ends)
 
 
 def hold_every_code(spans: Iterable[tuple[int, int]], span: tuple[int, int]) -> bool:

@@ -18,9 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.fitting.estimate import ONE
-from dprelease.query.bounded import Fixed
 from dprelease.statistics.base import Asked, Floats, Form, Reading, Rule
-from dprelease.statistics.bin_sensitivity import hold_every_code
+from dprelease.statistics.bin_sensitivity import every_row
 from dprelease.statistics.histogram import Histogram
 from dprelease.statistics.measurement import Context, Family, Measure, Measurement
 from dprelease.statistics.scalar import require_cap
@@ -41,7 +40,7 @@ def tree_measurements(
     Args:
         prefixes: how many of them are published; 0 where the bins are.
     """
-    rows = context.public_rows if _every_row(bins) else None
+    rows = context.public_rows if every_row(bins) else None
     known, count = rows is not None, len(bins)
     trees = [
         best_tree(count, known=known, gaussian=gaussian, shares=prefixes > 0)
@@ -69,15 +68,6 @@ def _label(tree: Tree, labels: Sequence[str], level: int, first: int, after: int
     if level == len(tree.widths) - 1:
         return labels[first]
     return f"bins {first + 1} to {after}"
-
-
-def _every_row(bins: Sequence[Measure]) -> bool:
-    """Return whether every code of the column lies in one of its bins."""
-    code = bins[0].code
-    if not isinstance(code, Fixed) or code.default is None:
-        return False
-    ends = min(0, code.default), max(code.grid.hull_steps, code.default)
-    return hold_every_code(((m.low, m.high) for m in bins), ends)
 
 
 def noisy_of(measurement: Measurement, cells: Floats) -> Noisy:
