@@ -192,9 +192,12 @@ class StatisticKind(ABC):
 
     def title(self, arguments: tuple[str, ...]) -> str:
         """Return a title for a report from the arguments as written; "" for none."""
-        if "{}" in self.heading and not arguments:
+        if "{}" in self.heading:
+            return self.heading.format(" and ".join(arguments)) if arguments else ""
+        try:
+            return self.heading.format(*arguments)
+        except IndexError:
             return ""
-        return self.heading.format(" and ".join(arguments))
 
     def unit(self, statistic: Statistic) -> str:
         """Return the unit of the published value, for labels."""

@@ -33,12 +33,9 @@ from dprelease.statistics.tree_shape import published
 class Cdf(StatisticKind):
     name = "cdf"
     syntax = Syntax(2, 2, "cdf(income, [10, 20, 50])", ColumnAndEdges(), ("CDF",))
-    heading = "Cumulative distribution of {}"
+    heading = "Cumulative distribution of {0}"
     measure = ""
     by_spread = False
-
-    def title(self, arguments: tuple[str, ...]) -> str:
-        return super().title(arguments[:1])
 
     def domain(self, context: Context) -> Domain:
         del context

@@ -147,13 +147,10 @@ class Histogram(StatisticKind):
         accurate_for=("ranges",),
         certain=True,
     )
-    heading = "Distribution of {}"
+    heading = "Distribution of {0}"
     measure = "rows"
     whole = parts = adds_up = True
     rules: tuple[Rule, ...] = (adding_up,)
-
-    def title(self, arguments: tuple[str, ...]) -> str:
-        return super().title(arguments[:1])
 
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         del low, column

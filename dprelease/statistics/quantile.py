@@ -122,11 +122,6 @@ class Quantile(StatisticKind):
             return self._share
         return read_probability(arguments[1], "the statistic")
 
-    def title(self, arguments: tuple[str, ...]) -> str:
-        if self._share is None and len(arguments) == 2:
-            return f"Quantile {arguments[1]} of {arguments[0]}"
-        return super().title(arguments)
-
     def domain(self, context: Context) -> Domain:
         return allowed_values(context)
 
@@ -151,7 +146,7 @@ statistic = Quantile(
     Syntax(
         2, 2, "quantile(age, 0.9)", ColumnAndShare(), ("QUANTILE", "QUANTILE_DISC"), interval=True
     ),
-    "Quantile of {}",
+    "Quantile {1} of {0}",
 )
 median = _fixed("median", "Median of {}", Fraction(1, 2))
 minimum = _fixed("min", "Smallest {}", Fraction(0))

@@ -66,11 +66,9 @@ class TopAndBottom(Arguments):
 class Ratio(Quotient):
     name = "ratio"
     syntax = Syntax(2, 2, "ratio(deaths, person_years)", TopAndBottom(), ("RATIO",))
+    heading = "Ratio of {0} to {1}"
     sums = ("sum", "sum")
     constant = True
-
-    def title(self, arguments: tuple[str, ...]) -> str:
-        return "Ratio of {} to {}".format(*arguments) if len(arguments) == 2 else ""
 
     def unit(self, statistic: Statistic) -> str:
         units = [column.measure for column in statistic.columns]

@@ -60,9 +60,6 @@ class WeightedMean(Mean):
         """Return None: tables that add up are not fitted to weighted means."""
         del context
 
-    def title(self, arguments: tuple[str, ...]) -> str:
-        return _title(self.heading, arguments)
-
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         return (*super().notes(asked, measurement), *_weight_notes(asked.statistic))
 
@@ -86,12 +83,9 @@ class WeightedSum(Sum):
     syntax = Syntax(
         2, 2, "weighted_sum(age, weight)", WithWeight(NumberColumn()), ("WEIGHTED_SUM",)
     )
-    heading = "Sum of {}, weighted by {}"
+    heading = "Sum of {0}, weighted by {1}"
     adds_up = False
     within = None
-
-    def title(self, arguments: tuple[str, ...]) -> str:
-        return _title(self.heading, arguments)
 
     def unit(self, statistic: Statistic) -> str:
         assert statistic.weight is not None
@@ -162,10 +156,6 @@ def _name(statistic: Statistic) -> str:
     return quoted(statistic.weight.column.name)
 
 
-def _title(heading: str, arguments: tuple[str, ...]) -> str:
-    return heading.format(*arguments) if len(arguments) == 2 else ""
-
-
 def _weight_notes(statistic: Statistic) -> tuple[str, ...]:
     """Return the notes of a weighted statistic: to which range weights are clamped, and which rows enter."""
     weight, column = statistic.weight, statistic.column
@@ -194,7 +184,7 @@ weighted_mean = WeightedMean(
         WithWeight(NumberColumn()),
         ("WEIGHTED_AVG", "WEIGHTED_MEAN"),
     ),
-    "Mean of {}, weighted by {}",
+    "Mean of {0}, weighted by {1}",
 )
 weighted_proportion = WeightedMean(
     "weighted_proportion",
@@ -205,6 +195,6 @@ weighted_proportion = WeightedMean(
         WithWeight(RowCondition()),
         ("WEIGHTED_PROPORTION",),
     ),
-    "Share with {}, weighted by {}",
+    "Share with {0}, weighted by {1}",
 )
 weighted_sum = WeightedSum()

@@ -119,11 +119,6 @@ class _OfLimits(StatisticKind):
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return tuple(measurement(context, degree) for degree in self.degrees)
 
-    def title(self, arguments: tuple[str, ...]) -> str:
-        if len(arguments) != len(DEGREES):
-            return ""
-        return self.heading.format(arguments[0])
-
 
 class Limit(_OfLimits):
     """One of the two limits, as it was drawn: it is known exactly, and how far it is from a quantile is not."""
@@ -316,9 +311,9 @@ def by_width(reading: Reading) -> list[tuple[np.ndarray[tuple[int], np.dtype[np.
     return out
 
 
-lower = Limit("winsorised_from", "Lower limit of {}, winsorised", 0)
-upper = Limit("winsorised_to", "Upper limit of {}, winsorised", 1)
-winsorised_mean = Winsorised(mean, "Winsorised mean of {}", DEGREES)
-winsorised_sum = WinsorisedSum(total, "Winsorised sum of {}", DEGREES)
-winsorised_variance = Winsorised(variance, "Winsorised variance of {}", DEGREES[1:])
-winsorised_std = Winsorised(std, "Winsorised standard deviation of {}", DEGREES[1:])
+lower = Limit("winsorised_from", "Lower limit of {0}, winsorised", 0)
+upper = Limit("winsorised_to", "Upper limit of {0}, winsorised", 1)
+winsorised_mean = Winsorised(mean, "Winsorised mean of {0}", DEGREES)
+winsorised_sum = WinsorisedSum(total, "Winsorised sum of {0}", DEGREES)
+winsorised_variance = Winsorised(variance, "Winsorised variance of {0}", DEGREES[1:])
+winsorised_std = Winsorised(std, "Winsorised standard deviation of {0}", DEGREES[1:])
