@@ -25,14 +25,13 @@ Limits   float64 with a relative error below 2**-46; callers keep a margin of 2*
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.calibration.search import maximum
 from dprelease.mechanisms.kernels.normal_pieces import NormalNodes, normal_nodes
 from dprelease.schema.domain import Domain
 
@@ -192,25 +191,5 @@ class Side:
         def curve(start: FloatArray) -> FloatArray:
             return self.hockey(start, distance, scale, epsilon)
 
-        return highest(curve, sorted(m for m in marks if first <= m <= max(first, last)))
-
-
-def highest(curve: Callable[[FloatArray], FloatArray], marks: list[float]) -> float:
-    """Return the maximum of `curve` over [marks[0], marks[-1]], smooth between marks.
-
-    33 nodes per stretch, then repeated zooming around the three best of them.
-    """
-    if len(marks) == 1:
-        return float(curve(np.array(marks))[0])
-    nodes = np.unique(np.concatenate([np.linspace(a, b, 33) for a, b in pairwise(marks)]))
-    values = curve(nodes)
-    best = float(values.max())
-    for i in np.argsort(values)[-3:].tolist():
-        left, right = nodes[max(i - 1, 0)], nodes[min(i + 1, nodes.size - 1)]
-        for _ in range(5):
-            inner = np.linspace(left, right, 17)
-            found = curve(inner)
-            j = int(np.argmax(found))
-            best = max(best, float(found[j]))
-            left, right = inner[max(j - 1, 0)], inner[min(j + 1, 16)]
-    return best
+        kept = sorted(m for m in marks if first <= m <= max(first, last))
+        return maximum(curve, np.array(kept))[0]

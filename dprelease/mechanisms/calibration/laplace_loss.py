@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +30,16 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_delta import hockey
 from dprelease.mechanisms.calibration.laplace_hull import hull_scale, pair_losses, worst_pair
 from dprelease.mechanisms.calibration.laplace_pairs import Ends, domain_runs
-from dprelease.mechanisms.calibration.search import smallest_scale, widen
+from dprelease.mechanisms.calibration.search import (
+    maximum,
+    smallest_scale,
+    stretch_nodes,
+    widen,
+)
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.schema.domain import Domain
 
 _TARGET = 1 - 2.0**-43
-_NODES = 65
 _WORST_PLACES = 12
 
 
@@ -228,7 +231,7 @@ class LossView:
                 if worst > most:
                     return worst
                 curve = self._curve(float(distance), scale, epsilon)
-                worst = max(worst, _maximum(curve, np.array(sorted(inner)), most)[0])
+                worst = max(worst, maximum(curve, np.array(sorted(inner)), most)[0])
             return worst
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
             return max(0.0, -math.expm1((epsilon - distance / scale) / 2))
@@ -236,7 +239,7 @@ class LossView:
 
     def _worst_place(self, distance: float, scale: float, epsilon: float) -> tuple[float, float]:
         """Return the largest divergence of answers in the hull `distance` apart, and the lower of the two."""
-        return _maximum(self._curve(distance, scale, epsilon), self._starts(distance, scale))
+        return maximum(self._curve(distance, scale, epsilon), self._starts(distance, scale))
 
     def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
         first = segments(self.domain, q, scale).log_mass()
@@ -266,7 +269,7 @@ class LossView:
         free = self._one_interval() and self.domain.hull == (-math.inf, math.inf)
         if self.answers == "domain" or free:
             return min(pure, _least(lambda b: self.delta(b, distance, epsilon, goal) <= goal, pure))
-        places = _nodes(self._starts(capped, pure))
+        places = stretch_nodes(self._starts(capped, pure))
         scale = pure
         for _ in range(_WORST_PLACES):
 
@@ -288,37 +291,3 @@ def _least(holds: Callable[[float], bool], high: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def _nodes(marks: FloatArray) -> FloatArray:
-    """Return nodes on every stretch between sorted marks."""
-    stretches = pairwise(marks)
-    return np.unique(np.concatenate([marks, *(np.linspace(a, b, _NODES) for a, b in stretches)]))
-
-
-def _maximum(
-    f: Callable[[FloatArray], FloatArray], marks: FloatArray, most: float = math.inf
-) -> tuple[float, float]:
-    """Return the maximum of f between sorted marks and where: nodes, then golden section.
-
-    Where a node is above `most`, the largest of the nodes.
-    """
-    nodes = _nodes(marks)
-    values = f(nodes)
-    top = int(np.argmax(values))
-    best, where = float(values[top]), float(nodes[top])
-    if best > most:
-        return best, where
-    tops = np.argsort(values)[-4:]
-    left, right = nodes[np.maximum(tops - 1, 0)], nodes[np.minimum(tops + 1, nodes.size - 1)]
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(30):
-        x, y = right - ratio * (right - left), left + ratio * (right - left)
-        both = np.concatenate([x, y])
-        found = f(both)
-        top = int(np.argmax(found))
-        if found[top] > best:
-            best, where = float(found[top]), float(both[top])
-        up = found[: x.size] > found[x.size :]
-        left, right = np.where(up, left, x), np.where(up, y, right)
-    return best, where

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from dprelease.mechanisms.arguments import FloatArray
 
 _ROOM = 1e-12  # by which the loss stays within epsilon, relative: a thousand times its rounding
 _SCAN = 65
+_NODES = 65
 
 
 def widen(holds: Callable[[float], bool], scale: float) -> float:
@@ -116,3 +118,37 @@ def _dip(over: Callable[[float], float], low: float, high: float) -> float | Non
                 return scale
         low, high = (low, y) if at_x < at_y else (x, high)
     return None
+
+
+def stretch_nodes(marks: FloatArray) -> FloatArray:
+    """Return nodes on every stretch between sorted marks."""
+    stretches = pairwise(marks)
+    return np.unique(np.concatenate([marks, *(np.linspace(a, b, _NODES) for a, b in stretches)]))
+
+
+def maximum(
+    f: Callable[[FloatArray], FloatArray], marks: FloatArray, most: float = math.inf
+) -> tuple[float, float]:
+    """Return the maximum of f between sorted marks and where: nodes, then golden section.
+
+    Where a node is above `most`, the largest of the nodes.
+    """
+    nodes = stretch_nodes(marks)
+    values = f(nodes)
+    top = int(np.argmax(values))
+    best, where = float(values[top]), float(nodes[top])
+    if best > most:
+        return best, where
+    tops = np.argsort(values)[-4:]
+    left, right = nodes[np.maximum(tops - 1, 0)], nodes[np.minimum(tops + 1, nodes.size - 1)]
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(30):
+        x, y = right - ratio * (right - left), left + ratio * (right - left)
+        both = np.concatenate([x, y])
+        found = f(both)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            best, where = float(found[top]), float(both[top])
+        up = found[: x.size] > found[x.size :]
+        left, right = np.where(up, left, x), np.where(up, y, right)
+    return best, where

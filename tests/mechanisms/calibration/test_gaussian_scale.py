@@ -13,13 +13,14 @@ import pytest
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exact
 from dprelease.mechanisms import BoundedGaussian
-from dprelease.mechanisms.calibration.gaussian_loss import Side, highest
+from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.calibration.gaussian_scale import (
     SensitivitySet,
     chen_hale_scale,
     log_ratio,
 )
 from dprelease.mechanisms.calibration.laplace_pairs import domain_pairs
+from dprelease.mechanisms.calibration.search import maximum
 from dprelease.schema.domain import Box, Domain
 from tests.reference import gaussian as reference
 from tests.sizes import some, whole
@@ -346,7 +347,7 @@ class TestErrata:
         assert m.zcdp(c) == pytest.approx(c**2 * 1.001**2 / (8 * s**4), rel=1e-12)
 
 
-def test_highest_finds_interior_maxima() -> None:
-    found = highest(lambda x: np.sin(7 * x) * np.exp(-x), [0.0, 0.5, 2.0])
+def test_a_maximum_finds_interior_maxima() -> None:
+    found, _ = maximum(lambda x: np.sin(7 * x) * np.exp(-x), np.array([0.0, 0.5, 2.0]))
     grid = np.linspace(0, 2, 500_001)
     assert found == pytest.approx(float((np.sin(7 * grid) * np.exp(-grid)).max()), abs=1e-10)
