@@ -22,6 +22,7 @@ import numpy as np
 
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.price import unit_noise
 from dprelease.measurements.spread import spreads
 from dprelease.statistics.base import Floats, StatisticKind
 from dprelease.statistics.measurement import Measurement
@@ -133,12 +134,9 @@ def _values(member: Member, measurement: Measurement, cells: Floats) -> Floats:
 def _noise(error: float, loss: Loss, *, gaussian: bool) -> Floats:
     """Return even quantiles of noise whose mean distance, or mean square, is `error`."""
     u = (np.arange(_DRAWS) + 0.5) / _DRAWS
-    if gaussian:
-        from scipy.special import ndtri  # half a second, where it is needed
-
-        return np.asarray(ndtri(u) * (math.sqrt(error) if loss == "squared" else error / _MEAN))
-    scale = error if loss == "absolute" else math.sqrt(error / 2)
-    return np.asarray(scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u))))
+    square, mean = (1.0, _MEAN) if gaussian else (2.0, 1.0)
+    scale = error / mean if loss == "absolute" else math.sqrt(error / square)
+    return np.asarray(scale * unit_noise(u, gaussian=gaussian))
 
 
 _MEAN = math.sqrt(2 / math.pi)

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from dprelease.measurements.members import Loss, Member
-from dprelease.measurements.price import uniform_points
+from dprelease.measurements.price import uniform_points, unit_noise
 from dprelease.statistics.base import Floats, Reading
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.pair_cells import one_column
@@ -72,9 +72,7 @@ def _finish(member: Member, measurement: Measurement, cells: Floats) -> Floats:
 @lru_cache(maxsize=64)
 def simulated_columns(spread: tuple[float, ...], mean: float, correlation: float) -> Floats:
     """Return shares of the ranges, `(rows, columns)`; of a negative correlation, every other falls."""
-    from scipy.special import ndtri  # half a second, where it is needed
-
-    z = ndtri(uniform_points(_ROWS, len(spread) + 1))
+    z = unit_noise(uniform_points(_ROWS, len(spread) + 1), gaussian=True)
     size = abs(correlation)
     together = math.sqrt(size) * z[:, :1] + math.sqrt(1 - size) * z[:, 1:]
     sign = np.where(np.arange(len(spread)) % 2, math.copysign(1.0, correlation), 1.0)
@@ -95,4 +93,4 @@ def _noise(cells: int) -> Floats:
     ) % prime
     mixed = (place * place % prime * place + 12_345) % prime
     u = (mixed.argsort(axis=0).argsort(axis=0) + 0.5) / _DRAWS
-    return np.asarray(np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u))))
+    return unit_noise(u)

@@ -91,7 +91,7 @@ def cell_error(
         noise, weights = _far_noise(cells.shape[1])
     else:
         if noises is None:
-            noises = _noise(uniform_points(draws, cells.shape[1]), gaussian=gaussian)
+            noises = unit_noise(uniform_points(draws, cells.shape[1]), gaussian=gaussian)
         noise = np.tile(noises, (_MEANS, 1))
     noisy = statistic_kind.finish(measurement, cells + scale * noise)
     error = (noisy - statistic_kind.finish(measurement, cells))[:, 0]
@@ -110,10 +110,12 @@ def cell_error(
 def mixed_noise(mix: Sequence[Sequence[Fraction]], *, gaussian: bool) -> Floats:
     """Return unit noise of sums of cells, `(draws, sums)`: of four cells only thousands of draws are within a hundredth."""
     of = np.array(mix, dtype=float)
-    return np.asarray(_noise(uniform_points(_MIXED_DRAWS, of.shape[1]), gaussian=gaussian) @ of.T)
+    return np.asarray(
+        unit_noise(uniform_points(_MIXED_DRAWS, of.shape[1]), gaussian=gaussian) @ of.T
+    )
 
 
-def _noise(u: Floats, *, gaussian: bool = False) -> Floats:
+def unit_noise(u: Floats, *, gaussian: bool = False) -> Floats:
     """Return the quantiles of unit Laplace noise, or of normal noise."""
     if not gaussian:
         return np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
@@ -125,7 +127,7 @@ def _noise(u: Floats, *, gaussian: bool = False) -> Floats:
 @lru_cache(maxsize=4)
 def _far_noise(dimensions: int) -> tuple[Floats, Floats]:
     """Return unit Laplace noise drawn `_WIDER`, other draws for each mean, and what each weighs."""
-    noise = _WIDER * _noise(uniform_points(_MEANS * _FAR_DRAWS, dimensions))
+    noise = _WIDER * unit_noise(uniform_points(_MEANS * _FAR_DRAWS, dimensions))
     return noise, np.exp(-(1 - 1 / _WIDER) * np.abs(noise).sum(axis=1))
 
 
@@ -140,12 +142,11 @@ def rectified_error(
     Answers are uniform on the domain's hull, or on what of it is `near`, gaps included. Units: the domain's;
     squared for squared loss.
     """
-    from scipy.special import ndtri
-
     low, high = domain.hull
     first, last = (low, high) if near is None else (min(max(end, low), high) for end in near)
     answers = first + (last - first) * (np.arange(_MEANS * 8) + 0.5) / (_MEANS * 8)
-    noise = scale * ndtri((np.arange(2 * _DRAWS) + 0.5) / (2 * _DRAWS))
+    u = (np.arange(2 * _DRAWS) + 0.5) / (2 * _DRAWS)
+    noise = scale * unit_noise(u, gaussian=True)
     values = np.clip(answers[:, None] + noise[None, :], low, high)
     pieces = domain.pieces
     for (_, left), (right, _) in pairwise(pieces):
