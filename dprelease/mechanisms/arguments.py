@@ -83,8 +83,11 @@ def check_locations(domain: Domain, location: npt.ArrayLike) -> FloatArray:
     Raises:
         ArgumentError: a location is NaN, infinite or outside the hull (DPR630).
     """
-    q = np.asarray(location, dtype=np.float64)
-    low, high = domain.hull
+    return check_inside(np.asarray(location, dtype=np.float64), *domain.hull)
+
+
+def check_inside(q: FloatArray, low: float, high: float) -> FloatArray:
+    """Return locations in the hull [low, high] (DPR630 otherwise)."""
     if not (np.isfinite(q) & (q >= low) & (q <= high)).all():
         raise ArgumentError(
             "a location lies outside the hull of the domain",
@@ -93,6 +96,14 @@ def check_locations(domain: Domain, location: npt.ArrayLike) -> FloatArray:
             code="DPR630",
         )
     return q
+
+
+def check_answers(answers: object) -> None:
+    """Refuse what does not say where answers lie (DPR633)."""
+    if answers not in ("hull", "domain"):
+        raise ArgumentError(
+            "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
+        )
 
 
 def check_delta(delta: object) -> float:

@@ -43,7 +43,7 @@ import numpy.typing as npt
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
-from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
+from dprelease.mechanisms.arguments import FloatArray, check_answers, check_delta, float_scale
 from dprelease.mechanisms.boundaries import truncated_gaussian as curves
 from dprelease.mechanisms.boundaries.truncate import truncated_laws
 from dprelease.mechanisms.calibration.gaussian_arguments import (
@@ -78,7 +78,7 @@ from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussian
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.mechanisms.unit_law import UnitLaw, built_from_scale, calibrated_with_delta, on_grid
 from dprelease.schema.domain import Box, Domain
 
 Rule = Literal["exact", "chen_hale"]
@@ -116,10 +116,7 @@ class BoundedGaussian:
                 with gaps (DPR634).
         """
         sides = sides_of(domain)
-        if answers not in ("hull", "domain"):
-            raise ArgumentError(
-                "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
-            )
+        check_answers(answers)
         if answers == "domain" and len(sides) > 1 and not all(s.is_interval for s in sides):
             raise ArgumentError(
                 "answers inside the domain are proved for one coordinate only",
@@ -266,24 +263,14 @@ class BoundedGaussian:
         budget = self.epsilon
         if distance is not None and (budget is None or sensitivity is not None):
             if known is not None and budget is None:
-                raise ArgumentError(
-                    "a grid law is purely private",
-                    why="this mechanism was calibrated with delta above 0",
-                    fix="calibrate with delta=0",
-                    code="DPR634",
-                )
+                raise calibrated_with_delta()
             budget = Fraction(self.loss(sensitivity=as_argument(distance)))
         if isinstance(self.domain, Domain):
             assert not isinstance(distance, Capped)
             one = distance[0] if isinstance(distance, tuple) else distance
             return on_grid(self.domain, step, one, budget, self.grid_laws)
         if distance is None or budget is None:
-            raise ArgumentError(
-                "a grid law needs a sensitivity and an epsilon",
-                why="this mechanism was built from its scale alone",
-                fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
-                code="DPR627",
-            )
+            raise built_from_scale()
         return self._box_law(step, distance, budget)
 
     @classmethod

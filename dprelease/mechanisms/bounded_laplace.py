@@ -46,6 +46,7 @@ from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
     as_float,
+    check_answers,
     check_delta,
     check_domain,
     check_locations,
@@ -57,6 +58,7 @@ from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.scaled import Scaled
+from dprelease.mechanisms.unit_law import calibrated_with_delta
 from dprelease.schema.domain import Domain
 
 Rule = Literal["exact", "holohan", "croft"]
@@ -168,10 +170,7 @@ class BoundedLaplace(TruncatedLaplace):
                 that is not above 0 (DPR606), or unknown `answers` (DPR633).
         """
         Scaled.__init__(self, domain, scale=scale, sensitivity=sensitivity, epsilon=epsilon)
-        if answers not in ("hull", "domain"):
-            raise ArgumentError(
-                "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
-            )
+        check_answers(answers)
         object.__setattr__(self, "answers", answers)
 
     @classmethod
@@ -241,12 +240,7 @@ class BoundedLaplace(TruncatedLaplace):
     def _loss_of(self, sensitivity: Fraction) -> Fraction:
         """Return its own loss; after calibration with delta above 0 there is none (DPR634)."""
         if self.sensitivity is not None and self.epsilon is None:
-            raise ArgumentError(
-                "a grid law is purely private",
-                why="this mechanism was calibrated with delta above 0",
-                fix="calibrate with delta=0",
-                code="DPR634",
-            )
+            raise calibrated_with_delta()
         return Fraction(self.loss(sensitivity=sensitivity))
 
     @classmethod

@@ -158,12 +158,7 @@ def on_grid(
             "loss is absolute or squared", fix='write loss="absolute"', code="DPR682"
         )
     if sensitivity is None or epsilon is None:
-        raise ArgumentError(
-            "a grid law needs a sensitivity and an epsilon",
-            why="this mechanism was built from its scale alone",
-            fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
-            code="DPR627",
-        )
+        raise built_from_scale()
     request = GridRequest(
         domain.on_grid(size),
         math.ceil(sensitivity / size),
@@ -174,6 +169,26 @@ def on_grid(
     if not laws:
         raise _no_law(request)
     return UnitLaw(laws[0], size)
+
+
+def built_from_scale() -> ArgumentError:
+    """Return the refusal of a grid law for a mechanism of which no loss is known."""
+    return ArgumentError(
+        "a grid law needs a sensitivity and an epsilon",
+        why="this mechanism was built from its scale alone",
+        fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
+        code="DPR627",
+    )
+
+
+def calibrated_with_delta() -> ArgumentError:
+    """Return the refusal of a grid law for a mechanism whose loss is not pure."""
+    return ArgumentError(
+        "a grid law is purely private",
+        why="this mechanism was calibrated with delta above 0",
+        fix="calibrate with delta=0",
+        code="DPR634",
+    )
 
 
 def _no_law(request: GridRequest) -> ArgumentError:

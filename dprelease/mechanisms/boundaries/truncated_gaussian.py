@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.core.errors import ArgumentError
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, check_inside
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
 
@@ -33,20 +33,9 @@ def coordinates(points: FloatArray, count: int) -> list[FloatArray]:
     return [points[..., i] for i in range(count)]
 
 
-def _checked(side: Side, q: FloatArray) -> FloatArray:
-    if not (np.isfinite(q) & (q >= side.lowest) & (q <= side.highest)).all():
-        raise ArgumentError(
-            "a location lies outside the hull of the domain",
-            why=f"answers are clamped to [{side.lowest:g}, {side.highest:g}] before the draw",
-            fix="clamp the location first, e.g. numpy.clip(location, *domain.hull)",
-            code="DPR630",
-        )
-    return q
-
-
 def pdf(side: Side, x: FloatArray, q: FloatArray, scale: float) -> FloatArray:
     """Return the density, broadcast; 0 outside the pieces."""
-    points, at = np.broadcast_arrays(x, _checked(side, q))
+    points, at = np.broadcast_arrays(x, check_inside(q, side.lowest, side.highest))
     nodes = side.nodes(at.ravel(), scale)
     norm, near = (v.reshape(at.shape) for v in (nodes.sum(), nodes.near))
     inside = ((points >= side.low[..., None]) & (points <= side.high[..., None])).reshape(
@@ -60,7 +49,7 @@ def pdf(side: Side, x: FloatArray, q: FloatArray, scale: float) -> FloatArray:
 
 def cdf(side: Side, x: FloatArray, q: FloatArray, scale: float) -> FloatArray:
     """Return P(Y <= x), broadcast."""
-    points, at = np.broadcast_arrays(x, _checked(side, q))
+    points, at = np.broadcast_arrays(x, check_inside(q, side.lowest, side.highest))
     flat = at.ravel()
     end = np.clip(points.ravel(), side.low, side.high)
     part = normal_nodes(np.broadcast_to(side.low, end.shape), end, flat, scale)
@@ -80,20 +69,22 @@ def survival(side: Side, x: FloatArray, q: FloatArray, scale: float) -> FloatArr
 
 def mass(side: Side, q: FloatArray, scale: float) -> FloatArray:
     """Return P(q + N(0, scale^2) lands in the pieces)."""
-    out: FloatArray = np.exp(side.nodes(_checked(side, q).ravel(), scale).log_mass())
+    out: FloatArray = np.exp(
+        side.nodes(check_inside(q, side.lowest, side.highest).ravel(), scale).log_mass()
+    )
     return out.reshape(q.shape)
 
 
 def mean(side: Side, q: FloatArray, scale: float) -> FloatArray:
     """Return the mean."""
-    nodes = side.nodes(_checked(side, q).ravel(), scale)
+    nodes = side.nodes(check_inside(q, side.lowest, side.highest).ravel(), scale)
     out: FloatArray = nodes.sum(nodes.from_location()) / nodes.sum()
     return q + out.reshape(q.shape)
 
 
 def variance(side: Side, q: FloatArray, scale: float) -> FloatArray:
     """Return the variance, from moments around the mean: nothing cancels."""
-    nodes = side.nodes(_checked(side, q).ravel(), scale)
+    nodes = side.nodes(check_inside(q, side.lowest, side.highest).ravel(), scale)
     away, total = nodes.from_location(), nodes.sum()
     middle = nodes.sum(away) / total
     out: FloatArray = nodes.sum((away - middle[:, None]) ** 2) / total

@@ -29,11 +29,10 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
-from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.forms.base import ScalarLaw
+from dprelease.mechanisms.forms.base import ScalarLaw, too_many_outputs
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import (
@@ -46,7 +45,6 @@ from dprelease.mechanisms.law import (
 
 FloatArray = npt.NDArray[np.float64]
 _SATURATION = 2**62
-_PMF_LIMIT = 2**16
 
 
 AdditiveNoise = DiscreteLaplaceNoise | StaircaseNoise
@@ -203,12 +201,7 @@ class AdditiveLaw(ScalarLaw):
             ArgumentError: the hull has too many points to enumerate (DPR623).
         """
         if not remaps.fits(self.noise, self.allowed):
-            raise ArgumentError(
-                "this law has too many outputs to enumerate",
-                why=f"its hull has more than {_PMF_LIMIT} points",
-                fix="use a coarser step",
-                code="DPR623",
-            )
+            raise too_many_outputs()
         q = min(max(answer, self.allowed.lower), self.allowed.upper)
         outputs = remaps.table(self.noise, self.allowed, self.remap, self.prior)
         period, size = self.noise.period, outputs.size

@@ -17,9 +17,23 @@ from functools import lru_cache
 import numpy as np
 
 from dprelease.core.codec import Stored
+from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, IntArray, Loss
 from dprelease.schema.domain import Runs
+
+PMF_LIMIT = 2**16
+"""Most outputs that a law on a grid lists."""
+
+
+def too_many_outputs() -> ArgumentError:
+    """Return the refusal to list a law's outputs."""
+    return ArgumentError(
+        "this law has too many outputs to enumerate",
+        why=f"its hull has more than {PMF_LIMIT} points",
+        fix="use a coarser step",
+        code="DPR623",
+    )
 
 
 @dataclass(frozen=True, slots=True)

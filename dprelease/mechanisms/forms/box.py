@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dprelease.core.codec import Stored
 from dprelease.core.entropy import RandomBits, SystemBits
-from dprelease.core.errors import ArgumentError
+from dprelease.mechanisms.boundaries.truncated_gaussian import coordinates
 from dprelease.mechanisms.forms.table import TableLaw
 from dprelease.mechanisms.unit_law import UnitLaw
 
@@ -71,14 +71,7 @@ class BoxLaw(Stored, ABC):
 
     def draw_with(self, answer: npt.ArrayLike, bits: RandomBits) -> npt.NDArray[np.float64]:
         """Release points from `bits`; shape `(..., sides)`."""
-        points = np.asarray(answer)
-        if points.ndim == 0 or points.shape[-1] != len(self.laws):
-            raise ArgumentError(
-                f"a point of this box has {len(self.laws)} coordinates",
-                fix=f"give arrays of shape (..., {len(self.laws)})",
-                code="DPR637",
-            )
-        out = np.empty(points.shape, dtype=np.float64)
-        for i, (law, step) in enumerate(zip(self.laws, self.steps, strict=True)):
-            out[..., i] = UnitLaw(law, step).draw_with(points[..., i], bits)
-        return out
+        columns = coordinates(np.asarray(answer), len(self.laws))
+        sides = zip(self.laws, self.steps, columns, strict=True)
+        drawn = [UnitLaw(law, step).draw_with(column, bits) for law, step, column in sides]
+        return np.stack(drawn, axis=-1)

@@ -33,12 +33,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprelease.core.entropy import RandomBits
-from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.base import ScalarLaw
-from dprelease.mechanisms.forms.hull_interval import first_answer
+from dprelease.mechanisms.forms.base import PMF_LIMIT, ScalarLaw, too_many_outputs
+from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
     Ends,
@@ -48,7 +47,6 @@ from dprelease.mechanisms.law import (
     choose_answers,
 )
 
-_PMF_LIMIT = 2**16
 _EPSILON_FLOOR = Fraction(1, 2**40)
 _FAR = 256
 """e^-256 counts as 0 in a lower bound and as itself in an upper one."""
@@ -123,16 +121,9 @@ class ReflectedLaplaceLaw(ScalarLaw):
 
         P_q(Y <= y) falls in q, so both ends are found by bisection, for all groups at once.
         """
-        check_level(level)
-        alpha = (1 - level) / 2 * (1 - 1e-6)
-        low, high = self.allowed.lower, self.allowed.upper
-        y = self.clamp(raw)
-        mirror = low + high - y
-        lows = first_answer(self.allowed, y, lambda q: self._upper_tail(q, y) >= alpha)
-        # the law is its own mirror image
-        tops = first_answer(self.allowed, y, lambda q: self._upper_tail(q, mirror) >= alpha)
-        highs = low + high - tops
-        return np.minimum(lows, highs), np.maximum(lows, highs)
+        return likely_answers(
+            self.allowed, self.clamp(raw), level, lambda q, y: 1 - self._upper_tail(q, y + 1)
+        )
 
     def _upper_tail(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""
@@ -182,13 +173,8 @@ class ReflectedLaplaceLaw(ScalarLaw):
             ArgumentError: the hull has too many points to enumerate (DPR623).
         """
         low, n = self.allowed.lower, self.allowed.hull_steps
-        if n >= _PMF_LIMIT:
-            raise ArgumentError(
-                "this law has too many outputs to enumerate",
-                why=f"its hull has more than {_PMF_LIMIT} points",
-                fix="use a coarser step",
-                code="DPR623",
-            )
+        if n >= PMF_LIMIT:
+            raise too_many_outputs()
         q = min(max(answer, low), self.allowed.upper) - low
         r, x = float(self.noise.rate), np.arange(n + 1, dtype=np.float64)
         weight = np.exp(-np.abs(x - q) * r)
