@@ -73,9 +73,9 @@ def allocate(
         parts = [_parts(blocks[i], power) for i in free]
         for i, part in zip(free, parts, strict=True):
             out[i] = rest * part / sum(parts)
-    whole = [_whole(e) for e in out]
+    whole = [whole_nano(e) for e in out]
     if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
-        whole[free[-1]] += _whole(epsilon) - sum(whole, Fraction(0))
+        whole[free[-1]] += whole_nano(epsilon) - sum(whole, Fraction(0))
     result = tuple(whole)
     for block, e in zip(blocks, result, strict=True):
         if e <= 0 and not _constant(block):
@@ -132,7 +132,7 @@ def _too_little(block: BlockLayout) -> PlanError:
     )
 
 
-def _whole(epsilon: Fraction) -> Fraction:
+def whole_nano(epsilon: Fraction) -> Fraction:
     return Fraction(math.floor(epsilon * NANO), NANO)
 
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.allocation.allocate import allocate, widened
+from dprelease.allocation.allocate import allocate, whole_nano, widened
 from dprelease.allocation.goals import has_goal, largest, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
@@ -290,7 +290,7 @@ def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[
     if not costs:
         return []
     wider = widened([float(p.share.epsilon / epsilon) for p in pure], costs)
-    shares = [_whole(epsilon * Fraction(w)) for w in wider]
+    shares = [whole_nano(epsilon * Fraction(w)) for w in wider]
     if sum(shares) <= epsilon:
         return []
     way = tuple(
@@ -321,7 +321,7 @@ def _raised(
         if compose("kov/1", parts(least), delta) > epsilon:
             continue
         factor = largest(lambda f, of=parts: compose("kov/1", of(f), delta), least, epsilon)  # type: ignore[misc]
-        shares = [Share(_whole(factor * p.share.epsilon), split=split) for p in pure]
+        shares = [Share(whole_nano(factor * p.share.epsilon), split=split) for p in pure]
         try:
             way = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
         except PlanError:  # a law that covers groups together cannot be charged one by one
@@ -393,7 +393,3 @@ def _affordable(
 def _charged(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
     """Return what is charged where goals alone decide: no budget is 0, though a delta may pay for all."""
     return max(compose(method, proofs, delta), Fraction(1, NANO))
-
-
-def _whole(epsilon: Fraction) -> Fraction:
-    return Fraction(math.floor(epsilon * NANO), NANO)

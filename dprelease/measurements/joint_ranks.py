@@ -38,7 +38,6 @@ from dprelease.measurements.ranks import (
     code_of,
     exponential_notes,
     rank_error_text,
-    sensitivity_text,
     unit_of,
 )
 from dprelease.measurements.ranks_price import exponential_error
@@ -222,9 +221,6 @@ class JointRanks(Ranks):
         if not why and isinstance(law, JointLaw) and law.many != len(measurement.weights):
             return "its law is of other targets"
         return why
-
-    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return sensitivity_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
 
 def joint_notes(draw: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:

@@ -189,8 +189,7 @@ class Tensor(Columns):
         return one_column(measurement, cells, reading, view)
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
-        ends = enumerate(measurement.axes)
-        return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
+        return _hulls(measurement)
 
 
 class Shared(Moments):
@@ -269,13 +268,17 @@ class Shared(Moments):
         return np.asarray(size * abs(weights[:, 0]) * [1.0, *[0.0] * d, *second], dtype=float)
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
-        ends = enumerate(measurement.axes)
-        return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
+        return _hulls(measurement)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity of cells in words: rows of all columns."""
         rows = s.l1_over_groups // best.measurement.l1_added_row
         return f"{counted(rows, 'row')} of {len(best.measurement.axes)} columns together"
+
+
+def _hulls(measurement: Measurement) -> tuple[Hull, ...]:
+    ends = enumerate(measurement.axes)
+    return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
 
 
 @lru_cache(maxsize=2048)

@@ -94,13 +94,12 @@ class SquareCells(QuotientCells):
     def variance_interval(
         self, measurement: Measurement, reading: Reading
     ) -> tuple[Floats, Floats]:
+        del measurement
         raw, scale, level = reading.raw, reading.scale, reading.level
-        if scale is not None and reading.copies == 1:
-            mix, gaussian = reading.mix, reading.gaussian
-            return variance_interval(raw, scale, level, gaussian=gaussian, own=mix)
-        if scale is not None and not reading.gaussian:  # every cell of a margin has several noises
+        assert scale is not None
+        if reading.copies > 1:  # margins, which are never drawn with normal noise
             return margin_interval(raw, scale, level, reading.copies)
-        return self.variance_box(measurement, reading.low, reading.high)
+        return variance_interval(raw, scale, level, gaussian=reading.gaussian, own=reading.mix)
 
     def variance_box(
         self, measurement: Measurement, low: Floats, high: Floats

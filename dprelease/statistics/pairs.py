@@ -54,7 +54,7 @@ def soft_weights(k: int) -> tuple[tuple[int, ...], ...]:
     return (k, -1), (0, 1)
 
 
-def _kron(
+def kron(
     left: tuple[tuple[int, ...], ...], right: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(u * v for u in one for v in two) for one in left for two in right)
@@ -72,7 +72,7 @@ def soft_table(context: Context) -> Measurement:
             f"{names[0]} {i}, {names[1]} {j}" for i, j in product(("low", "high"), repeat=2)
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 1),
-        weights=_kron(soft_weights(a.scale), soft_weights(b.scale)),
+        weights=kron(soft_weights(a.scale), soft_weights(b.scale)),
         l1_added_row=total,
         l1_replaced_row=2 * total,
         axes=(a, b),
@@ -92,7 +92,7 @@ def tensor(context: Context) -> Measurement:
             for i, j in product(range(3), repeat=2)
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 2),
-        weights=_kron(bernstein_weights(a.scale), bernstein_weights(b.scale)),
+        weights=kron(bernstein_weights(a.scale), bernstein_weights(b.scale)),
         l1_added_row=total,
         l1_replaced_row=2 * total,
         axes=(a, b),

@@ -23,7 +23,7 @@ from dprelease.query.answer import Objects
 from dprelease.statistics.certified_eigen import symmetric_eigenvalues
 from dprelease.statistics.exact import CellForm, check_rows
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.pairs import bernstein_weights, soft_weights
+from dprelease.statistics.pairs import bernstein_weights, kron, soft_weights
 from dprelease.statistics.spectrum import factors, square_width
 
 _QUARTER = Fraction(1, 4)
@@ -87,8 +87,7 @@ def pair_cells(measurement: Measurement, chosen: Objects) -> Objects:
     scales, scaled = [a.scale for a in measurement.axes], iter(factors(measurement.axes))
     parts: list[tuple[tuple[int, ...], ...]] = [bernstein_weights(k) for k in scales]
     for a, b in combinations(scales, 2):
-        one, other = soft_weights(a), soft_weights(b)
-        parts.append(tuple(tuple(u * v for u in x for v in y) for x in one for y in other))
+        parts.append(kron(soft_weights(a), soft_weights(b)))
     cells, at = [], 0
     for weights in parts:
         factor, width = next(scaled), len(weights[0])
