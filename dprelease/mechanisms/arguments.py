@@ -112,3 +112,18 @@ def check_delta(delta: object) -> float:
     if not isinstance(value, Fraction) or not 0 <= value < 1:
         raise ArgumentError("delta must lie in [0, 1)", fix="use a small delta or 0", code="DPR631")
     return float(value)
+
+
+def coordinates(points: FloatArray, count: int) -> list[FloatArray]:
+    """Return the coordinates of points of shape `(..., count)`.
+
+    Raises:
+        ArgumentError: the last axis has another length (DPR637).
+    """
+    if points.ndim == 0 or points.shape[-1] != count:
+        raise ArgumentError(
+            f"a point of this box has {count} coordinates",
+            fix=f"give arrays of shape (..., {count})",
+            code="DPR637",
+        )
+    return [points[..., i] for i in range(count)]

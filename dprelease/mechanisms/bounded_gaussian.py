@@ -43,7 +43,13 @@ import numpy.typing as npt
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
-from dprelease.mechanisms.arguments import FloatArray, check_answers, check_delta, float_scale
+from dprelease.mechanisms.arguments import (
+    FloatArray,
+    check_answers,
+    check_delta,
+    coordinates,
+    float_scale,
+)
 from dprelease.mechanisms.boundaries import truncated_gaussian as curves
 from dprelease.mechanisms.boundaries.truncate import truncated_laws
 from dprelease.mechanisms.calibration.gaussian_arguments import (
@@ -319,8 +325,8 @@ class BoundedGaussian:
             return out
         parts = zip(
             sides,
-            curves.coordinates(points, len(sides)),
-            curves.coordinates(q, len(sides)),
+            coordinates(points, len(sides)),
+            coordinates(q, len(sides)),
             self.scales,
             strict=True,
         )
@@ -332,7 +338,7 @@ class BoundedGaussian:
         if isinstance(self.domain, Domain):
             out: FloatArray = curve(sides[0], q, self.scales[0])
             return out
-        parts = zip(sides, curves.coordinates(q, len(sides)), self.scales, strict=True)
+        parts = zip(sides, coordinates(q, len(sides)), self.scales, strict=True)
         return np.stack([curve(*part) for part in parts], axis=-1)
 
     def _sensitivities(self, sensitivity: SensitivityLike) -> SensitivitySet:

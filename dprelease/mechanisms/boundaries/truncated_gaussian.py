@@ -12,25 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_inside
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
-
-
-def coordinates(points: FloatArray, count: int) -> list[FloatArray]:
-    """Return the coordinates of points of shape `(..., count)`.
-
-    Raises:
-        ArgumentError: the last axis has another length (DPR637).
-    """
-    if points.ndim == 0 or points.shape[-1] != count:
-        raise ArgumentError(
-            f"a point of this box has {count} coordinates",
-            fix=f"give arrays of shape (..., {count})",
-            code="DPR637",
-        )
-    return [points[..., i] for i in range(count)]
 
 
 def pdf(side: Side, x: FloatArray, q: FloatArray, scale: float) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dprelease.core.codec import Stored
 from dprelease.core.entropy import RandomBits, SystemBits
-from dprelease.mechanisms.boundaries.truncated_gaussian import coordinates
+from dprelease.mechanisms.arguments import coordinates
 from dprelease.mechanisms.forms.table import TableLaw
 from dprelease.mechanisms.unit_law import UnitLaw
 
