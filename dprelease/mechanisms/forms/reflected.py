@@ -34,10 +34,10 @@ import numpy as np
 
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.base import PMF_LIMIT, ScalarLaw, too_many_outputs
-from dprelease.mechanisms.forms.hull_interval import likely_answers
+from dprelease.mechanisms.forms.hull_interval import first_answer
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
     Ends,
@@ -121,9 +121,16 @@ class ReflectedLaplaceLaw(ScalarLaw):
 
         P_q(Y <= y) falls in q, so both ends are found by bisection, for all groups at once.
         """
-        return likely_answers(
-            self.allowed, self.clamp(raw), level, lambda q, y: 1 - self._upper_tail(q, y + 1)
-        )
+        check_level(level)
+        alpha = (1 - level) / 2 * (1 - 1e-6)
+        low, high = self.allowed.lower, self.allowed.upper
+        y = self.clamp(raw)
+        mirror = low + high - y
+        lows = first_answer(self.allowed, y, lambda q: self._upper_tail(q, y) >= alpha)
+        # the law is its own mirror image
+        tops = first_answer(self.allowed, y, lambda q: self._upper_tail(q, mirror) >= alpha)
+        highs = low + high - tops
+        return np.minimum(lows, highs), np.maximum(lows, highs)
 
     def _upper_tail(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""
