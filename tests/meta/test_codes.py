@@ -41,7 +41,7 @@ ONE_MEANING = {
     "DPR605": (8, "an argument is no number, or one out of range"),
     "DPR606": (6, "an argument must be above 0"),
     "DPR624": (6, "this noise cannot be drawn exactly"),
-    "DPR634": (9, "a mechanism is not proved for these arguments"),
+    "DPR634": (8, "a mechanism is not proved for these arguments"),
     "DPR640": (7, "a text names no period"),
     "DPR644": (6, "a field of a ledger's entry is malformed"),
     "DPR650": (5, "an epsilon, delta or rho is none that a ledger holds"),

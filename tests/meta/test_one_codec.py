@@ -29,7 +29,6 @@ DECLARATIONS = {
 }
 WHOSE_KIND_IS_NAMED = {
     "measurements/law.py": {"draw_from_json"},
-    "mechanisms/boundaries/remap.py": {"to_json"},
     "mechanisms/forms/gaussian_release.py": {"grid_law_from_json"},
     "mechanisms/law.py": {"to_json", "grid_law_from_json", "law_from_json"},
 }
