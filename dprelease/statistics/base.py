@@ -94,7 +94,7 @@ class StatisticKind(ABC):
 
     Attributes:
         name: as it is registered; syntax: how it is written, by default of one column of numbers.
-        heading: its title in a report, `{}` for what it is of.
+        heading: its title in a report, `{}` for all that it is of, `{0}` and `{1}` for one of it each.
         measure: the unit of its values, where that is not the column's.
         whole: its values are whole numbers; additive: a sum over rows, as exact as the law's grid.
         adds_up: its values of disjoint groups of rows add up to that of all of them.

@@ -1,4 +1,4 @@
-"""The smallest scale whose loss is within epsilon, when the loss need not fall as the scale grows.
+"""The smallest scale within epsilon where the loss need not fall as the scale grows, and the largest value of a curve.
 
 On a union of intervals the valid scales can be several intervals. A scan brackets the first valid
 one, dips between two points of the scan included; regula falsi (the Illinois variant) closes in on
