@@ -28,8 +28,8 @@ import numpy as np
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting.cross import CrossEstimator
-from dprelease.fitting.structure import Structure
-from dprelease.fitting.tree import TreeEstimator
+from dprelease.fitting.structure import Structure, within
+from dprelease.fitting.tree import TreeShape
 from dprelease.intervals.noise import Gaussian, Laplace
 
 PARTS = 1024
@@ -262,64 +262,20 @@ class _TreeLevels:
     """Mean variances on nested tables."""
 
     def __init__(self, structure: Structure) -> None:
-        shape = TreeEstimator(structure, dict.fromkeys([structure.finest.name], Gaussian(1)), ())
-        self.names = [table.name for table in shape.tables]
-        self.children = [[kind.children for kind in kinds] for kinds in shape.kinds]
-        self.zero = [kind.variance == 0 for kind in shape.kinds[-1]]
-        places, at = shape.places
-        self.places = [[(one.parent, one.kind) for one in level] for level in places]
-        self.counts = [np.bincount(level).tolist() for level in at]
-        self.size = sum(map(len, self.places))
+        self.shape = TreeShape(structure)
+        self.counts = [np.bincount(place).tolist() for place in self.shape.place]
+        self.size = sum(map(len, self.counts))
 
     def __call__(self, own: Variances) -> dict[str, float]:
         """Return mean variances after fitting."""
-        up = self._up(own)
-        out, above = {}, [(1.0, 0.0)]
-        for level, name in enumerate(self.names):
-            made = [self._place(level, p, k, above, up, own) for p, k in self.places[level]]
-            total = sum(
-                n * (weight * weight * up[level][kind][0] + rest)
-                for n, (weight, rest), (_, kind) in zip(
-                    self.counts[level], made, self.places[level], strict=True
-                )
-            )
-            out[name] = total / sum(self.counts[level])
-            above = made
+        variances, out = [own[table.name] for table in self.shape.tables], {}
+        up = self.shape.up(variances)
+        down = self.shape.down(variances, up)
+        for level, table in enumerate(self.shape.tables):
+            each = zip(self.counts[level], down[level], self.shape.places[level], strict=True)
+            total = sum(n * (w * w * up[level][kind][0] + rest) for n, (w, rest), (_, kind) in each)
+            out[table.name] = total / table.cells
         return out
-
-    def _up(self, own: Variances) -> list[list[tuple[float, float, float]]]:
-        """Return (variance, gain, sum below) per level and class."""
-        last = len(self.names) - 1
-        known = own[self.names[last]]
-        made = [[(0.0 if zero else known or 0.0, 0.0, 0.0) for zero in self.zero]]
-        for level in range(last - 1, -1, -1):
-            noise, found = own[self.names[level]], []
-            for children in self.children[level]:
-                below = sum(n * made[0][k][0] for k, n in children)
-                gain = 1.0 if noise is None or below == 0 else noise / (noise + below)
-                found.append((gain * below, gain, below))
-            made.insert(0, found)
-        return made
-
-    def _place(
-        self,
-        level: int,
-        parent: int,
-        kind: int,
-        above: Sequence[tuple[float, float]],
-        up: Sequence[Sequence[tuple[float, float, float]]],
-        own: Variances,
-    ) -> tuple[float, float]:
-        """Return the weight of a node's own part, and the variance of the rest."""
-        if level == 0:
-            return 1.0, 0.0
-        weight, rest = above[parent]
-        _, gain, below = up[level - 1][self.places[level - 1][parent][1]]
-        mine = up[level][kind][0]
-        h = mine / below if below else 0.0
-        drawn = (weight * (1 - gain)) ** 2 * (own[self.names[level - 1]] or 0.0)
-        siblings = (weight * gain - 1) ** 2 * (below - mine)
-        return 1 + h * (weight * gain - 1), h * h * (drawn + siblings + rest)
 
 
 # Crosses: the residual spaces.
@@ -341,11 +297,11 @@ class _CrossLevels:
         }
         self.size = len(self.spaces)
         self.above = {
-            space: [name for name, level in self.tables.items() if _within(space, level)]
+            space: [name for name, level in self.tables.items() if within(space, level)]
             for space in self.spaces
         }
         self.below = {
-            name: [(s, size) for s, size in self.spaces.items() if size and _within(s, level)]
+            name: [(s, size) for s, size in self.spaces.items() if size and within(s, level)]
             for name, level in self.tables.items()
         }
 
@@ -381,9 +337,7 @@ def _bound(
     A measurement with variance v_s in space s costs d_s / v_s and adds c_s v_s, d_s the share of
     the cells that the space has and c_s what the tables make of it.
     """
-    if not structure.axes or any(
-        len(set(np.bincount(a.map(k)))) > 1 for a in structure.axes for k in range(1, len(a.sizes))
-    ):
+    if not structure.axes or not all(axis.even for axis in structure.axes):
         return None
     shape = _CrossLevels(structure)
     root = 0.0
@@ -392,7 +346,3 @@ def _bound(
         c = sum(weights.get(name, 1.0) * v / alone[name] for name, v in cost.items() if alone[name])
         root += math.sqrt(c * size)
     return root * root * unit
-
-
-def _within(low: Sequence[int], high: Sequence[int]) -> bool:
-    return all(a <= b for a, b in zip(low, high, strict=True))

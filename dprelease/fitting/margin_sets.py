@@ -162,11 +162,7 @@ def designs(
         axes, counted := tuple(_maximal(asked)), tuple(map(MarginSource, counted)), asked
     )
     spaces = Spaces(whole.structure().axes)
-    if any(
-        len({*np.bincount(a.up(k, k - 1)).tolist()}) > 1
-        for a in spaces.axes
-        for k in range(1, len(a.even))
-    ):
+    if not all(a.axis.even for a in spaces.axes):
         return (whole,)
     held: dict[Level, float] = {}
     for t in asked:

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.fitting.estimate import ONE, Estimates
+from dprelease.fitting.estimate import Estimates
 from dprelease.fitting.sets import Runs, holds
-from dprelease.fitting.shares import FINE, Shares, laid_out, multipliers_of, shared
-from dprelease.fitting.structure import IntArray, Structure, Table, factor
+from dprelease.fitting.shares import FINE, Shares, in_fine, laid_out, multipliers_of, shared
+from dprelease.fitting.structure import IntArray, Structure, Table, factor, sums_of, within
 
 HEAVY = 64
 """How much more than by its variance a margin weighs beside the cells: margins come first."""
@@ -66,14 +66,14 @@ def _above(structure: Structure, step: int) -> list[Table]:
     out = []
     for place in structure.sides:
         side = structure.tables[place]
-        firsts = [k for k, j in enumerate(structure.chain) if _refines(structure.tables[j], side)]
+        firsts = [
+            k
+            for k, j in enumerate(structure.chain)
+            if within(side.level, structure.tables[j].level)
+        ]
         if firsts[0] == step:
             out.append(side)
     return out
-
-
-def _refines(fine: Table, coarse: Table) -> bool:
-    return all(a >= b for a, b in zip(fine.level, coarse.level, strict=True))
 
 
 def sides_of(
@@ -90,8 +90,7 @@ def sides_of(
     for side in _above(structure, step):
         typical = float(np.max(variances[side.name]))
         weight = max(1, round(2**10 * least / typical)) * HEAVY if typical > 0 else 2**16
-        ratio = ONE // FINE
-        aim = [(value + ratio // 2) // ratio for value in estimates.values[side.name]]
+        aim = in_fine(estimates.values[side.name])
         common = _common(structure, side, parent)
         groups = factor(common, side.of), factor(common, parent.of)
         out.append(Margin(side.name, factor(side.of, table.of), aim, weight, *groups))
@@ -179,13 +178,9 @@ def _centres(pull: IntArray, within: IntArray) -> IntArray:
 
 def _whole(side: Margin, sets: Sequence[Runs], totals: Sequence[int]) -> list[int]:
     """Return the integers nearest to a margin's estimates that add up to what is fixed."""
-    fixed = [0] * (int(side.within.max()) + 1)
-    for group, total in zip(side.above.tolist(), totals, strict=True):
-        fixed[group] += total
-    low, high = [0] * len(side.targets), [0] * len(side.targets)
-    for at, runs in zip(side.of.tolist(), sets, strict=True):
-        low[at] += runs[0][0]
-        high[at] += runs[-1][1]
+    fixed = sums_of(totals, side.above, int(side.within.max()) + 1)
+    low = sums_of([runs[0][0] for runs in sets], side.of, len(side.targets))
+    high = sums_of([runs[-1][1] for runs in sets], side.of, len(side.targets))
     hulls: list[Runs] = [((a, b),) for a, b in zip(low, high, strict=True)]
     return shared(side.targets, [1] * len(hulls), hulls, side.within, fixed).values
 
@@ -197,13 +192,6 @@ def _joint(maps: Sequence[IntArray]) -> IntArray:
         _, key = np.unique(key * (int(one.max()) + 1) + one, return_inverse=True)
         key = np.asarray(key, dtype=np.int64).reshape(-1)
     return key
-
-
-def _sums(values: Sequence[int], side: Margin) -> list[int]:
-    out = [0] * len(side.targets)
-    for cell, value in zip(side.of.tolist(), values, strict=True):
-        out[cell] += value
-    return out
 
 
 class _Pull:
@@ -223,7 +211,8 @@ class _Pull:
         self.members: list[list[int]] = [[] for _ in side.targets]
         for cell, at in enumerate(side.of.tolist()):
             self.members[at].append(cell)
-        self.over = [FINE * s - t for s, t in zip(_sums(values, side), side.targets, strict=True)]
+        sums = sums_of(values, side.of, len(side.targets))
+        self.over = [FINE * s - t for s, t in zip(sums, side.targets, strict=True)]
 
     def run(self) -> None:
         """Move from the most surplus to the most wanting until nothing is gained."""

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.fitting.estimate import ONE, Estimates
+from dprelease.fitting.estimate import Estimates
 from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.margins import pulled, sides_of
-from dprelease.fitting.sets import Runs
-from dprelease.fitting.shares import FINE, nearest_roots
-from dprelease.fitting.structure import IntArray, Structure
+from dprelease.fitting.sets import Runs, nearest_in
+from dprelease.fitting.shares import FINE, in_fine
+from dprelease.fitting.structure import Structure, sums_of
 
 _HEAVIEST = 2**10
 
@@ -55,12 +55,6 @@ class Fit:
     mended: int
 
 
-def targets(estimates: Estimates, table: str) -> list[int]:
-    """Return the estimates in 1 / `FINE` step, halves up."""
-    ratio = ONE // FINE
-    return [(value + ratio // 2) // ratio for value in estimates.values[table]]
-
-
 def weights(variances: npt.NDArray[np.float64]) -> list[int]:
     """Return whole weights 1 to 2^10, inverse to the variances; 1 where a cell is known."""
     positive = variances[variances > 0]
@@ -82,10 +76,10 @@ def nearest(
     count, above = 0, ""
     for step, place in enumerate(structure.chain):
         table = structure.tables[place]
-        aim = targets(estimates, table.name)
+        aim = in_fine(estimates.values[table.name])
         sets = _sets(feasible, table.name, sum_bounds)
         if step == 0:
-            values[table.name] = nearest_roots(aim, sets)
+            values[table.name] = [nearest_in(s, t, FINE) for s, t in zip(sets, aim, strict=True)]
             above = table.name
             continue
         parent = structure.parent(step)
@@ -105,11 +99,3 @@ def _sets(feasible: Feasible, table: str, bounds: SumBounds | None) -> list[Runs
     if bounds is None:
         return feasible.sets[table]
     return [((bounds.low * count, bounds.high * count),) for count in bounds.counts[table]]
-
-
-def sums_of(values: Sequence[int], of: IntArray, cells: int) -> list[int]:
-    """Return the sums of finest cells per cell of a table, in integers of any size."""
-    out = [0] * cells
-    for cell, value in zip(of.tolist(), values, strict=True):
-        out[cell] += value
-    return out

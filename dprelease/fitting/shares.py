@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dprelease.fitting.estimate import ONE
 from dprelease.fitting.mending import Child, mended
-from dprelease.fitting.sets import Runs, nearest_in
+from dprelease.fitting.sets import Runs
 from dprelease.fitting.structure import IntArray
 
 FINE = 2**16
@@ -103,6 +104,12 @@ class Children:
 
     def sums(self, values: IntArray) -> IntArray:
         return np.asarray(np.add.reduceat(values, self.starts))
+
+
+def in_fine(values: Sequence[int]) -> list[int]:
+    """Return estimates, in 1 / `ONE` step, in 1 / `FINE` step: halves up."""
+    ratio = ONE // FINE
+    return [(value + ratio // 2) // ratio for value in values]
 
 
 def shared(
@@ -210,8 +217,3 @@ def _settle_ties(children: Children, taken: IntArray, above: IntArray, missing: 
     before = np.insert(ranks, 0, 0)[children.starts]
     rank = ranks - np.repeat(before, sizes)
     taken[tied & (rank <= np.repeat(np.maximum(missing, 0), sizes))] += 1
-
-
-def nearest_roots(targets: Sequence[int], sets: Sequence[Runs]) -> list[int]:
-    """Return the nearest value of every cell by itself."""
-    return [nearest_in(runs, t, FINE) for t, runs in zip(targets, sets, strict=True)]

@@ -79,6 +79,11 @@ class Dimension:
     def size(self) -> int:
         return int(self.levels[-1].size)
 
+    @property
+    def even(self) -> bool:
+        """Whether all groups of one level hold equally many cells."""
+        return all(np.ptp(np.bincount(level)) == 0 for level in self.levels)
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """How many cells each level has, level 0 first."""
@@ -174,18 +179,15 @@ def crossed(
     shape = tuple(axis.size for axis in axes)
     if not axes or math.prod(shape) == 0:
         raise _odd("a cross needs axes that have cells")
-    places = np.indices(shape).reshape(len(axes), -1)
+    finest = tuple(len(axis.levels) for axis in axes)
     made = []
     for name, level in tables.items():
         if len(level) != len(axes) or any(
             not 0 <= k < len(axis.sizes) for k, axis in zip(level, axes, strict=False)
         ):
             raise _odd(f"the table `{name}` is at a level that its axes do not have")
-        of = np.zeros(places.shape[1], dtype=np.int64)
-        for axis, k, place in zip(axes, level, places, strict=True):
-            of = of * axis.sizes[k] + axis.map(k)[place]
         cells = math.prod(axis.sizes[k] for axis, k in zip(axes, level, strict=True))
-        made.append(Table(name, of, cells, tuple(level)))
+        made.append(Table(name, coarser(axes, finest, tuple(level)), cells, tuple(level)))
     return _ordered(made, zeros, tuple(axes))
 
 
@@ -208,9 +210,17 @@ def coarser(axes: Sequence[Dimension], fine: Level, coarse: Level) -> IntArray:
     return out
 
 
-def within(low: Level, high: Level) -> bool:
+def within(low: Sequence[int], high: Sequence[int]) -> bool:
     """Return whether a table's cells are sums of another's."""
     return all(map(le, low, high))
+
+
+def sums_of(values: Sequence[int], of: IntArray, cells: int) -> list[int]:
+    """Return the sums of finest cells per cell of a table, in integers of any size."""
+    out = [0] * cells
+    for cell, value in zip(of.tolist(), values, strict=True):
+        out[cell] += value
+    return out
 
 
 def nested(tables: Mapping[str, IntArray], zeros: BoolArray | None = None) -> Structure:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,130 +40,120 @@ from dprelease.intervals.noise import Noise, Term
 _WEIGHT = 48
 """Binary digits of g and h."""
 
-_Weights = dict[tuple[int, Fraction], int]
-"""(level, weight of one draw) -> how many draws."""
+Up = tuple[float, float, float]
+"""Of a class of nodes: the variance of z, g, and the sum of the children's variances."""
+
+Down = tuple[Any, float]
+"""Of a place: the weight of a node's own z in its estimate, and the variance of what comes from outside its subtree."""
+
+_Part = tuple[Any, Fraction, int]
+"""A combination of draws, its weight, and how many independent copies of it are added."""
 
 
-@dataclass(frozen=True)
-class _Class:
-    """Nodes of one level with isomorphic subtrees: what they are made of, and their weights."""
+class TreeShape:
+    """Nested tables by classes and places.
 
-    level: int
-    children: tuple[tuple[int, int], ...]
-    gain: int
-    variance: float
-    below: float
-    """The sum of the children's variances."""
+    A class has the nodes of one level with isomorphic subtrees, a place those of a class under parents of one place.
+
+    Attributes:
+        children: per level and class how many children of each class a node has.
+        places: per level (place of the parent, class) of every place; place: per level the place of every cell.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.tables = [structure.tables[j] for j in structure.chain]
+        self.parents = [structure.parent(j) for j in range(1, len(self.tables))]
+        self.children: list[list[tuple[tuple[int, int], ...]]] = []
+        self.kind: list[IntArray] = []
+        for level in range(len(self.tables) - 1, -1, -1):
+            self._classify(level)
+        self.places = [[(-1, kind) for kind in range(len(self.children[0]))]]
+        self.place = [self.kind[0]]
+        for up, own in zip(self.parents, self.kind[1:], strict=True):
+            pairs = np.stack([self.place[-1][up], own], axis=1)
+            found, at = np.unique(pairs, axis=0, return_inverse=True)
+            self.places.append([(parent, kind) for parent, kind in found.tolist()])
+            self.place.append(np.asarray(at, dtype=np.int64).reshape(-1))
+
+    def _classify(self, level: int) -> None:
+        """Put the classes of a level before those below; of leaves the children say whether it is a structural zero."""
+        if not self.kind:
+            signs: list[tuple[tuple[int, int], ...]] = [
+                ((-1, 1),) if zero else () for zero in self.structure.zeros.tolist()
+            ]
+        else:
+            below: list[Counter[int]] = [Counter() for _ in range(self.tables[level].cells)]
+            for up, kind in zip(self.parents[level].tolist(), self.kind[0].tolist(), strict=True):
+                below[up][kind] += 1
+            signs = [tuple(sorted(count.items())) for count in below]
+        known = {sign: k for k, sign in enumerate(sorted(set(signs)))}
+        self.children.insert(0, list(known))
+        self.kind.insert(0, np.array([known[sign] for sign in signs], dtype=np.int64))
+
+    def up(self, own: Sequence[float | None]) -> list[list[Up]]:
+        """Return what each class is at these variances of a level's measurements: None without one, 0 where it is public."""
+        made: list[list[Up]] = [
+            [(0.0 if zero else own[-1] or 0.0, 0.0, 0.0) for zero in self.children[-1]]
+        ]
+        for noise, classes in zip(own[-2::-1], self.children[-2::-1], strict=True):
+            found = []
+            for children in classes:
+                below = sum(n * made[0][k][0] for k, n in children)
+                gain = 1.0
+                if noise is not None and (below or not noise):
+                    gain = noise / (noise + below) if noise else 0.0
+                found.append((gain * below, gain, below))
+            made.insert(0, found)
+        return made
+
+    def down(
+        self, own: Sequence[float | None], up: Sequence[Sequence[Up]], weight: type = float
+    ) -> list[list[Down]]:
+        """Return what each place is; `weight` makes g and h of floats."""
+        made: list[list[Down]] = [[(1, 0.0) for _ in self.places[0]]]
+        for level, places in enumerate(self.places[1:], 1):
+            found: list[Down] = []
+            for parent, kind in places:
+                above, rest = made[-1][parent]
+                _, gain, below = up[level - 1][self.places[level - 1][parent][1]]
+                mine = up[level][kind][0]
+                h, g = weight(mine / below if below else 0.0), weight(gain)
+                drawn = float(above * (1 - g)) ** 2 * (own[level - 1] or 0.0)
+                siblings = float(above * g - 1) ** 2 * (below - mine)
+                rest = float(h) ** 2 * (drawn + siblings + rest)
+                found.append((1 + h * (above * g - 1), rest))
+            made.append(found)
+        return made
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Nodes of one class under parents of one place."""
-
-    parent: int
-    kind: int
-    own: Fraction
-    """Weight of the node's own z in its estimate."""
-    variance: float
-    rest: float
-    """Variance of what comes from outside its subtree."""
-
-
-class TreeEstimator:
+class TreeEstimator(TreeShape):
     """Estimates of nested tables. Satisfies `Estimator`."""
 
     def __init__(
         self, structure: Structure, noises: Mapping[str, Noise | None], public: Collection[str]
     ) -> None:
         check_measured(structure, noises, public)
-        self.structure = structure
-        self.tables = [structure.tables[j] for j in structure.chain]
+        super().__init__(structure)
         self.public = [table.name in public for table in self.tables]
-        self.noises = [noises.get(table.name) for table in self.tables]
-        self.parents = [structure.parent(j) for j in range(1, len(self.tables))]
-        self.kinds: list[list[_Class]] = [[] for _ in self.tables]
-        self.kind: list[IntArray] = [np.zeros(0, dtype=np.int64) for _ in self.tables]
-        for level in range(len(self.tables) - 1, -1, -1):
-            self._classify(level)
-        self._expanded = lru_cache(maxsize=None)(self._expand)
-        self._around = lru_cache(maxsize=None)(self._outside)
-        self._law = lru_cache(maxsize=None)(self._own_law)
-        self._beside = lru_cache(maxsize=None)(self._outer_law)
-
-    # Up: classes and their weights.
-
-    def _classify(self, level: int) -> None:
-        table = self.tables[level]
-        if level == len(self.tables) - 1:
-            signs: list[tuple[tuple[int, int], ...]] = [
-                ((-1, 1),) if zero else () for zero in self.structure.zeros.tolist()
-            ]
-        else:
-            below: list[Counter[int]] = [Counter() for _ in range(table.cells)]
-            for up, kind in zip(
-                self.parents[level].tolist(), self.kind[level + 1].tolist(), strict=True
-            ):
-                below[up][kind] += 1
-            signs = [tuple(sorted(count.items())) for count in below]
-        known = {sign: k for k, sign in enumerate(sorted(set(signs)))}
-        self.kinds[level] = [self._made(level, sign) for sign in known]
-        self.kind[level] = np.array([known[sign] for sign in signs], dtype=np.int64)
-
-    def _made(self, level: int, sign: tuple[tuple[int, int], ...]) -> _Class:
-        """Return a class: a leaf has no children; ((-1, 1),) is a structural zero."""
-        leaf = level == len(self.tables) - 1
-        if leaf and sign:
-            return _Class(level, (), 0, 0.0, 0.0)
-        below = sum(n * self.kinds[level + 1][k].variance for k, n in sign) if sign else 0.0
-        noise = self.noises[level]
-        if self.public[level] or (leaf and noise is None):
-            return _Class(level, sign, 0, 0.0, below)
-        if leaf:
-            assert noise is not None
-            return _Class(level, (), 0, float(noise.variance()), 0.0)
-        if noise is None or below == 0:
-            return _Class(level, sign, 1 << _WEIGHT, below, below)
-        own = float(noise.variance())
-        gain = own / (own + below)
-        return _Class(level, sign, round(gain * 2.0**_WEIGHT), gain * below, below)
-
-    # Down: places.
+        self.noises = [None if t.name in public else noises.get(t.name) for t in self.tables]
+        each = zip(self.noises, self.public, strict=True)
+        self._own = [
+            0.0 if known else None if noise is None else float(noise.variance())
+            for noise, known in each
+        ]
+        self._up = self.up(self._own)
+        self._inside = lru_cache(maxsize=None)(self._drawn_inside)
+        self._outside = lru_cache(maxsize=None)(self._drawn_outside)
 
     @cached_property
-    def places(self) -> tuple[list[list[_Place]], list[IntArray]]:
-        """Places per level, and the place of every cell."""
-        first = [
-            _Place(-1, k, Fraction(1), kind.variance, 0.0) for k, kind in enumerate(self.kinds[0])
-        ]
-        made, place = [first], [self.kind[0]]
-        for level in range(1, len(self.tables)):
-            above = place[-1][self.parents[level - 1]]
-            pairs = np.stack([above, self.kind[level]], axis=1)
-            found, at = np.unique(pairs, axis=0, return_inverse=True)
-            made.append([self._place(level, p, k, made[-1][p]) for p, k in found.tolist()])
-            place.append(np.asarray(at, dtype=np.int64).reshape(-1))
-        return made, place
+    def _down(self) -> list[list[Down]]:
+        return self.down(self._own, self._up, _rounded)
 
-    def _share(self, level: int, kind: int, up: int) -> Fraction:
-        """Return h of a child class under a parent class."""
-        child, above = self.kinds[level][kind], self.kinds[level - 1][up]
-        if above.below == 0:
-            return Fraction(0)
-        return Fraction(round(child.variance / above.below * 2.0**_WEIGHT), 1 << _WEIGHT)
-
-    def _place(self, level: int, parent: int, kind: int, above: _Place) -> _Place:
-        up, child = self.kinds[level - 1][above.kind], self.kinds[level][kind]
-        h, g = self._share(level, kind, above.kind), Fraction(up.gain, 1 << _WEIGHT)
-        drawn = float(above.own * (1 - g)) ** 2 * self._drawn(level - 1)
-        siblings = float(above.own * g - 1) ** 2 * (up.below - child.variance)
-        rest = float(h) ** 2 * (drawn + siblings + above.rest)
-        own = 1 + h * (above.own * g - 1)
-        return _Place(parent, kind, own, float(own) ** 2 * child.variance + rest, rest)
-
-    def _drawn(self, level: int) -> float:
-        """Return the variance of a node's own noise."""
-        noise = self.noises[level]
-        return 0.0 if noise is None or self.public[level] else float(noise.variance())
+    def _weights(self, level: int, kind: int, up: int) -> tuple[Fraction, Fraction]:
+        """Return h of a child class under a parent class, and the g of that."""
+        _, gain, below = self._up[level - 1][up]
+        return _rounded(self._up[level][kind][0] / below if below else 0.0), _rounded(gain)
 
     # What an estimator answers.
 
@@ -171,97 +161,71 @@ class TreeEstimator:
         return [one.name for one in self.tables].index(table)
 
     def classes(self, table: str) -> IntArray:
-        return self.places[1][self._level(table)]
+        return self.place[self._level(table)]
 
     def variance(self, table: str) -> npt.NDArray[np.float64]:
         level = self._level(table)
-        made, place = self.places
-        return np.array([one.variance for one in made[level]])[place[level]]
+        each = zip(self.places[level], self._down[level], strict=True)
+        made = [float(w) ** 2 * self._up[level][kind][0] + rest for (_, kind), (w, rest) in each]
+        return np.array(made)[self.place[level]]
 
     def terms(self, table: str, cell: int) -> tuple[Term, ...]:
-        level = self._level(table)
-        made, place = self.places
-        at = int(place[level][cell])
-        one = made[level][at]
-        found = Counter(self._around(level, at))
-        _add(found, self._expanded(level, one.kind), one.own)
         out = []
-        for (j, weight), count in sorted(found.items()):
-            noise = self.noises[j]
+        for (level, weight), count in sorted(self._behind(_exact, table, cell).items()):
+            noise = self.noises[level]
             if weight and noise is not None:
                 out.append(Term(noise, count, weight))
         return tuple(out)
 
-    def _expand(self, level: int, kind: int) -> _Weights:
-        """Return z of a class by its draws."""
-        one = self.kinds[level][kind]
-        found: Counter[tuple[int, Fraction]] = Counter()
-        if one.variance == 0:
-            return found
-        g = Fraction(one.gain, 1 << _WEIGHT)
-        if self.noises[level] is not None:
-            found[level, 1 - g] += 1
-        if g:
-            for child, count in one.children:
-                _add(found, self._expanded(level + 1, child), g, count)
-        return found
-
-    def _outside(self, level: int, place: int) -> _Weights:
-        """Return what a place's estimate holds from outside its subtree."""
-        found: Counter[tuple[int, Fraction]] = Counter()
-        if level == 0:
-            return found
-        made, _ = self.places
-        one = made[level][place]
-        above = made[level - 1][one.parent]
-        up = self.kinds[level - 1][above.kind]
-        h, g = self._share(level, one.kind, above.kind), Fraction(up.gain, 1 << _WEIGHT)
-        if not h:
-            return found
-        if self._drawn(level - 1) and g != 1:
-            found[level - 1, h * above.own * (1 - g)] += 1
-        for child, count in up.children:
-            others = count - (child == one.kind)
-            _add(found, self._expanded(level, child), h * (above.own * g - 1), others)
-        _add(found, self._around(level - 1, one.parent), h)
-        return found
-
     def law(self, table: str, cell: int) -> SumLaw:
+        made: SumLaw = self._behind(_law, table, cell)
+        return made
+
+    # Combinations of draws: exact ones by (level, weight), or their laws.
+
+    def _behind(self, added: Any, table: str, cell: int) -> Any:
         level = self._level(table)
-        places, at = self.places
-        one = places[level][int(at[level][cell])]
-        own = self._law(level, one.kind)
-        return SumLaw.of(
-            [(own, float(one.own), 1), (self._beside(level, int(at[level][cell])), 1.0, 1)]
-        )
+        at = int(self.place[level][cell])
+        own = self._inside(added, level, self.places[level][at][1])
+        weight = self._down[level][at][0]
+        return added([(own, weight, 1), (self._outside(added, level, at), 1, 1)])
 
-    def _own_law(self, level: int, kind: int) -> SumLaw:
-        """Return the law of z of a class."""
-        one = self.kinds[level][kind]
-        if one.variance == 0:
-            return SumLaw({})
-        g = one.gain / 2.0**_WEIGHT
-        parts = [(self._law(level + 1, k), g, n) for k, n in one.children]
+    def _draw(self, added: Any, level: int, weight: Fraction) -> list[_Part]:
+        """Return a node's own draw, where there is one."""
         noise = self.noises[level]
-        if noise is not None:
-            parts.append((SumLaw({(noise, 1.0): 1}), 1 - g, 1))
-        return SumLaw.of(parts)
+        if noise is None:
+            return []
+        one = {(level, Fraction(1)): 1} if added is _exact else SumLaw({(noise, 1.0): 1})
+        return [(one, weight, 1)]
 
-    def _outer_law(self, level: int, place: int) -> SumLaw:
-        """Return the law of what comes from outside a place's subtree."""
+    def _drawn_inside(self, added: Any, level: int, kind: int) -> Any:
+        """Return z of a class."""
+        variance, gain, _ = self._up[level][kind]
+        if variance == 0:
+            return added([])
+        g = _rounded(gain)
+        parts = [(self._inside(added, level + 1, k), g, n) for k, n in self.children[level][kind]]
+        return added([*parts, *self._draw(added, level, 1 - g)])
+
+    def _drawn_outside(self, added: Any, level: int, place: int) -> Any:
+        """Return what a place's estimate holds from outside its subtree."""
         if level == 0:
-            return SumLaw({})
-        one = self.places[0][level][place]
-        above = self.places[0][level - 1][one.parent]
-        up = self.kinds[level - 1][above.kind]
-        h, g = float(self._share(level, one.kind, above.kind)), up.gain / 2.0**_WEIGHT
-        weight = h * (float(above.own) * g - 1)
-        parts = [(self._beside(level - 1, one.parent), h, 1)]
-        noise = self.noises[level - 1]
-        if noise is not None and not self.public[level - 1]:
-            parts.append((SumLaw({(noise, 1.0): 1}), h * float(above.own) * (1 - g), 1))
-        parts += [(self._law(level, k), weight, n - (k == one.kind)) for k, n in up.children]
-        return SumLaw.of(parts)
+            return added([])
+        parent, kind = self.places[level][place]
+        up = self.places[level - 1][parent][1]
+        h, g = self._weights(level, kind, up)
+        own = self._down[level - 1][parent][0]
+        weight = h * (own * g - 1)
+        return added(
+            [
+                (self._outside(added, level - 1, parent), h, 1),
+                *self._draw(added, level - 1, h * own * (1 - g)),
+                *(
+                    (self._inside(added, level, k), weight, n - (k == kind))
+                    for k, n in self.children[level - 1][up]
+                ),
+            ]
+        )
 
     def estimates(
         self, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]
@@ -278,7 +242,8 @@ class TreeEstimator:
             up[level] = own[level] + _shifted(self._gains[level] * (sums[level] - own[level]))
         out = [up[0]]
         for level in range(1, last + 1):
-            out.append(self._down(level, up[level], out[-1] - sums[level - 1]))
+            missing = (out[-1] - sums[level - 1])[self.parents[level - 1]]
+            out.append(up[level] + _shifted(self._shares[level - 1] * missing))
         values = {table.name: x.tolist() for table, x in zip(self.tables, out, strict=True)}
         return Estimates(values, Fraction(sum(table.cells for table in self.tables), ONE))
 
@@ -315,37 +280,40 @@ class TreeEstimator:
             return whole_numbers(noisy[table.name]) << BITS
         return whole_numbers([0] * table.cells)
 
-    def _down(self, level: int, up: Objects, missing: Objects) -> Objects:
-        """Share what is missing at the parents among their children."""
-        return np.asarray(up + _shifted(self._shares[level - 1] * missing[self.parents[level - 1]]))
-
     @cached_property
     def _gains(self) -> list[Objects]:
         """g of every cell of a level, in 2^-48."""
         return [
-            whole_numbers([one.gain for one in kinds])[kind]
-            for kinds, kind in zip(self.kinds, self.kind, strict=True)
+            whole_numbers([_rounded(gain) * (1 << _WEIGHT) for _, gain, _ in classes])[kind]
+            for classes, kind in zip(self._up, self.kind, strict=True)
         ]
 
     @cached_property
     def _shares(self) -> list[Objects]:
         """h of every cell of a level below the first, in 2^-48."""
-        return [self._level_shares(level) for level in range(1, len(self.tables))]
-
-    def _level_shares(self, level: int) -> Objects:
-        pairs = np.stack([self.kind[level - 1][self.parents[level - 1]], self.kind[level]], axis=1)
-        found, at = np.unique(pairs, axis=0, return_inverse=True)
-        shares = [self._share(level, k, p) * (1 << _WEIGHT) for p, k in found.tolist()]
-        return whole_numbers([int(share) for share in shares])[np.asarray(at).reshape(-1)]
+        out = []
+        for level, (places, place) in enumerate(zip(self.places[1:], self.place[1:], strict=True)):
+            each = [self._weights(level + 1, k, self.places[level][p][1])[0] for p, k in places]
+            out.append(whole_numbers([share * (1 << _WEIGHT) for share in each])[place])
+        return out
 
 
-def _add(
-    to: Counter[tuple[int, Fraction]], terms: _Weights, weight: Fraction, count: int = 1
-) -> None:
-    """Add `count` independent copies of `terms`, each times `weight`."""
-    if weight and count:
-        for (level, own), draws in terms.items():
-            to[level, own * weight] += draws * count
+def _rounded(weight: float) -> Fraction:
+    return Fraction(round(weight * 2.0**_WEIGHT), 1 << _WEIGHT)
+
+
+def _exact(parts: Iterable[_Part]) -> Counter[tuple[int, Fraction]]:
+    """Return how many draws of a level have which weight."""
+    found: Counter[tuple[int, Fraction]] = Counter()
+    for terms, weight, count in parts:
+        if weight and count:
+            for (level, own), draws in terms.items():
+                found[level, own * weight] += draws * count
+    return found
+
+
+def _law(parts: Iterable[_Part]) -> SumLaw:
+    return SumLaw.of((law, float(weight), count) for law, weight, count in parts)
 
 
 def _shifted(values: Objects) -> Objects:

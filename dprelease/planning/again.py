@@ -38,8 +38,8 @@ from dprelease.measurements.law import draw_from_json
 from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import layouts
 from dprelease.planning.prices import Figures, Prices
-from dprelease.planning.tables.make import Errors, frame_of, table_blocks, write_tables
-from dprelease.planning.tables.ratios import Critical
+from dprelease.planning.tables.fitting import Critical, Errors
+from dprelease.planning.tables.make import frame_of, table_blocks, write_tables
 from dprelease.planning.write import write_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan

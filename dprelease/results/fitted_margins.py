@@ -11,8 +11,8 @@ from dprelease.fitting.certificate import node_faults
 from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.estimate import ONE, Estimates
 from dprelease.fitting.margin_sets import estimator_of, fit, parts_of, tables_first
-from dprelease.fitting.nearest import Fit, sums_of
-from dprelease.fitting.structure import Design, Level, coarser, within
+from dprelease.fitting.nearest import Fit
+from dprelease.fitting.structure import Design, Level, coarser, sums_of, within
 from dprelease.release_plan.fits import noise_of, runs_of
 from dprelease.results.fitted import OneFit
 

@@ -31,6 +31,7 @@ from dprelease.fitting.structure import Level, Structure
 from dprelease.intervals.noise import Gaussian, Noise
 from dprelease.measurements.base import family_named, family_of
 from dprelease.measurements.members import BlockLayout, Member
+from dprelease.planning.prices import Figures
 from dprelease.planning.tables.families import Family, stated
 from dprelease.planning.tables.quotients import row_range
 from dprelease.query.spec import Query
@@ -67,11 +68,28 @@ class Fitting:
         return float(self.estimator.variance(table).mean()), alone_variance(self, table)
 
 
-class RecordedFit(Protocol):
+Errors = tuple[float, float | None, float]
+"""Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
+
+Critical = tuple[tuple[Fraction, ...], ...]
+"""Critical values of a quotient, per class of cells and piece of its range."""
+
+
+class Recorded(Protocol):
+    """The floating point figures of a plan that is made again: last digits differ between machines.
+
+    They return what is recorded, or raise VerificationError where it is not near what is found.
+    """
+
     def halves(
         self, table: str, statistic: str, found: tuple[Fraction, ...]
-    ) -> tuple[Fraction, ...]:
-        """Return what a plan that is made again records, if it is near what is found."""
+    ) -> tuple[Fraction, ...]: ...
+
+    def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
+
+    def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
+
+    def figures(self, table: str, statistic: str) -> Figures: ...
 
 
 def fitting_of(
@@ -79,7 +97,7 @@ def fitting_of(
     tables: PlannedTables,
     family: Family,
     by_name: Mapping[str, Priced],
-    recorded: RecordedFit | None,
+    recorded: Recorded | None,
     raised: Fraction,
 ) -> Fitting:
     """Return a family with what measures it, of what was priced by the names of blocks.

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
 
 from dprelease.allocation.goals import goal_missed, missed
 from dprelease.allocation.spend import Spending, spend
@@ -28,7 +27,7 @@ from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
 from dprelease.planning.layout import check_names
-from dprelease.planning.prices import Figures, Prices
+from dprelease.planning.prices import Prices
 from dprelease.planning.tables.detail import Detail, detail_of, in_detail
 from dprelease.planning.tables.families import (
     Family,
@@ -39,7 +38,9 @@ from dprelease.planning.tables.families import (
     not_added_up,
 )
 from dprelease.planning.tables.fitting import (
+    Errors,
     Fitting,
+    Recorded,
     alone_variance,
     fits_of_family,
     fitting_of,
@@ -47,7 +48,7 @@ from dprelease.planning.tables.fitting import (
     set_block,
 )
 from dprelease.planning.tables.quotients import TableQuotient
-from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
+from dprelease.planning.tables.ratios import hidden_of, planned_ratio
 from dprelease.planning.tables.shares import family_parts, own_part, shares_of
 from dprelease.planning.write import planned, planned_statistic, statistic_notes, written
 from dprelease.query.spec import Query
@@ -58,9 +59,6 @@ from dprelease.release_plan.tables import APART, STATED, PlannedTable, PlannedTa
 
 _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 """What losses the budget is split for; with a delta both, as few wide tables may cost less added up."""
-
-Errors = tuple[float, float | None, float]
-"""Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
 
 WAYS = ("fitted to the other tables", "as measured", "every table measured alone")
 """Notes of the three errors that a plan states of a number."""
@@ -197,23 +195,6 @@ def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
 
 
 # --- writing ----------------------------------------------------------------------------------
-
-
-class Recorded(Protocol):
-    """The floating point figures of a plan that is made again: last digits differ between machines.
-
-    They return what is recorded, or raise VerificationError where it is not near what is found.
-    """
-
-    def halves(
-        self, table: str, statistic: str, found: tuple[Fraction, ...]
-    ) -> tuple[Fraction, ...]: ...
-
-    def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
-
-    def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
-
-    def figures(self, table: str, statistic: str) -> Figures: ...
 
 
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:

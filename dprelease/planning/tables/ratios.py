@@ -10,34 +10,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
-from typing import Protocol
 
 from dprelease.allocation.goals import goal_missed, missed
 from dprelease.core.numeric import figure
 from dprelease.fitting.quotient import critical_values
 from dprelease.measurements.candidate import Option
-from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
 from dprelease.planning.prices import Size, size_of
 from dprelease.planning.tables.families import deviation
-from dprelease.planning.tables.fitting import Fitting
+from dprelease.planning.tables.fitting import Errors, Fitting, Recorded
 from dprelease.planning.tables.quotients import QuotientSpan, TableQuotient, span_of
 from dprelease.planning.write import planned, statistic_notes
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 
-_Figures = tuple[float, float | None, float]
 _WAYS = ("from the fitted sum and rows", "every table measured alone")
-
-Critical = tuple[tuple[Fraction, ...], ...]
-
-
-class RecordedRatio(Protocol):
-    def errors(self, table: str, statistic: str, found: _Figures) -> _Figures: ...
-
-    def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
 
 
 def planned_ratio(
@@ -45,7 +33,7 @@ def planned_ratio(
     quotient: TableQuotient,
     top: Fitting,
     bottom: Fitting,
-    recorded: RecordedRatio | None,
+    recorded: Recorded | None,
 ) -> tuple[PlannedStatistic, PlannedRatio]:
     """Return a quotient as it stands in a plan.
 
@@ -113,7 +101,7 @@ def _way(top: Fitting, bottom: Fitting, table: str) -> str:
 
 def _errors(
     query: Query, top: Fitting, bottom: Fitting, table: str, span: QuotientSpan, size: Size
-) -> _Figures:
+) -> Errors:
     own, rows = top.variances(table), bottom.variances(table)
 
     def error(which: int) -> float:
@@ -124,31 +112,29 @@ def _errors(
     return error(0), None, error(1)
 
 
-def _hidden(member: Member, block: str, mechanism: str, table: str) -> PlannedStatistic:
-    """Return a number that is fitted and not published: its domain, and where it is drawn."""
-    spec = member.statistic.spec
-    return PlannedStatistic(
-        name=spec.name,
-        text=spec.text,
-        function=member.statistic.function,
-        block=block,
-        columns=(spec.name,),
-        domain=member.domain,
-        step=member.options[0].step_size,
-        measure="",
-        mechanism=mechanism,
-        chosen=(),
-        planned_error=None,
-        error_text="",
-        sensitivity="",
-        table=table,
-    )
-
-
 def hidden_of(found: Fitting) -> list[PlannedStatistic]:
-    """Return the family's numbers in tables that do not publish them."""
-    return [
-        _hidden(found.family.members[table], *found.drawn_for(table), table)
-        for table in found.family.members
-        if table in found.family.hidden
-    ]
+    """Return the family's numbers in tables that do not publish them: their domains, and where they are drawn."""
+    out = []
+    for table, member in found.family.members.items():
+        if table not in found.family.hidden:
+            continue
+        block, mechanism = found.drawn_for(table)
+        name = member.statistic.spec.name
+        made = PlannedStatistic(
+            name=name,
+            text=member.statistic.spec.text,
+            function=member.statistic.function,
+            block=block,
+            columns=(name,),
+            domain=member.domain,
+            step=member.options[0].step_size,
+            measure="",
+            mechanism=mechanism,
+            chosen=(),
+            planned_error=None,
+            error_text="",
+            sensitivity="",
+            table=table,
+        )
+        out.append(made)
+    return out
