@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -108,7 +108,10 @@ class TreeShape:
         return made
 
     def down(
-        self, own: Sequence[float | None], up: Sequence[Sequence[Up]], weight: type = float
+        self,
+        own: Sequence[float | None],
+        up: Sequence[Sequence[Up]],
+        weight: Callable[[float], Any] = float,
     ) -> list[list[Down]]:
         """Return what each place is; `weight` makes g and h of floats."""
         made: list[list[Down]] = [[(1, 0.0) for _ in self.places[0]]]
@@ -284,7 +287,7 @@ class TreeEstimator(TreeShape):
     def _gains(self) -> list[Objects]:
         """g of every cell of a level, in 2^-48."""
         return [
-            whole_numbers([_rounded(gain) * (1 << _WEIGHT) for _, gain, _ in classes])[kind]
+            whole_numbers([int(_rounded(gain) * (1 << _WEIGHT)) for _, gain, _ in classes])[kind]
             for classes, kind in zip(self._up, self.kind, strict=True)
         ]
 
@@ -294,7 +297,7 @@ class TreeEstimator(TreeShape):
         out = []
         for level, (places, place) in enumerate(zip(self.places[1:], self.place[1:], strict=True)):
             each = [self._weights(level + 1, k, self.places[level][p][1])[0] for p, k in places]
-            out.append(whole_numbers([share * (1 << _WEIGHT) for share in each])[place])
+            out.append(whole_numbers([int(share * (1 << _WEIGHT)) for share in each])[place])
         return out
 
 
