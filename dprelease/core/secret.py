@@ -8,7 +8,10 @@ cannot reach a log line, an exception or a file by accident. The one way out is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar
+
+from dprelease.core.errors import DpreleaseError
 
 T = TypeVar("T")
 
@@ -44,3 +47,19 @@ class Secret(Generic[T]):
     __bool__ = _refuse
     __copy__ = _refuse
     __deepcopy__ = _refuse
+
+
+def unquoted(call: Callable[[], T], refusal: DpreleaseError) -> T:
+    """Return what `call` returns; where it fails, what is raised may quote a row or a secret, and is dropped.
+
+    Nothing is chained: a traceback would show it. Our own errors pass, as they hold public facts.
+
+    Raises:
+        DpreleaseError: `refusal`, in place of any other error.
+    """
+    try:
+        return call()
+    except Exception as error:
+        if isinstance(error, DpreleaseError):
+            raise
+    raise refusal

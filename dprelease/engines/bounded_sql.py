@@ -62,79 +62,10 @@ class Statement:
     parameters: Mapping[str, object]
     tables: Mapping[str, pa.Table]
 
-
-def build(
-    query: BoundedQuery,
-    stored: Mapping[str, tuple[str, Physical]],
-    salt: bytes,
-    *,
-    rows_table: str = "source_rows",
-    view: ViewStatement | None = None,
-    quick: bool = False,
-) -> Statement:
-    """Return the statement that computes `query`.
-
-    Args:
-        query: checked by `request.check_query`.
-        stored: declared column name -> (identifier in `rows_table`, storage class).
-        salt: orders rows and groups of a user unit.
-        rows_table: the table or view with the rows.
-        view: the query's view, which the rows come from instead.
-        quick: take the forms that are quicker in DuckDB, and for row units and light ones in PostgreSQL; they give the same.
-    """
-    return _Builder(query, stored, salt, rows_table, view, quick=quick).build()
-
-
-def build_counting(
-    query: BoundedQuery,
-    stored: Mapping[str, tuple[str, Physical]],
-    *,
-    rows_table: str = "source_rows",
-    view: ViewStatement | None = None,
-) -> Statement:
-    """Return the statement of the rows that count, before contributions are bounded.
-
-    Its rows are (group index `g`, unit `u`, with `per` its interval `i`), one per source row in the window that passes the
-    filter and has a unit and a declared key. For the curator's checks: no release runs it.
-
-    Args:
-        query: of a user unit, checked by `request.check_query`.
-        stored, rows_table, view: as `build`.
-    """
-    return _Builder(query, stored, b"", rows_table, view).build_counting()
-
-
-def build_seen(
-    query: BoundedQuery,
-    stored: Mapping[str, tuple[str, Physical]],
-    *,
-    rows_table: str = "source_rows",
-    view: ViewStatement | None = None,
-) -> Statement:
-    """Return the statement of the window's rows as a release reads them, filtered or not.
-
-    Its rows have, in the order of `request.used_columns`, whether the stored cell is null (`r0`, …)
-    and the typed value (`x0`, …), the values of the derived columns (`y0`, …), and the filter's
-    (`passes`, true where there is none). For the curator's checks: no release runs it.
-
-    Args:
-        query: checked by `request.check_query`.
-        stored, rows_table, view: as `build`.
-    """
-    return _Builder(query, stored, b"", rows_table, view).build_seen()
-
-
-def build_kept(
-    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
-) -> Statement:
-    """Return the statement of the column `carried` of the rows in the window that pass the filter.
-
-    Args:
-        query: of the row unit.
-        stored, rows_table: as `build`.
-        carried: a column of `rows_table`.
-    """
-    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+    def in_duckdb(self) -> tuple[str, dict[str, object]]:
+        """Return the text and what it binds. The tree is used up: nobody reads it again."""
+        sql = self.tree.sql(dialect="duckdb", copy=False)
+        return sql, {k: v for k, v in self.parameters.items() if f"${k}" in sql}
 
 
 def _adds_up(query: BoundedQuery) -> bool:
@@ -145,28 +76,41 @@ def _adds_up(query: BoundedQuery) -> bool:
     return alone and all(p.kind in added for p in query.primitives)
 
 
-class _Builder(LabelStages):
-    """Adds the stages from the filter to the sums behind those of the rows."""
+class BoundedSelect(LabelStages):
+    """The statements of one bounded query: the stages from the filter to the sums, behind those of the rows.
+
+    Of each only one is made.
+
+    Args:
+        query: checked by `request.check_query`.
+        stored: declared column name -> (identifier in `rows_table`, storage class).
+        salt: orders rows and groups of a user unit.
+        rows_table: the table or view with the rows.
+        view: the query's view, which the rows come from instead.
+        quick: take the forms that are quicker in DuckDB, and for row units and light ones in PostgreSQL; they give the same.
+        carried: a column of `rows_table` that `kept` returns.
+    """
 
     def __init__(
         self,
         query: BoundedQuery,
         stored: Mapping[str, tuple[str, Physical]],
-        salt: bytes,
-        rows_table: str,
-        view: ViewStatement | None,
+        salt: bytes = b"",
         *,
+        rows_table: str = "source_rows",
+        view: ViewStatement | None = None,
         quick: bool = False,
         carried: str | None = None,
     ) -> None:
-        super().__init__(query, stored, rows_table, view, carried=carried)
+        super().__init__(query, stored, rows_table, view, carried)
         self.salt = salt.hex()
         self.quick = quick
         self.texts_first = quick and _adds_up(query)
         apart = quick and query.user is not None and not alike(query)
         self.bounding = Bounding(query, self._unit_text, self._salt, light_apart=apart)
 
-    def build(self) -> Statement:
+    def sums(self) -> Statement:
+        """Return the statement that computes the query."""
         self._rows()
         self._coded()
         if self.query.user is not None:
@@ -176,11 +120,22 @@ class _Builder(LabelStages):
         edges = next((p for p in self.query.primitives if p.kind == "edges"), None)
         return self._finished(self._sums() if edges is None else self._edges(edges))
 
-    def build_counting(self) -> Statement:
+    def counting(self) -> Statement:
+        """Return the statement of the rows that count, before contributions are bounded; the query is of a user unit.
+
+        Its rows are (group index `g`, unit `u`, with `per` its interval `i`), one per source row in the window that passes
+        the filter and has a unit and a declared key. For the curator's checks: no release runs it.
+        """
         self._rows()
         return self._finished(self._select(column("g"), *map(column, self.bounding.keys)))
 
-    def build_seen(self) -> Statement:
+    def seen(self) -> Statement:
+        """Return the statement of the window's rows as a release reads them, filtered or not.
+
+        Its rows have, in the order of `request.used_columns`, whether the stored cell is null (`r0`, …)
+        and the typed value (`x0`, …), the values of the derived columns (`y0`, …), and the filter's
+        (`passes`, true where there is none). For the curator's checks: no release runs it.
+        """
         self._typed(nulls=True)
         self._cleaned_and_derived()
         where = self.query.where
@@ -188,12 +143,13 @@ class _Builder(LabelStages):
         select = self._select(self._every(), aliased(passes, "passes"))
         return self._finished(select.where(*self._inside(), copy=False))
 
-    def build_kept(self) -> Statement:
+    def kept(self) -> Statement:
+        """Return the statement of what `carried` has in the window's rows that pass the filter, each once; the query is of rows."""
         assert self.carried is not None
         self._typed()
         self._cleaned_and_derived()
         self._filtered()
-        return self._finished(self._select(column(self.carried)))
+        return self._finished(self._select(column(self.carried)).distinct(copy=False))
 
     def _rows(self) -> None:
         self._typed()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dprelease.core.errors import DpreleaseError, SourceError
+from functools import partial
+
+from dprelease.core.errors import SourceError
+from dprelease.core.secret import unquoted
 from dprelease.engines import in_memory
-from dprelease.engines.duckdb_tables import DuckDBTables
+from dprelease.engines.duckdb_tables import DuckDBTables, closed
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.schema.column import Column, Kind
@@ -23,19 +26,9 @@ def stored_columns(source: Source) -> dict[str, Physical | None]:
 
     held = in_memory.names(source) if source.kind in _HELD else ()
     columns = tuple(Column(name, Kind.category) for name in held)
-    connection = duckdb.connect(":memory:")
-    try:
-        opened = DuckDBTables(lambda: connection, []).open(source, columns, rows=False)
-    except DpreleaseError:
-        raise
-    except Exception as problem:  # noqa: BLE001 - of whatever library reads it
-        raise SourceError(
-            f"the columns of {source.name} cannot be read: {type(problem).__name__}",
-            fix="check that it opens",
-            code="DPR502",
-        ) from None
-    finally:
-        connection.close()
+    with duckdb.connect(":memory:") as connection:
+        tables = DuckDBTables(lambda: connection, [])
+        opened = unquoted(partial(tables.open, source, columns, rows=False), closed(source))
     if opened.repeated:
         raise SourceError(
             f"{source.name} has several columns of one name",

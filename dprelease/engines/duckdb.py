@@ -31,7 +31,7 @@ from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
-from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
+from dprelease.engines.duckdb_tables import ROWS, DuckDBTables, closed
 from dprelease.engines.parquet_rows import ParquetRows
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, taking_turns
@@ -166,11 +166,7 @@ class DuckDBEngine:
                 code="DPR502",
             )
         if not bound:
-            raise SourceError(
-                f"{source.name} does not open as {source.kind}",
-                fix="check that it exists, is complete, and is not locked by another process",
-                code="DPR502",
-            )
+            raise closed(source)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
@@ -253,7 +249,7 @@ class DuckDBEngine:
         empty: bool = False,
     ) -> Any:
         """Run the statement, or with `empty` have DuckDB plan it over tables without rows, and return what runs it."""
-        from dprelease.engines.bounded_sql import build
+        from dprelease.engines.bounded_sql import BoundedSelect
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
@@ -273,13 +269,13 @@ class DuckDBEngine:
         elsewhere = partial(in_memory.elsewhere, source)
         check_columns(source.name, columns, stored, opened.repeated, elsewhere, types)
         check_times(source.name, query, stored)
-        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
+        select = BoundedSelect(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
+        statement = select.sums()
         for name, table in statement.tables.items():
             _copy(connection, name, table)
         for setting in LOCK:
             self._run(connection, setting)
-        sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
-        used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
+        sql, used = statement.in_duckdb()
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
         run = partial(self._table if query.groups.found else self._run, connection, sql, used)
@@ -307,7 +303,7 @@ class DuckDBEngine:
             self._run(connection, "SET preserve_insertion_order = false")
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
             off = ",".join(name for name in _HARMFUL if (name,) in known)
-            self._run(connection, f"SET disabled_optimizers = {_text(off)}")
+            self._run(connection, f"SET disabled_optimizers = '{off}'")
             yield connection
 
     def _set_bar(self, connection: Any) -> None:
@@ -351,7 +347,3 @@ def _kind_of_rows(source: Source, query: BoundedQuery) -> tuple[BoundedQuery, An
 def _copy(connection: Any, name: str, table: Any) -> None:
     """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
     connection.from_arrow(table).create(name)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

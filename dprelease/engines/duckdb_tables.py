@@ -23,7 +23,7 @@ from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_colu
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.relation_rows import batches_of, patiently
 from dprelease.engines.source import Source
-from dprelease.engines.table_names import quoted_name
+from dprelease.engines.table_names import quoted, quoted_name
 from dprelease.schema.column import NUMERIC, Column
 
 ROWS = "source_rows"
@@ -39,6 +39,15 @@ class Opened:
     stored: dict[str, tuple[str, Physical]]
     repeated: frozenset[str]
     source: dict[str, Physical] = field(default_factory=dict)
+
+
+def closed(source: Source) -> SourceError:
+    """Return the refusal of a source that does not open, whatever the reason."""
+    return SourceError(
+        f"{source.name} does not open as {source.kind}",
+        fix="check that it exists, is complete, and is not locked by another process",
+        code="DPR502",
+    )
 
 
 class DuckDBTables:
@@ -162,9 +171,9 @@ class DuckDBTables:
             # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
             # SQL, not ColumnExpression: that takes a column called "*" for all of them
             parts = [
-                duckdb.SQLExpression(_quoted(n)).cast("VARCHAR")
+                duckdb.SQLExpression(quoted(n)).cast("VARCHAR")
                 if "HUGEINT" in kinds[n] or kinds[n] in ("UUID", "BIGNUM")
-                else duckdb.SQLExpression(_quoted(n))
+                else duckdb.SQLExpression(quoted(n))
                 for n in wanted
             ]
             bare = duckdb.ConstantExpression(1)
@@ -201,13 +210,13 @@ class DuckDBTables:
         paths: Any = source.payload
         hive = source.keys
         self._run(
-            f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
+            f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({path_list(paths)}, "  # noqa: S608 - quoted
             f"union_by_name = true, hive_partitioning = {str(bool(hive)).lower()}, "
             "hive_types_autocast = false, binary_as_string = false, utf8_validation = 'strict')",
         )
         self._allow(paths)
         opened = self._described(name)
-        stored = stored_columns(self._run, _path_list(paths))
+        stored = stored_columns(self._run, path_list(paths))
         check_alike(source, columns, stored, missing=self.missing)
         # DuckDB takes `id` of one file and `ID` of the next for one column, and renames one of two in a file
         own = frozenset(stored) | {*hive}
@@ -280,7 +289,7 @@ class DuckDBTables:
 
     def _allow(self, paths: tuple[Path, ...]) -> None:
         self._allowed += paths
-        self._run(f"SET allowed_paths = {_path_list(tuple(self._allowed))}")
+        self._run(f"SET allowed_paths = {path_list(tuple(self._allowed))}")
 
     def _run(self, sql: str) -> Any:
         self.statements.append(sql)
@@ -309,11 +318,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _path_list(paths: tuple[Path, ...]) -> str:
+def path_list(paths: tuple[Path, ...]) -> str:
     return "[" + ", ".join(_text(str(p)) for p in paths) + "]"
 
 

@@ -9,13 +9,13 @@ could be false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from dprelease.engines.bounded_sql import build_kept
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.query import nodes as n
@@ -23,7 +23,7 @@ from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.query.expression import Expression
 from dprelease.query.nodes import Node, Type
 
-_TABLE = "hive_partitions"
+_TABLE = "file_parts"
 
 
 def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
@@ -45,21 +45,37 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
         stored[key] = (f"c{place}", Physical.text)
     kinds = [pa.int64(), *([pa.string()] * len(stored))]
     arrays = [pa.array(cells, kind) for cells, kind in zip(values.values(), kinds, strict=True)]
-    statement = build_kept(asked, stored, _TABLE, "file")
-    tables = {_TABLE: pa.table(arrays, names=list(values)), **statement.tables}
-    for name, table in tables.items():
-        connection.register(name, table)
-    sql = statement.tree.sql(dialect="duckdb")
-    used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
-    found = sorted(row[0] for row in connection.execute(sql, used).fetchall())
-    for name in tables:
-        connection.unregister(name)
-    kept = found or [0]
+    table = pa.table(arrays, names=list(values))
+    kept = kept_places(connection, asked, table, stored, "file") or [0]
     return replace(
         source,
         payload=tuple(paths[i] for i in kept),
         folders=tuple(source.folders[i] for i in kept),
     )
+
+
+def kept_places(
+    connection: Any,
+    asked: BoundedQuery,
+    rows: object,
+    stored: Mapping[str, tuple[str, Physical]],
+    carried: str,
+) -> list[int]:
+    """Return the numbers in the column `carried` of the rows that `asked` keeps, each once, in order.
+
+    Args:
+        asked: as `of_columns` returns it.
+        rows: what DuckDB can register.
+        stored: as of `BoundedSelect`.
+    """
+    statement = BoundedSelect(asked, stored, rows_table=_TABLE, carried=carried).kept()
+    tables = {_TABLE: rows, **statement.tables}
+    for name, table in tables.items():
+        connection.register(name, table)
+    found = connection.execute(*statement.in_duckdb()).fetchall()
+    for name in tables:
+        connection.unregister(name)
+    return sorted(number for (number,) in found)
 
 
 def of_columns(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:

@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 
-from dprelease.engines.bounded_sql import build_kept
-from dprelease.engines.hive import of_columns
+from dprelease.engines.hive import kept_places, of_columns
 from dprelease.engines.object_store import StoredObject, opened_footers
 from dprelease.engines.parquet_rows import (
     BATCH,
@@ -33,8 +31,6 @@ from dprelease.engines.physical import Physical, of_arrow
 from dprelease.engines.source import Source
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column
-
-_TABLE = "object_periods"
 
 
 class ObjectRows(ParquetRows):
@@ -93,15 +89,7 @@ def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) 
     if own is None or asked is None or own not in stored - elsewhere or len(places) < 2:
         return source
     rows = _Placed(ObjectRows(objects, (own,)), places)
-    statement = build_kept(asked, rows.rows.stored, _TABLE, "place")
-    tables = {_TABLE: rows, **statement.tables}
-    for name, table in tables.items():
-        connection.register(name, table)
-    sql = cast("exp.Select", statement.tree).distinct().sql(dialect="duckdb")
-    used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
-    kept = {row[0] for row in connection.execute(sql, used).fetchall()}
-    for name in tables:
-        connection.unregister(name)
+    kept = kept_places(connection, asked, rows, rows.rows.stored, "place")
     groups: dict[StoredObject, list[int]] = {one: [] for one in objects}
     for place, (one, group) in enumerate(places):
         if place in kept:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from dprelease.core.errors import SourceError
+from dprelease.core.secret import unquoted
 from dprelease.engines.identity import text_of_bytes
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
-from dprelease.engines.table_names import quoted_name
+from dprelease.engines.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,18 +146,13 @@ class Session:
                 fix="pip install 'dprelease[postgres]'",
                 code="DPR507",
             ) from None
-        connection = None
-        try:  # the string gets no name: what logs a traceback may log variables with it
-            connection = psycopg.connect(reveal(), client_encoding="UTF8", connect_timeout=30)
-        except SourceError:  # the reference leads nowhere
-            raise
-        except Exception:  # noqa: BLE001 - its text may hold the connection string
-            connection = None
-        if connection is None:
-            raise self._closed(
+        # the string gets no name: what logs a traceback may log variables with it
+        self.connection: Any = unquoted(
+            lambda: psycopg.connect(reveal(), client_encoding="UTF8", connect_timeout=30),
+            self._closed(
                 "the database does not open", "check the connection string and the server"
-            )
-        self.connection: Any = connection
+            ),
+        )
 
     def _closed(self, what: str, fix: str) -> SourceError:
         return SourceError(f"{self.name}: {what}", fix=fix, code="DPR512")
@@ -181,7 +177,7 @@ class Session:
             if self.connection.info.server_version >= _LIMITS_TRANSACTIONS:
                 self.connection.execute("SET LOCAL transaction_timeout TO 0")
             done = True
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - as of `unquoted`
             done = False
         if not done:
             self.connection.close()
@@ -209,7 +205,7 @@ class Session:
             "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s::regclass",
             [self.table],
         ).fetchone()
-        self.table = ".".join(map(_quoted, found))
+        self.table = ".".join(map(quoted, found))
         self.connection.execute("SET LOCAL search_path TO pg_catalog")
         # statements of many expressions took longer to compile than to run
         self.connection.execute("SET LOCAL jit TO off")
@@ -231,9 +227,8 @@ class Session:
     def catalogue(self) -> dict[str, PostgresType]:
         """Return column -> type, domains resolved to what they are made of."""
         self._codec()
-        found = None
-        try:
-            found = self.connection.execute(
+        found = unquoted(
+            lambda: self.connection.execute(
                 "SELECT a.attname, coalesce(b.typname, t.typname), t.typtype, a.atttypmod < 0 AND t.typtypmod < 0 "
                 "FROM pg_catalog.pg_attribute a "
                 "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
@@ -241,13 +236,11 @@ class Session:
                 "WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped "
                 "ORDER BY a.attnum",
                 [self.table],
-            ).fetchall()
-        except Exception:  # noqa: BLE001 - as above
-            found = None
-        if found is None:
-            raise self._closed(
+            ).fetchall(),
+            self._closed(
                 "there is no such table, or it may not be read", "check its name and rights"
-            )
+            ),
+        )
         return {
             name: PostgresType(
                 kind,
@@ -294,7 +287,7 @@ class Session:
                 return text_of_bytes(bytes(data), codec)
 
         parts = [
-            (f"trim_scale({_quoted(name)})::{kind}" if scaled else f"{_quoted(name)}::{kind}")
+            (f"trim_scale({quoted(name)})::{kind}" if scaled else f"{quoted(name)}::{kind}")
             if name
             else "true"
             for name, kind, scaled in columns
@@ -307,7 +300,3 @@ class Session:
             cursor.execute(query.encode(codec))
             while rows := cursor.fetchmany(BATCH):
                 yield rows
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

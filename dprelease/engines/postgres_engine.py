@@ -27,8 +27,8 @@ from functools import partial
 from typing import Any
 
 from dprelease.core.errors import SourceError
-from dprelease.core.secret import Secret
-from dprelease.engines.bounded_sql import build
+from dprelease.core.secret import Secret, unquoted
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.bounding_sql import least_cap
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import Physical, check_columns, check_times
@@ -81,22 +81,17 @@ class PostgresEngine:
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
-        done = False
         with opened(private_source(source, query)) as session:
             sql, parameters = self._statement(session, source, apart(query)[0], b"")
-            try:
-                session.connection.execute(f"EXPLAIN {sql}", parameters)
-                # a materialized view that was never filled is planned, and raises where it is opened
-                session.connection.execute(f"SELECT FROM {session.table} LIMIT 0")
-                done = True
-            except Exception:  # noqa: BLE001 - its message may quote constants
-                done = False
-        if not done:
-            raise SourceError(
+            refusal = SourceError(
                 f"{source.name} does not open in PostgreSQL",
                 fix="check that this role may read the table",
                 code="DPR502",
             )
+            execute = session.connection.execute
+            unquoted(partial(execute, f"EXPLAIN {sql}", parameters), refusal)
+            # a materialized view that was never filled is planned, and raises where it is opened
+            unquoted(partial(execute, f"SELECT FROM {session.table} LIMIT 0"), refusal)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
@@ -148,9 +143,8 @@ class PostgresEngine:
         check_times(source.name, query, rows.stored)
         projection = _projected(rows, query)
         quick = query.user is None or _mostly_light(session, query)
-        built = build(query, projection.stored, salt, rows_table="source_rows", quick=quick)
         sql, parameters = postgres_statement(
-            built,
+            BoundedSelect(query, projection.stored, salt, quick=quick).sums(),
             {**rows.stages, "source_rows": projection.rows},
             booleans=projection.booleans,
             doubles=projection.doubles,

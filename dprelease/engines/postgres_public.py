@@ -9,13 +9,15 @@ what everybody may know.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlglot import exp
 
-from dprelease.core.errors import DpreleaseError, SourceError
+from dprelease.core.errors import SourceError
+from dprelease.core.secret import unquoted
 from dprelease.engines.code_sql import aliased, column
-from dprelease.engines.duckdb_tables import DuckDBTables, Opened
+from dprelease.engines.duckdb_tables import DuckDBTables, Opened, closed
 from dprelease.engines.duckdb_view import (
     every_column,
     read_again,
@@ -98,13 +100,8 @@ class PublicTables:
             tree = typed(kind, physical, lambda identifier=identifier: column(identifier))  # type: ignore[misc]
             parts.append(aliased(tree, place))
         select = exp.Select(expressions=parts).from_(exp.to_table(name), copy=False)
-        found: Any = None
-        try:
-            found = self._connection.sql(select.sql(dialect="duckdb")).to_arrow_table()
-        except Exception:  # noqa: BLE001 - its message may quote the file's content
-            found = None
-        if found is None:
-            raise _closed(source)
+        sql = select.sql(dialect="duckdb")
+        found = unquoted(lambda: self._connection.sql(sql).to_arrow_table(), closed(source))
         for place, (own, _) in wanted.items():
             if not all(_has_place(cell) for cell in found.column(place).to_pylist()):
                 raise SourceError(
@@ -118,16 +115,8 @@ class PublicTables:
     def _open(
         self, source: Source, columns: tuple[Column, ...], name: str, *, rows: bool
     ) -> Opened:
-        found: Opened | None = None
-        try:
-            found = self._tables.open(source, columns, rows=rows, name=name)
-        except DpreleaseError:  # ours: public facts only
-            raise
-        except Exception:  # noqa: BLE001 - its message may quote the file's content
-            found = None
-        if found is None:
-            raise _closed(source)
-        return found
+        open_ = partial(self._tables.open, source, columns, rows=rows, name=name)
+        return unquoted(open_, closed(source))
 
 
 def check_keys(join: ViewJoin, keys: pa.Table) -> None:
@@ -142,14 +131,6 @@ def check_keys(join: ViewJoin, keys: pa.Table) -> None:
             raise repeated_key_error(join.table, (name for name, _ in join.keys))
         if None not in key:
             seen.add(key)
-
-
-def _closed(source: Source) -> SourceError:
-    return SourceError(
-        f"{source.name} does not open as {source.kind}",
-        fix="check that it exists, is complete, and is not locked by another process",
-        code="DPR502",
-    )
 
 
 def _has_place(cell: object) -> bool:

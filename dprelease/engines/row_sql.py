@@ -66,8 +66,7 @@ class RowStages:
         stored: Mapping[str, tuple[str, Physical]],
         rows_table: str,
         view: ViewStatement | None,
-        *,
-        carried: str | None = None,
+        carried: str | None,
     ) -> None:
         self.query = query
         self.carried = carried

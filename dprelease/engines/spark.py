@@ -26,8 +26,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from dprelease.core.errors import ConfigError, DpreleaseError, SourceError
-from dprelease.core.secret import Secret
+from dprelease.core.errors import ConfigError, SourceError
+from dprelease.core.secret import Secret, unquoted
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.request import check_query, found_keys, unread, used_columns
@@ -104,23 +104,20 @@ class SparkEngine:
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
-        done = False
-        try:
+
+        def analysed() -> None:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, apart(query)[0], b"", rows=False) as found,
+                self._prepared(session, source, apart(query)[0], b"", rows=False),
             ):
-                done = found is not None
-        except DpreleaseError:  # ours: public facts only
-            raise
-        except Exception:  # noqa: BLE001 - its message may quote the file's content
-            done = False
-        if not done:
-            raise SourceError(
-                f"{source.name} does not open in Spark",
-                fix="check that it exists, is complete, and that this session may read it",
-                code="DPR502",
-            )
+                pass
+
+        refusal = SourceError(
+            f"{source.name} does not open in Spark",
+            fix="check that it exists, is complete, and that this session may read it",
+            code="DPR502",
+        )
+        unquoted(analysed, refusal)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
@@ -168,7 +165,7 @@ class SparkEngine:
         self, session: Any, source: Source, query: BoundedQuery, salt: bytes, *, rows: bool
     ) -> Iterator[Any]:
         """Give the analysed statement as a DataFrame; its views exist meanwhile."""
-        from dprelease.engines.bounded_sql import build
+        from dprelease.engines.bounded_sql import BoundedSelect
         from dprelease.engines.spark_view import open_frames
 
         self.statements = []
@@ -177,7 +174,7 @@ class SparkEngine:
         check_columns(source.name, used_columns(query), stored, found.opened.repeated)
         check_times(source.name, query, stored)
         prefix = f"dprelease_{uuid.uuid4().hex}"
-        built = build(query, found.opened.stored, salt, rows_table="source_rows", view=found.view)
+        built = BoundedSelect(query, found.opened.stored, salt, view=found.view).sums()
         names = {name: f"{prefix}_{name}" for name in (*found.frames, *built.tables)}
         sql, parameters = spark_statement(built, query, names)
         try:
@@ -219,8 +216,8 @@ class SparkEngine:
                 code="DPR507",
             ) from None
         remote = None if self._remote is None else self._remote()
-        session = None
-        try:
+
+        def started() -> Any:
             builder: Any = SparkSession.builder.appName("dprelease")
             if remote is not None:
                 builder = builder.remote(remote)
@@ -233,17 +230,15 @@ class SparkEngine:
                 ):  # its web page would show the salt to the network
                     builder = builder.config("spark.ui.enabled", "false")
                     builder = builder.config("spark.ui.showConsoleProgress", "false")
-            session = builder.getOrCreate()
-        except Exception:  # noqa: BLE001 - its text may hold the address and its token
-            session = None
-        if session is None:
-            raise SourceError(
-                "Spark does not start",
-                why="Java 17 or newer is missing, or the master does not answer",
-                fix="check `java -version`, and `engine: {kind: spark, master: …}`",
-                code="DPR515",
-            )
-        return self._under_limits(session)
+            return builder.getOrCreate()
+
+        refusal = SourceError(
+            "Spark does not start",
+            why="Java 17 or newer is missing, or the master does not answer",
+            fix="check `java -version`, and `engine: {kind: spark, master: …}`",
+            code="DPR515",
+        )
+        return self._under_limits(unquoted(started, refusal))
 
     def _under_limits(self, session: Any) -> Any:
         """Return the session if it has the limits that were asked for.

@@ -23,7 +23,7 @@ import pyarrow as pa
 from dprelease.core.errors import SourceError
 from dprelease.engines.csv_header import decimal_labels, read_header, require_decimal
 from dprelease.engines.csv_rows import CsvRows
-from dprelease.engines.duckdb_tables import Opened
+from dprelease.engines.duckdb_tables import Opened, path_list
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
@@ -98,9 +98,8 @@ def check_files(source: Source, columns: tuple[Column, ...], *, missing: bool) -
     import duckdb
 
     paths: Any = source.payload
-    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
     with duckdb.connect() as connection:
-        stored = stored_columns(connection.execute, f"[{listed}]")
+        stored = stored_columns(connection.execute, path_list(paths))
     check_alike(source, columns, stored, missing=missing)
     own = {*stored, *source.keys}
     for column in columns:

@@ -1,4 +1,4 @@
-"""The name of a table in a database: `visits`, `clinic.visits`, `"My Schema"."My.Table"`.
+"""Names in a database. Of a table: `visits`, `clinic.visits`, `"My Schema"."My.Table"`.
 
 A part in double quotes may hold a dot, or a quote that is written twice. Parts without them stand for
 themselves, capitals and blanks included.
@@ -39,4 +39,9 @@ def table_parts(name: str, code: str = "DPR502") -> tuple[str, ...]:
 
 def quoted_name(name: str, code: str = "DPR502") -> str:
     """Return a table's name as SQL; raises as `table_parts`."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in table_parts(name, code))
+    return ".".join(map(quoted, table_parts(name, code)))
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column, or of a part of a table's name, as SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -28,7 +28,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.core.numeric import counted
-from dprelease.engines.bounded_sql import build_counting, build_seen
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.bounding_sql import INTERVAL
 from dprelease.engines.clean_sql import spelt
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
@@ -89,7 +89,7 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
     DuckDBEngine().preflight(source, query)
     asked = list(_questions(query))
     with _rows(source, query) as (connection, opened, view):
-        seen = build_seen(query, opened.stored, rows_table=ROWS, view=view)
+        seen = BoundedSelect(query, opened.stored, rows_table=ROWS, view=view).seen()
         passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
         counts: list[exp.Expression] = [exp.Count(this=exp.Star())]
         counts += [exp.CountIf(this=one) for one in passes]
@@ -142,7 +142,7 @@ def _run(
 
 
 def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]:
-    """Yield (column, what, condition over the rows of `build_seen`)."""
+    """Yield (column, what, condition over the rows of `BoundedSelect.seen`)."""
     stored = used_columns(query)
     for i, declared in enumerate(stored):
         raw, value = f"r{i}", f"x{i}"
@@ -196,7 +196,8 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[RawCount]:
     if query.max_rows_total is not None:
         whole = min(whole, query.max_rows_total)
     with _rows(source, query) as (connection, opened, view):
-        counting = build_counting(query, opened.stored, rows_table=ROWS, view=view)
+        select = BoundedSelect(query, opened.stored, rows_table=ROWS, view=view)
+        counting = select.counting()
         count = aliased(exp.Count(this=exp.Star()), "n")
         keys = ("u",) if query.per is None else ("u", INTERVAL)
         cells = exp.Select(expressions=[*map(column, keys), count]).from_("counting")

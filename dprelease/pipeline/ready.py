@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.core.errors import SourceError
+from dprelease.core.secret import unquoted
 from dprelease.engines.folders import first_pattern
 from dprelease.engines.source import postgres_table
-from dprelease.engines.table_names import quoted_name
+from dprelease.engines.table_names import quoted, quoted_name
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.timing_config import ReadyConfig
 
@@ -90,17 +91,12 @@ def _cells(ready: ReadyConfig) -> Iterator[Any]:
         return
     import duckdb
 
-    found: list[Any] | None = None
-    try:
+    def named() -> list[tuple[Any]]:
         with duckdb.connect(str(ready.database), read_only=True) as connection:
-            column = str(ready.column).replace('"', '""')
-            table = quoted_name(str(ready.table))
-            found = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}').fetchall()  # noqa: S608 - quoted
-    except duckdb.Error:
-        found = None
-    if found is None:
-        raise _does_not_open(str(ready.database))
-    yield from (cell for (cell,) in found)
+            column, table = quoted(str(ready.column)), quoted_name(str(ready.table))
+            return connection.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall()  # noqa: S608 - quoted
+
+    yield from (cell for (cell,) in unquoted(named, _does_not_open(str(ready.database))))
 
 
 def _does_not_open(where: str) -> SourceError:

@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.engines import bounded_sql, code_sql, row_sql
 from dprelease.engines import duckdb as duckdb_engine
-from dprelease.engines.bounded_sql import build
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical
 from dprelease.engines.reference import ReferenceEngine
@@ -131,7 +131,7 @@ def test_an_unsigned_number_that_no_bigint_holds_is_clipped_and_not_null(
     )
     assert agree(as_source(rows), query(KEYS["drop"]))[0][:3] == [2, 2, 127]
     monkeypatch.setattr(
-        bounded_sql._Builder, "_whole", lambda _self, _name, make: try_cast(make(), "BIGINT")
+        bounded_sql.BoundedSelect, "_whole", lambda _self, _name, make: try_cast(make(), "BIGINT")
     )
     with pytest.raises(AssertionError):
         agree(as_source(rows), query(KEYS["drop"]))
@@ -158,8 +158,8 @@ def test_sums_by_text_are_the_sums_by_label(policy: str, dictionary: bool) -> No
         "region": ("c1", Physical.text),
         "person": ("c2", Physical.whole),
     }
-    assert "summed" in build(asked, stored, b"", quick=True).tree.sql()
-    assert "summed" not in build(asked, stored, b"").tree.sql()
+    assert "summed" in BoundedSelect(asked, stored, b"", quick=True).sums().tree.sql()
+    assert "summed" not in BoundedSelect(asked, stored, b"").sums().tree.sql()
     assert any(map(any, agree(as_source(rows), asked)))
     assert not any(map(any, agree(as_source(rows.slice(0, 0)), asked)))
 
@@ -182,7 +182,7 @@ def test_what_does_not_add_up_is_labelled_first(
         "region": ("c1", Physical.text),
         "person": ("c2", Physical.whole),
     }
-    assert "summed" not in build(asked, stored, b"", quick=True).tree.sql()
+    assert "summed" not in BoundedSelect(asked, stored, b"", quick=True).sums().tree.sql()
     rows = as_source(pa.table({"region": ["y", "z", "a"], "x": [5, 5, 1], "person": [1, 1, 2]}))
     agree(rows, asked)
     if (

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.engines import bounded_sql, bounding_sql
-from dprelease.engines.bounded_sql import build
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.bounding_sql import Bounding, least_cap, narrow
 from dprelease.engines.code_sql import column
 from dprelease.engines.duckdb import DuckDBEngine
@@ -140,7 +140,7 @@ def test_a_heavy_unit_counted_among_the_light_ones_is_caught(
 
 
 def statement(asked: BoundedQuery, *, quick: bool) -> str:
-    built = build(asked, STORED, b"salt", quick=quick)
+    built = BoundedSelect(asked, STORED, b"salt", quick=quick).sums()
     sql = built.tree.sql(dialect="duckdb")
     for name, value in built.parameters.items():
         sql = sql.replace(f"${name} ", f"'{value}' ")
@@ -149,7 +149,7 @@ def statement(asked: BoundedQuery, *, quick: bool) -> str:
 
 def connection(asked: BoundedQuery) -> duckdb.DuckDBPyConnection:
     found = duckdb.connect()
-    for name, table in build(asked, STORED, b"salt").tables.items():
+    for name, table in BoundedSelect(asked, STORED, b"salt").sums().tables.items():
         found.register(name, table)
     return found
 

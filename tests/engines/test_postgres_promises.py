@@ -66,15 +66,15 @@ def test_rows_that_come_in_between_do_not_count(
         monkeypatch.setattr(psycopg, "IsolationLevel", _Always(read_committed))
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS moving; CREATE TABLE moving AS SELECT * FROM seen")
-        build = postgres_engine.build
+        select = postgres_engine.BoundedSelect
 
         def meanwhile(*given: Any, **named: Any) -> Any:
             connection.execute(
                 "INSERT INTO moving VALUES ('c', 5); DELETE FROM moving WHERE who = 'a'"
             )
-            return build(*given, **named)
+            return select(*given, **named)
 
-        monkeypatch.setattr(postgres_engine, "build", meanwhile)
+        monkeypatch.setattr(postgres_engine, "BoundedSelect", meanwhile)
         expected = [[2, 3 + 4]] if whole else [[2, 4 + 5]]
         assert answer(PostgresEngine(), table(dsn, "moving"), task()) == expected
 

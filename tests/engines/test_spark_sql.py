@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from dprelease.core.errors import SourceError
 from dprelease.engines import spark_sql
-from dprelease.engines.bounded_sql import build
+from dprelease.engines.bounded_sql import BoundedSelect
 from dprelease.engines.code_sql import column
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.hash_sql import hash_order
@@ -210,7 +210,7 @@ def statement(
     if condition is not None:
         codes.append(Condition(parse_condition(condition, {"x": X}, origin="test")))
     query = BoundedQuery((X,), GroupKeys((), ((),)), tuple(codes), primitives)
-    built = build(query, {"x": ("c0", Physical.text)}, b"salt")
+    built = BoundedSelect(query, {"x": ("c0", Physical.text)}, b"salt").sums()
     return spark_statement(built, query, {"source_rows": "rows_1"})
 
 
