@@ -13,19 +13,14 @@ row alone, which is what makes a filter's stability 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dprelease.core.errors import ConfigError
 from dprelease.query.evaluation import evaluate_node
 from dprelease.query.grammar import Parser
 from dprelease.query.nodes import Node, Type, Value, canonical_text
-from dprelease.query.sql import node_to_sql
 from dprelease.schema.column import Column
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +83,3 @@ def evaluate(expression: Expression, row: Mapping[str, object]) -> Value:
     The reference for every engine. Numbers come as int or float, NaN is null; timestamps as naive UTC or aware datetimes.
     """
     return evaluate_node(expression.tree, row)
-
-
-def to_sql(
-    expression: Expression,
-    column_sql: Callable[[str], exp.Expression],
-    *,
-    prefix: str = "p",
-) -> tuple[exp.Expression, dict[str, object]]:
-    """Return a sqlglot expression and its bound parameters, `${prefix}0` and so on.
-
-    Args:
-        expression: the parsed expression.
-        column_sql: column name to SQL of its cleaned value: DOUBLE (NaN already null), BOOLEAN,
-            VARCHAR, DATE or TIMESTAMP (UTC). Called once per use; return a fresh tree each time.
-        prefix: keeps parameters of several expressions in one statement apart.
-    """
-    return node_to_sql(expression.tree, column_sql, prefix)

@@ -9,23 +9,32 @@ in doubles, where DuckDB yields infinities and NaN instead of errors, and the on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from dprelease.query import nodes as n
+from dprelease.query.expression import Expression
 from dprelease.query.nodes import Node, Type, may_overflow
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 LARGEST = "1.7976931348623157e308"
 
 
-def node_to_sql(
-    node: Node, column_sql: Callable[[str], exp.Expression], prefix: str
+def to_sql(
+    expression: Expression,
+    column_sql: Callable[[str], exp.Expression],
+    *,
+    prefix: str = "p",
 ) -> tuple[exp.Expression, dict[str, object]]:
-    """Return the SQL tree and its parameters, named `{prefix}0`, `{prefix}1` and so on."""
+    """Return a sqlglot expression and its bound parameters, `${prefix}0` and so on.
+
+    Args:
+        expression: the parsed expression.
+        column_sql: column name to SQL of its cleaned value: DOUBLE (NaN already null), BOOLEAN,
+            VARCHAR, DATE or TIMESTAMP (UTC). Called once per use; return a fresh tree each time.
+        prefix: keeps parameters of several expressions in one statement apart.
+    """
     builder = _Builder(column_sql, prefix)
-    tree = builder.guarded(node)
+    tree = builder.guarded(expression.tree)
     return tree, builder.parameters
 
 
@@ -37,8 +46,6 @@ class _Builder:
 
     def guarded(self, node: Node) -> exp.Expression:
         """Return SQL whose value is never a stand-in infinity or NaN."""
-        from sqlglot import exp
-
         inner = self.plain(node)
         if not may_overflow(node):
             return inner
@@ -48,14 +55,10 @@ class _Builder:
 
     def wrapped(self, node: Node, *, carry: bool = False) -> exp.Expression:
         """Return SQL for an operand, in parentheses unless it is a leaf."""
-        from sqlglot import exp
-
         inner = self.plain(node) if carry else self.guarded(node)
         return inner if isinstance(node, n.Literal) else exp.Paren(this=inner)
 
     def constant(self, node: n.Literal) -> exp.Expression:
-        from sqlglot import exp
-
         if node.value is None:
             return exp.null()
         if isinstance(node.value, bool):
@@ -69,8 +72,6 @@ class _Builder:
         return out
 
     def plain(self, node: Node) -> exp.Expression:
-        from sqlglot import exp
-
         match node:
             case n.Literal():
                 return self.constant(node)
@@ -97,8 +98,6 @@ class _Builder:
                 return self._test(node)
 
     def _call(self, node: n.Call) -> exp.Expression:
-        from sqlglot import exp
-
         if node.name == "abs":
             return exp.Abs(this=self.plain(node.operand))
         inner = self.guarded(node.operand)
@@ -121,7 +120,6 @@ class _Builder:
 
     def _elapsed(self, node: n.Elapsed) -> exp.Expression:
         """Return the difference in doubles: BIGINT differences and casts of infinities raise."""
-        from sqlglot import exp
 
         def moment(operand: Node) -> exp.Expression:
             finite = exp.Anonymous(this="isfinite", expressions=[self.guarded(operand)])
@@ -134,8 +132,6 @@ class _Builder:
         return exp.Div(this=apart, expression=unit)
 
     def _test(self, node: Node) -> exp.Expression:
-        from sqlglot import exp
-
         match node:
             case n.Compare():
                 kinds: dict[str, type[exp.Expression]] = {

@@ -16,8 +16,8 @@ from sqlglot import exp
 
 from dprelease.core.errors import ConfigError
 from dprelease.query import nodes as n
-from dprelease.query.expression import evaluate, parse_condition, parse_expression, to_sql
-from dprelease.query.sql import node_to_sql
+from dprelease.query.expression import evaluate, parse_condition, parse_expression
+from dprelease.query.sql import to_sql
 from dprelease.schema.column import Column, Kind
 from tests.sizes import whole
 
@@ -217,7 +217,7 @@ def test_an_unguarded_denominator_is_caught(table: duckdb.DuckDBPyConnection) ->
     compare = expression.tree
     assert isinstance(compare, n.Compare)
     assert isinstance(compare.left, n.Arithmetic)
-    guarded, values = node_to_sql(compare, column_sql, "p")
+    guarded, values = to_sql(expression, column_sql)
     cases = list(guarded.find_all(exp.Case))
     assert len(cases) >= 1
     broken = guarded.transform(

@@ -21,16 +21,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dprelease.core.errors import ConfigError, DpreleaseError
-from dprelease.query.expression import (
-    Expression,
-    evaluate,
-    parse_condition,
-    parse_expression,
-    to_sql,
-)
+from dprelease.query.expression import Expression, evaluate, parse_condition, parse_expression
 from dprelease.query.load import Schema
 from dprelease.query.read_view import parse_view
 from dprelease.query.select import parse_select
+from dprelease.query.sql import to_sql
 from dprelease.schema.column import Column, Kind
 from tests.sizes import sized, whole
 
