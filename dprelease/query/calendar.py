@@ -16,6 +16,7 @@ from zoneinfo import TZPATH
 
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note, StoredAs, WrittenAs
+from dprelease.core.errors import ArgumentError
 from dprelease.core.periods import row_window
 from dprelease.schema.column import Kind
 from dprelease.schema.table import TableSchema
@@ -63,6 +64,12 @@ class Calendar(Stored):
     name: str
     zones: Annotated[str, StoredAs("zone_tables")]
     delay: Annotated[timedelta, WrittenAs(delay_text, _delay, str), Note.always] = timedelta(0)
+
+    def completed(self) -> Calendar:
+        """Refuse a version of time zone tables that none has."""
+        if not ZONE_TABLES.fullmatch(self.zones):
+            raise ArgumentError("the time zone tables have no version like that", fix="e.g. 2025b")
+        return self
 
 
 @cache

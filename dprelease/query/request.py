@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dprelease.core.codec import decode
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import plain
-from dprelease.query.calendar import ZONE_TABLES, Calendar, delay_from_text, delay_text, window_of
+from dprelease.query.calendar import Calendar, window_of
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
@@ -233,32 +234,13 @@ def _schema(value: object) -> TableSchema:
 
 
 def _calendar(value: object, schema: TableSchema) -> Calendar:
-    names = ("column", "every", "timezone", "name", "zone_tables", "delay")
-    part = _mapping(value, frozenset(names), "request.period")
-    texts = [part[name] for name in names]
-    if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
-        raise ConfigError("a period is six texts", where="request.period", code="DPR155")
-    if not ZONE_TABLES.fullmatch(texts[4]):
-        raise ConfigError(
-            "the time zone tables have no version like that",
-            where="request.period.zone_tables",
-            fix="e.g. 2025b",
-            code="DPR155",
-        )
-    column = schema.columns.get(texts[0])
+    calendar = decode(Calendar, value, "request.period")
+    column = schema.columns.get(calendar.column)
     if column is None or column.kind not in (Kind.date, Kind.timestamp):
         raise ConfigError(
             "a period is of a date or a timestamp", where="request.period", code="DPR155"
         )
-    delay = delay_from_text(texts[5])
-    if delay is None or delay_text(delay) != texts[5]:
-        raise ConfigError(
-            "the delay is not written as one",
-            where="request.period.delay",
-            fix="e.g. 0d, 6h or 2d",
-            code="DPR155",
-        )
-    return Calendar(texts[0], texts[1], texts[2], texts[3], texts[4], delay)
+    return calendar
 
 
 def _view(view: View) -> dict[str, Any]:
@@ -272,13 +254,11 @@ def _view(view: View) -> dict[str, Any]:
 
 def _parsed_view(value: object, spec: ReleaseSpec) -> View:
     part = _mapping(value, frozenset({"sql", "private", "public"}), "request.view")
-    tables = [part["private"], part["public"]]
-    listed = all(isinstance(t, list) and all(isinstance(n, str) for n in t) for t in tables)
-    if not listed or not isinstance(part["sql"], str):
-        raise ConfigError("a view is one text and two lists", where="request.view", code="DPR155")
-    return parse_view(
-        part["sql"], private=tables[0], public=tables[1], allow=spec.allow, origin="request.view"
+    sql = decode(str, part["sql"], "request.view")
+    private, public = (
+        decode(tuple[str, ...], part[which], "request.view") for which in ("private", "public")
     )
+    return parse_view(sql, private=private, public=public, allow=spec.allow, origin="request.view")
 
 
 def _mapping(value: object, keys: frozenset[str] | None, where: str) -> Mapping[str, Any]:

@@ -16,32 +16,13 @@ from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import Number, exact, plain
 from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
+from dprelease.schema.model_values import STATISTIC_OPTIONS
 from dprelease.schema.naming import did_you_mean, is_shown
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table import StatisticSpec
 
-OPTIONS = (
-    "statistic",
-    "as",
-    "domain",
-    "share",
-    "weight",
-    "max_error",
-    "expected",
-    "accurate_for",
-    "spikes",
-    "mechanism",
-    "max_rows_per_group",
-    "note",
-    "title",
-    "interval",
-    "certain",
-    "where",
-    "winsorize",
-    "weighted_by",
-    "edges_from",
-)
-DOMAIN = ("range", "forbidden", "step")
+OPTIONS = tuple(STATISTIC_OPTIONS)
+DOMAIN = tuple(STATISTIC_OPTIONS["domain"]["properties"])
 """The keys of the option `domain`."""
 MAX_NOTE = 500
 MAX_TITLE = 200

@@ -252,6 +252,77 @@ Labels = Annotated[list[Label], BeforeValidator(listed)]
 Texts = Annotated[list[Text], BeforeValidator(list_or_none)]
 
 
+STATISTIC_OPTIONS: dict[str, Any] = {
+    "statistic": {"type": "string", "description": "e.g. mean(age)"},
+    "as": {"type": "string", "description": "The published name."},
+    "domain": {
+        "type": "object",
+        "additionalProperties": False,
+        "description": "Valid published values.",
+        "properties": {
+            "range": {"type": "array", "minItems": 2, "maxItems": 2},
+            "forbidden": {"type": "array", "items": {"type": "array"}},
+            "step": NUMBER_JSON,
+        },
+    },
+    "share": {**NUMBER_JSON, "description": "Fixed part of epsilon, 0 to 1."},
+    "weight": {
+        **NUMBER_JSON,
+        "description": "How many times its error counts where the rest of epsilon is split.",
+    },
+    "max_error": {
+        **NUMBER_JSON,
+        "description": "Expected error to stay within, in the statistic's unit.",
+    },
+    "expected": {
+        **NUMBER_JSON,
+        "description": "Public guess of a correlation, for pricing only.",
+    },
+    "accurate_for": {
+        "enum": ["ranges"],
+        "description": "Of a histogram: sums of neighbouring bins matter more than single bins.",
+    },
+    "spikes": {
+        "enum": ["allow", "forbid"],
+        "description": "Whether values may heap at the ends of the domain.",
+    },
+    "mechanism": {"type": "string", "description": "Pins a mechanism family."},
+    "max_rows_per_group": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Rows of one unit in one group that this statistic keeps, at most the unit's.",
+    },
+    "note": {"type": "string", "description": "A public sentence for the report."},
+    "title": {"type": "string", "description": "Its heading on public pages."},
+    "interval": {
+        "type": "boolean",
+        "description": "Of a quantile: whether a part of epsilon draws a 95 % interval for it.",
+    },
+    "certain": {
+        "type": "boolean",
+        "description": "Of a count, a sum or a histogram: whether its noise ends, so that it is within a"
+        " stated distance for certain. Needs a `delta`.",
+    },
+    "where": {
+        "type": "string",
+        "description": "The condition on a row: the statistic is of the rows where it is true.",
+    },
+    "winsorize": {
+        **NUMBER_JSON,
+        "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"
+        " another statistic, published as `winsorised_…` with its limits.",
+    },
+    "weighted_by": {
+        "type": "string",
+        "description": "Of a mean, sum, count or proportion: the column that says how much a row counts,"
+        " with a range that starts at 0 or above. Another statistic, published as `weighted_…`.",
+    },
+    "edges_from": {
+        "type": "string",
+        "description": "Of a histogram, instead of its edges: a CSV file of them; its header is `edge`.",
+    },
+}
+"""The options of a statistic that is written as a mapping, in the JSON schema of schema files."""
 STATISTIC_JSON: dict[str, Any] = {
     "anyOf": [
         {"type": "string", "description": "e.g. mean(age)"},
@@ -259,77 +330,8 @@ STATISTIC_JSON: dict[str, Any] = {
             "type": "object",
             "required": ["statistic"],
             "additionalProperties": False,
-            "properties": {
-                "statistic": {"type": "string", "description": "e.g. mean(age)"},
-                "as": {"type": "string", "description": "The published name."},
-                "domain": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "description": "Valid published values.",
-                    "properties": {
-                        "range": {"type": "array", "minItems": 2, "maxItems": 2},
-                        "forbidden": {"type": "array", "items": {"type": "array"}},
-                        "step": NUMBER_JSON,
-                    },
-                },
-                "share": {**NUMBER_JSON, "description": "Fixed part of epsilon, 0 to 1."},
-                "weight": {
-                    **NUMBER_JSON,
-                    "description": "How many times its error counts where the rest of epsilon is split.",
-                },
-                "max_error": {
-                    **NUMBER_JSON,
-                    "description": "Expected error to stay within, in the statistic's unit.",
-                },
-                "expected": {
-                    **NUMBER_JSON,
-                    "description": "Public guess of a correlation, for pricing only.",
-                },
-                "accurate_for": {
-                    "enum": ["ranges"],
-                    "description": "Of a histogram: sums of neighbouring bins matter more than single bins.",
-                },
-                "edges_from": {
-                    "type": "string",
-                    "description": "Of a histogram, instead of its edges: a CSV file of them; its header is `edge`.",
-                },
-                "spikes": {
-                    "enum": ["allow", "forbid"],
-                    "description": "Whether values may heap at the ends of the domain.",
-                },
-                "mechanism": {"type": "string", "description": "Pins a mechanism family."},
-                "max_rows_per_group": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "Rows of one unit in one group that this statistic keeps, at most the unit's.",
-                },
-                "note": {"type": "string", "description": "A public sentence for the report."},
-                "title": {"type": "string", "description": "Its heading on public pages."},
-                "interval": {
-                    "type": "boolean",
-                    "description": "Of a quantile: whether a part of epsilon draws a 95 % interval for it.",
-                },
-                "certain": {
-                    "type": "boolean",
-                    "description": "Of a count, a sum or a histogram: whether its noise ends, so that it is within a"
-                    " stated distance for certain. Needs a `delta`.",
-                },
-                "where": {
-                    "type": "string",
-                    "description": "The condition on a row: the statistic is of the rows where it is true.",
-                },
-                "winsorize": {
-                    **NUMBER_JSON,
-                    "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"
-                    " another statistic, published as `winsorised_…` with its limits.",
-                },
-                "weighted_by": {
-                    "type": "string",
-                    "description": "Of a mean, sum, count or proportion: the column that says how much a row counts,"
-                    " with a range that starts at 0 or above. Another statistic, published as `weighted_…`.",
-                },
-            },
+            "properties": STATISTIC_OPTIONS,
         },
     ]
 }
-"""A statistic in the JSON schema of schema files: a text, or a mapping of options."""
+"""A statistic in them: a text, or such a mapping."""
