@@ -31,16 +31,15 @@ from dprelease.budget.connection import Connection, Place, debits, events, schem
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, signed_text, verifies
-from dprelease.budget.timeline import window_text
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.core.numeric import fraction_from_json, plain
+from dprelease.core.periods import instant_text, is_instant
 
 VERSION = 6
 """Schema version of a ledger that holds an approval."""
 
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)
 _NOTE = 1000
 
@@ -100,7 +99,7 @@ class Approval(Stored):
         for text, name in ((self.by, "the name of who approves"), (self.note or "", "its note")):
             if not (isinstance(text, str) and len(text) <= _NOTE):
                 yield f"{name} is longer than {_NOTE:,} characters, or no text"
-        if not _INSTANT.fullmatch(self.at):
+        if not is_instant(self.at):
             yield "its instant is not one such as 2027-01-31T08:00:00Z"
         signed = (self.public_key, self.signature)
         if signed != (None, None) and not all(_HEX.fullmatch(part or "") for part in signed):
@@ -221,7 +220,7 @@ def must_cover(
     if _is_over(newest.approval, now):
         raise _over(newest, place)
     _must_fit(db, entry, newest, period, place)
-    return {"event": newest.event, "request": newest.approval.hash, "at": window_text(now)}
+    return {"event": newest.event, "request": newest.approval.hash, "at": instant_text(now)}
 
 
 def _must_fit(db: Connection, entry: Entry, under: Approved, period: str, place: Place) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 from dprelease.budget.approval import Approval, Approved, signing_key
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry
-from dprelease.budget.timeline import instant
 from dprelease.core.errors import LedgerError
+from dprelease.core.periods import instant
 
 
 @dataclass(slots=True)

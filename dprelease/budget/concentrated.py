@@ -26,6 +26,7 @@ Limits   the order is searched between 1 + 1e-6 and 1e9; outside, the bound is v
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from dprelease.core.numeric import NANO, exp_lower, exp_upper, nano_up
@@ -61,11 +62,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
             low = middle
         else:
             high = middle
-    found = math.floor(low * NANO)
-    step = 1
-    while found > 0 and zcdp_epsilon(Fraction(found, NANO), delta) > epsilon:
-        found, step = found - step, 2 * step
-    return Fraction(max(0, found), NANO)
+    return largest_below(math.floor(low * NANO), lambda rho: zcdp_epsilon(rho, delta) <= epsilon)
 
 
 def log_upper(ratio: Fraction) -> Fraction:
@@ -102,21 +99,32 @@ def _epsilon(alpha: float, rho: float, log_one_over_delta: float) -> float:
     )
 
 
-def _order(value: object) -> Fraction:
-    """Return a rational order above 1 near the minimum of `value`, by golden section in log."""
-    f = value
-    assert callable(f)
-    low, high = math.log(1e-6), math.log(1e9)
+def _order(value: Callable[[float], float]) -> Fraction:
+    """Return a rational order above 1 near the minimum of `value`."""
+    found = near_least(lambda x: value(1 + math.exp(x)), math.log(1e-6), math.log(1e9), 60)
+    return 1 + Fraction(max(1, round(math.exp(found) * _GRID)), _GRID)
+
+
+def near_least(value: Callable[[float], float], low: float, high: float, rounds: int) -> float:
+    """Return a point near the minimum of `value`, by golden section."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = f(1 + math.exp(left)), f(1 + math.exp(right))
-    for _ in range(60):
+    at_left, at_right = value(left), value(right)
+    for _ in range(rounds):
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - ratio * (high - low)
-            at_left = f(1 + math.exp(left))
+            at_left = value(left)
         else:
             low, left, at_left = left, right, at_right
             right = low + ratio * (high - low)
-            at_right = f(1 + math.exp(right))
-    return 1 + Fraction(max(1, round(math.exp((low + high) / 2) * _GRID)), _GRID)
+            at_right = value(right)
+    return (low + high) / 2
+
+
+def largest_below(nanos: int, fits: Callable[[Fraction], bool]) -> Fraction:
+    """Return a rho in whole nano-units, at most `nanos`, that fits; 0 where none that is tried does."""
+    step = 1
+    while nanos > 0 and not fits(Fraction(nanos, NANO)):
+        nanos, step = nanos - step, 2 * step
+    return Fraction(max(0, nanos), NANO)

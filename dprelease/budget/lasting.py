@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from dprelease.budget import rho_filter
 from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, remainder
-from dprelease.budget.person import window_of_texts
 from dprelease.budget.population import Population, UncountableError, member_charges
 from dprelease.budget.record import Declaration, Entry
-from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline
+from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline, window_of_texts
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import NANO
 from dprelease.core.periods import every_of, following_period, parse_period

@@ -26,7 +26,13 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.budget.concentrated import log_lower, log_upper, zcdp_epsilon
+from dprelease.budget.concentrated import (
+    largest_below,
+    log_lower,
+    log_upper,
+    near_least,
+    zcdp_epsilon,
+)
 from dprelease.core.numeric import NANO, exp_lower, exp_upper, nano_up
 
 NEAR = Fraction(1, 1 << 60)
@@ -72,11 +78,10 @@ def normal_rho(epsilon: Fraction, delta: Fraction, blocks: int = 1) -> Fraction:
         low, high = (
             (mu, high) if _log_delta(mu, float(epsilon) / mu - mu / 2) <= target else (low, mu)
         )
-    found = math.floor(low * low / 2 * NANO)
-    step = 1
-    while found > 0 and normal_epsilon(Fraction(found, NANO), Fraction(0), delta, blocks) > epsilon:
-        found, step = found - step, 2 * step
-    return Fraction(max(0, found), NANO)
+    return largest_below(
+        math.floor(low * low / 2 * NANO),
+        lambda rho: normal_epsilon(rho, Fraction(0), delta, blocks) <= epsilon,
+    )
 
 
 def _epsilon(normal: Fraction, rho: Fraction, c: Fraction, delta: Fraction) -> Fraction:
@@ -136,7 +141,7 @@ def _fraction(y: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _best(mu: float, rho: float, log_delta: float) -> float:
-    """Return a `c` near the one of the least epsilon, by golden section."""
+    """Return a `c` near the one of the least epsilon."""
 
     def value(c: float) -> float:
         near, far = _float(c), _float(c + mu)
@@ -145,20 +150,7 @@ def _best(mu: float, rho: float, log_delta: float) -> float:
         s = far / (near - far)
         return mu * c + (s + 1) * rho + (_log_delta(mu, c) - log_delta) / s
 
-    low, high = _LEAST, _MOST
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = value(left), value(right)
-    for _ in range(64):
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = value(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = value(right)
-    return (low + high) / 2
+    return near_least(value, _LEAST, _MOST, 64)
 
 
 def _log_delta(mu: float, c: float) -> float:

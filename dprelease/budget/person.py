@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import OPEN, Entry
-from dprelease.budget.timeline import Instants, Timeline, instant
+from dprelease.budget.timeline import Instants, Timeline, window_of_texts
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.numeric import NANO, exp_lower, exp_upper
@@ -113,12 +113,6 @@ def person_at(
     elif delta is None:
         delta = book.budget(dataset).delta
     return person_loss([row.entry for row in rows], book.timeline(dataset), delta=delta)
-
-
-def window_of_texts(window: Sequence[str | None]) -> Instants:
-    """Return a window as it is written in a ledger or manifest."""
-    start, end = (None if text is None else instant(text) for text in window)
-    return start, end
 
 
 def window_of_debit(said: Mapping[str, Any]) -> Instants:

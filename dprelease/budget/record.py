@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from dprelease.budget.accountant import BASIC, Cost
-from dprelease.budget.timeline import Instants, instant, timeline
+from dprelease.budget.timeline import Instants, timeline, window_of_texts
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note, WrittenAs
 from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.periods import is_instant
 
 OPEN: tuple[str | None, str | None] = (None, None)
 """The window of an entry that reads rows of all times."""
@@ -27,7 +28,6 @@ Declaration = tuple[str, str, str | None]
 """A dataset's adjacency, protected unit, and the time that losses are added up by, if they are."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _HASH = re.compile(r"[A-Za-z0-9:_-]{8,128}", re.ASCII)
 
 
@@ -168,9 +168,7 @@ class Entry(Stored):
                 fix="pass Fractions; floats round both ways",
                 code="DPR650",
             )
-        if self.early is not None and not (
-            isinstance(self.early, str) and _INSTANT.fullmatch(self.early)
-        ):
+        if self.early is not None and not is_instant(self.early):
             raise ArgumentError(
                 "the instant at which the period closes is malformed",
                 fix="write it as 2013-02-06T11:00:00Z",
@@ -184,9 +182,9 @@ class Entry(Stored):
         canonical([dict(mechanism) for mechanism in self.mechanisms])
 
     def _check_window(self) -> None:
-        """Refuse a window without a declared time, or one that is not written as `window_text` does."""
+        """Refuse a window without a declared time, or one that is not written as `instant_text` does."""
         try:
-            start, end = (None if text is None else instant(text) for text in self.window)
+            start, end = window_of_texts(self.window)
         except (TypeError, ValueError):
             start = end = datetime.min.replace(tzinfo=UTC)
         backwards = start is not None and end is not None and start >= end
@@ -201,8 +199,8 @@ class Entry(Stored):
     @property
     def instants(self) -> Instants:
         """The instants whose units it may have read; all of them without a window."""
-        start, end = (None if text is None else instant(text) for text in self.window)
-        return timeline(self.adjacency, self.unit, self.time).instants((start, end))
+        line = timeline(self.adjacency, self.unit, self.time)
+        return line.instants(window_of_texts(self.window))
 
     @property
     def cost(self) -> Cost:

@@ -27,10 +27,10 @@ from dataclasses import replace
 from dprelease.budget import chain, declarations, refusals, rows, stored
 from dprelease.budget.approval import VERSION, Approval, ApprovalRequest, approvals, signing_key
 from dprelease.budget.connection import Connection, Place, closed_tables, raise_version
-from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Entry, Key, Receipt
 from dprelease.budget.rows import balance
 from dprelease.budget.signature import Signer
+from dprelease.budget.timeline import window_of_texts
 
 
 def charge(

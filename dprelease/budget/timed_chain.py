@@ -15,10 +15,9 @@ from typing import Any
 
 from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
-from dprelease.budget.person import window_of_texts
 from dprelease.budget.record import Declaration, Entry, declaration_of, protected_unit
 from dprelease.budget.rho_filter import CEILING, NEXT
-from dprelease.budget.timeline import Timeline, timeline
+from dprelease.budget.timeline import Timeline, timeline, window_of_texts
 
 _NOTHING = Cost(0)
 

@@ -18,19 +18,16 @@ Limits   intervals are those of the time zone tables in use when losses are adde
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import date, datetime, timedelta
 
-from dprelease.core.periods import Every, interval_day, intervals_met, known_every
+from dprelease.core.periods import Every, instant, interval_day, intervals_met, known_every
 
 Instants = tuple[datetime | None, datetime | None]
 """Half-open, aware, UTC; None where it has no end."""
 
 ALWAYS: Instants = (None, None)
-
-_FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +103,7 @@ def timeline(adjacency: str, unit: str, time: str | None) -> Timeline:
     )
 
 
-@lru_cache(maxsize=65_536)
-def instant(text: str) -> datetime:
-    """Return the instant that `window_text` wrote; ValueError for any other text."""
-    found = datetime.strptime(text, _FORM).replace(tzinfo=UTC)
-    if found.strftime(_FORM) != text:
-        raise ValueError(text)
-    return found
-
-
-def window_text(end: datetime) -> str:
-    """Return an end of a window, `2013-01-28T05:00:00Z`."""
-    return end.astimezone(UTC).strftime(_FORM)
+def window_of_texts(window: Sequence[str | None]) -> Instants:
+    """Return the window that an entry states; ValueError for what no instant is written as."""
+    start, end = (None if text is None else instant(text) for text in window)
+    return start, end

@@ -28,16 +28,16 @@ def datasets_of(book: Ledger, population: str | None) -> tuple[str, ...]:
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
     from dprelease.budget.person import PersonLoss, person_at
-    from dprelease.budget.timeline import window_text
     from dprelease.core.codec import encode
+    from dprelease.core.periods import instant_text
 
     line = book.timeline(dataset)
     out: dict[str, Any] = {}
     if line.apart:
         out["over_time"] = [
             {
-                "from": None if s.instants[0] is None else window_text(s.instants[0]),
-                "to": None if s.instants[1] is None else window_text(s.instants[1]),
+                "from": None if s.instants[0] is None else instant_text(s.instants[0]),
+                "to": None if s.instants[1] is None else instant_text(s.instants[1]),
                 "entries": s.entries,
                 "epsilon": str(s.cost.epsilon),
                 "delta": str(s.cost.delta),

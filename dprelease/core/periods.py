@@ -40,6 +40,7 @@ LAST = datetime(2200, 1, 1, tzinfo=UTC)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
+_INSTANT = "%Y-%m-%dT%H:%M:%SZ"
 _FIRST_YEAR = 1000
 """Instants are written with four digits of a year, and compared as they are written."""
 _OF_THE_MACHINE = ("localtime", "posixrules", "Factory")
@@ -206,6 +207,28 @@ def intervals_met(
     last = clamped(end - timedelta(microseconds=1))
     _, high = _window(period_id(last, every, timezone), every, timezone)
     return low, high if high <= LAST else None
+
+
+@lru_cache(maxsize=65_536)
+def instant(text: str) -> datetime:
+    """Return the instant that `instant_text` wrote; ValueError for any other text."""
+    found = datetime.strptime(text, _INSTANT).replace(tzinfo=UTC)
+    if found.strftime(_INSTANT) != text:
+        raise ValueError(text)
+    return found
+
+
+def is_instant(value: object) -> bool:
+    """Return whether `instant_text` can have written it."""
+    try:
+        return isinstance(value, str) and bool(instant(value))
+    except ValueError:
+        return False
+
+
+def instant_text(at: datetime) -> str:
+    """Return `2013-02-06T11:00:00Z`."""
+    return at.astimezone(UTC).strftime(_INSTANT)
 
 
 def day_start(day: date, timezone: str) -> datetime:

@@ -30,10 +30,10 @@ from dprelease.core.errors import (
     DpreleaseError,
 )
 from dprelease.core.numeric import Number, fraction_from_json, plain, positive
+from dprelease.core.periods import instant_text
 from dprelease.core.secret_text import must_read, parse_reference
 from dprelease.core.strict_json import MOST_BYTES, read_json
 from dprelease.pipeline import anchoring
-from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.planning.again import plan_again

@@ -11,25 +11,15 @@ periods the source holds at all; others are never released, early or not.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dprelease.core.errors import ArgumentError, SourceError
-from dprelease.core.periods import parse_period
+from dprelease.core.periods import instant_text, parse_period
 from dprelease.query.calendar import delay_text
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PeriodConfig, PipelineConfig
-
-
-def instant_text(at: datetime) -> str:
-    """Return `2013-02-06T11:00:00Z`."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def instant_from_text(text: str) -> datetime:
-    """Return the instant that `instant_text` wrote; ValueError for another text."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def closes_at(config: PipelineConfig, period: str) -> datetime | None:

@@ -31,33 +31,18 @@ OWN_FILES = (
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 
-def bundle(
-    noised: Draw,
-    formats: Iterable[str] = FORMATS,
-    *,
-    budget: Mapping[str, Any] | None = None,
-    scheduled: str | None = None,
-    published: str | None = None,
-) -> dict[str, bytes]:
+def bundle(noised: Draw, formats: Iterable[str] = FORMATS, **stated: Any) -> dict[str, bytes]:
     """Return every file of the publication folder, by name; deterministic.
 
     Args:
-        budget, scheduled, published: see `formats.json_.build_manifest`.
+        stated: as of `write_files`.
 
     Raises:
         ConfigError: an unknown format (DPR146).
     """
     asked = tuple(formats)
     others = what_if(noised.plan) if "html" in asked else []
-    return write_files(
-        noised,
-        asked,
-        software=software(),
-        what_if=others,
-        budget=budget,
-        scheduled=scheduled,
-        published=published,
-    )
+    return write_files(noised, asked, software=software(), what_if=others, **stated)
 
 
 def write_files(

@@ -18,18 +18,18 @@ charge they are raised anew, and say so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dprelease.core.errors import PUBLISHED, DpreleaseError, WithheldError
 from dprelease.core.numeric import counted
+from dprelease.core.periods import instant_text
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
-from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.stages import Request
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw
@@ -155,49 +155,42 @@ class Flow:
         return out, files
 
 
-@contextmanager
-def _paid(receipt: Receipt) -> Iterator[None]:
+def _paid(receipt: Receipt) -> AbstractContextManager[None]:
     """Let no error inside say that nothing was spent, if this run made the debit.
 
     Raises:
         WithheldError: in place of such an error (DPR717).
     """
-    try:
-        yield
-    except DpreleaseError as error:
-        if not receipt.fresh or error.spent != "nothing":
-            raise
-        failed = error
-    else:
-        return
-    why = f" ({failed.why})" if failed.why else ""
-    raise WithheldError(
+    return _withheld(
         "the release is paid for, and the run cannot go on",
-        where=failed.where,
-        why=f"{failed.what}{why}, {failed.code}",
-        fix="mend that and run again: the debit stands, a repeat costs nothing",
-        code="DPR717",
-    ) from None
+        "mend that and run again: the debit stands, a repeat costs nothing",
+        "DPR717",
+        instead_of=lambda error: receipt.fresh and error.spent == "nothing",
+    )
 
 
-@contextmanager
-def _published() -> Iterator[None]:
+def _published() -> AbstractContextManager[None]:
     """Let an error inside say that the release is published already.
 
     Raises:
         WithheldError: in place of any error of ours (DPR716).
     """
+    return _withheld(
+        "the release is published, but the ledger or its head could not record that it is",
+        "mend that and run again: it records what is missing, and costs nothing",
+        PUBLISHED,
+        instead_of=lambda _: True,
+    )
+
+
+@contextmanager
+def _withheld(
+    what: str, fix: str, code: str, *, instead_of: Callable[[DpreleaseError], bool]
+) -> Iterator[None]:
     try:
         yield
     except DpreleaseError as error:
-        failed = error
-    else:
-        return
-    why = f" ({failed.why})" if failed.why else ""
-    raise WithheldError(
-        "the release is published, but the ledger or its head could not record that it is",
-        where=failed.where,
-        why=f"{failed.what}{why}, {failed.code}",
-        fix="mend that and run again: it records what is missing, and costs nothing",
-        code=PUBLISHED,
-    ) from None
+        if not instead_of(error):
+            raise
+        why = f"{error.what}{f' ({error.why})' if error.why else ''}, {error.code}"
+        raise WithheldError(what, where=error.where, why=why, fix=fix, code=code) from None

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.core.errors import DpreleaseError
+from dprelease.core.periods import instant_text
 from dprelease.core.strict_json import json_text, read_json
-from dprelease.pipeline.closing import instant_text
 
 VERSION = "health/1"
 

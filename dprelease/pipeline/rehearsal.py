@@ -28,7 +28,6 @@ from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import period_name
-from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE, manifest_bytes
@@ -97,14 +96,8 @@ def _must_lie_apart(folder: Path, public: Path) -> None:
 
 def _files(noised: Draw, formats: tuple[str, ...], period: str) -> dict[str, bytes]:
     """Return every file with its mark: the hashes in the manifest are of the marked bytes."""
-    files = writing.write_files(
-        _rehearsed(noised),
-        formats,
-        software=writing.software(),
-        what_if=what_if(noised.plan) if "html" in formats else [],
-        as_published=_marked,
-        published=stages.day_of(datetime.now(UTC)),
-    )
+    today = stages.day_of(datetime.now(UTC))
+    files = writing.bundle(_rehearsed(noised), formats, as_published=_marked, published=today)
     manifest = dict(read_json(files[FILE]))
     manifest |= {"dprelease": REHEARSAL, "rehearsal": MARK, "period": period}
     manifest["validation"] = check(noised).to_json()

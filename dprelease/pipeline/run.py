@@ -18,10 +18,10 @@ from typing import Any
 from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.budget.person import window_of_texts
+from dprelease.budget.timeline import window_of_texts
 from dprelease.core.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.core.numeric import plain
-from dprelease.core.periods import EXAMPLES, check_period_name
+from dprelease.core.periods import EXAMPLES, check_period_name, instant, instant_text
 from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -38,8 +38,6 @@ from dprelease.pipeline import anchoring, preflight
 from dprelease.pipeline.closing import (
     closes_at,
     declared_span,
-    instant_from_text,
-    instant_text,
     require_released_period,
     still_open,
 )
@@ -148,7 +146,7 @@ def run(
     receipt = _charge(flow, request, config, None if ahead is None else instant_text(ahead))
     if source is not None:
         if receipt.early is not None:
-            flow = replace(flow, plan=closing_at(plan, instant_from_text(receipt.early)))
+            flow = replace(flow, plan=closing_at(plan, instant(receipt.early)))
         noised = flow.draw(source, receipt)
         flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
     folder, files = flow.publish(config.publish.to, receipt, due=due)

@@ -37,7 +37,7 @@ from dprelease.core.errors import (
     SourceError,
     WithheldError,
 )
-from dprelease.pipeline.closing import instant_text
+from dprelease.core.periods import instant_text
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.due import Due, due_periods, next_due, require_schedule
 from dprelease.pipeline.health import Health

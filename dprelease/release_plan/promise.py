@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
+from dprelease.budget.person import PersonLoss, group_rule, person_of
 from dprelease.budget.record import OPEN, Declaration
-from dprelease.budget.timeline import Timeline, timeline, window_text
+from dprelease.budget.timeline import Timeline, timeline, window_of_texts
 from dprelease.core.numeric import counted, plain
+from dprelease.core.periods import instant_text
 from dprelease.core.strict_json import canonical_json
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
@@ -41,7 +42,7 @@ def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
         return OPEN
     if plan.time is None or window.column != plan.time.column:
         return OPEN
-    return window_text(window.start), window_text(window.end)
+    return instant_text(window.start), instant_text(window.end)
 
 
 def counted_for(plan: ReleasePlan, period: str) -> str:

@@ -37,8 +37,7 @@ from dprelease.core.numeric import (
     plain,
     whole_from_json,
 )
-from dprelease.core.periods import parse_period
-from dprelease.pipeline.closing import instant_from_text, instant_text
+from dprelease.core.periods import instant, instant_text, is_instant, parse_period
 from dprelease.pipeline.files import write_files
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
@@ -57,7 +56,6 @@ from dprelease.schema.unit import describe
 from dprelease.verification.fits import are_found, faults
 from dprelease.wall import execute
 
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LEDGER = re.compile(r"[A-Za-z0-9-]{8,64}")
@@ -72,13 +70,9 @@ def _instant(value: Any, name: str, least: datetime | None) -> str | None:
     """Return a stated instant of this name, which cannot lie before `least`."""
     if value is None:
         return None
-    if not _INSTANT.fullmatch(value):
+    if not is_instant(value):
         raise _refused(f"{name} is not written as an instant")
-    try:
-        at = instant_from_text(value)
-    except ValueError:
-        raise _refused(f"{name} is on no calendar") from None
-    if least is not None and at < least:
+    if least is not None and instant(value) < least:
         raise _refused(f"{name} lies before the end of the period")
     return str(value)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.budget.population import Population
-from dprelease.budget.timeline import window_text
-from dprelease.core.periods import every_of, parse_period
+from dprelease.core.periods import every_of, instant_text, parse_period
 
 WHOLE = '{"user": "who"}'
 MEMBERS = "members"
@@ -76,7 +75,7 @@ def entry(
         low, high = parse_period(
             period, every_of(period), "UTC" if timezone == "dates" else timezone
         )
-        window = window_text(low), window_text(high)
+        window = instant_text(low), instant_text(high)
     given: dict[str, Any] = {
         "time": time(per, immutable=immutable, timezone=timezone),
         "window": window,

@@ -12,9 +12,8 @@ import pytest
 from dprelease.budget import lasting
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.record import Entry, Key
-from dprelease.budget.timeline import window_text
 from dprelease.core.errors import BudgetError
-from dprelease.core.periods import every_of, following_period, parse_period
+from dprelease.core.periods import every_of, following_period, instant_text, parse_period
 from tests.budget import populations
 from tests.budget.timed import WEEKLY, entry, time, timed_ledger
 
@@ -24,7 +23,7 @@ MONTHLY = json.dumps({"user": "who", "per": "month", "max_groups": 1, "max_rows_
 def following(one: Entry) -> Entry:
     every = every_of(one.key.period)
     name = following_period(one.key.period, every)
-    ends = tuple(map(window_text, parse_period(name, every)))
+    ends = tuple(map(instant_text, parse_period(name, every)))
     key = replace(one.key, period=name)
     return replace(one, key=key, window=ends if one.window[0] else one.window)
 

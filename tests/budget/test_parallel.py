@@ -20,7 +20,8 @@ import pytest
 
 from dprelease.budget.accountant import Cost
 from dprelease.budget.parallel import Charge, stretches, worst, worst_cost
-from dprelease.budget.timeline import ALWAYS, Timeline, instant, timeline, window_text
+from dprelease.budget.timeline import ALWAYS, Timeline, timeline
+from dprelease.core.periods import instant, instant_text
 
 MONDAY = datetime(2013, 1, 7, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -288,7 +289,7 @@ def test_how_many_intervals_a_window_meets(per, window, met):
 
 
 def test_an_end_of_a_window_is_written_one_way():
-    assert instant(window_text(MONDAY)) == MONDAY
+    assert instant(instant_text(MONDAY)) == MONDAY
     for text in ("2013-01-07", "2013-1-7T00:00:00Z", "2013-01-07T00:00:00+01:00"):
         with pytest.raises(ValueError, match=r".*"):
             instant(text)

@@ -19,8 +19,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.timeline import window_text
 from dprelease.core.errors import BudgetError, LedgerError
+from dprelease.core.periods import instant_text
 from tests.budget.populations import MEMBERS, entry, joined, terms
 from tests.sizes import whole
 
@@ -262,7 +262,7 @@ class Trial:
             here = BEGIN + timedelta(hours=hour - hour % 24 if midnight else hour)
             here += timedelta(days=hour != first and midnight)
             ends.append(here.replace(tzinfo=ZONES.get(zone) or ZoneInfo(zone)))
-        return tuple(window_text(end) for end in ends)
+        return tuple(instant_text(end) for end in ends)
 
     def before_it_joins(self, name, one):
         self.ledger.charge(one)

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.budget.ledger import Entry, Key, Ledger
-from dprelease.budget.timeline import window_text
-from dprelease.core.periods import every_of, parse_period
+from dprelease.core.periods import every_of, instant_text, parse_period
 
 ROW = '"row"'
 WEEKLY = '{"user": "who", "per": "week", "max_groups": 1, "max_rows_per_group": 1}'
@@ -41,7 +40,7 @@ def entry(
     window = (None, None)
     if not open_window:
         ends = parse_period(name, every_of(name), "UTC")
-        window = (window_text(ends[0]), window_text(ends[1]))
+        window = (instant_text(ends[0]), instant_text(ends[1]))
     given: dict[str, Any] = {"time": time(), "window": window, **more}
     key = Key("visits", pipeline, name)
     return Entry(key, "a" * 64, adjacency, unit, ({"family": "test"},), epsilon, **given)

@@ -13,8 +13,8 @@ from itertools import product
 import pytest
 
 from dprelease.budget.ledger import Entry, Key, Ledger
-from dprelease.budget.timeline import instant
 from dprelease.core.errors import BudgetError
+from dprelease.core.periods import instant
 from tests.budget import samples
 from tests.budget.samples import in_processes
 from tests.budget.timed import entry, timed_ledger

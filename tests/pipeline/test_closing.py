@@ -13,10 +13,10 @@ import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.core.errors import ConfigError, SourceError
-from dprelease.core.periods import period_id
+from dprelease.core.periods import instant_text, period_id
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import stages
-from dprelease.pipeline.closing import closes_at, instant_text
+from dprelease.pipeline.closing import closes_at
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
 from dprelease.pipeline.run import run

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.core.errors import ConfigError
-from dprelease.core.periods import parse_period
+from dprelease.core.periods import instant_text, parse_period
 from dprelease.pipeline import due
-from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PeriodConfig, load_pipeline
 from dprelease.pipeline.due import due_at, due_periods, next_due, require_schedule
 from dprelease.pipeline.models import ScheduleModel

@@ -13,8 +13,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from dprelease.budget.person import window_of_texts
-from dprelease.budget.timeline import Instants, Timeline, timeline
+from dprelease.budget.timeline import Instants, Timeline, timeline, window_of_texts
 from dprelease.core.numeric import fraction_from_json, whole_from_json
 from dprelease.core.strict_json import canonical_json
 from dprelease.release_plan.statistic import PlannedStatistic
