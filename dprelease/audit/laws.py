@@ -30,7 +30,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.audit.powers import exp_above, exp_below, powers
+from dprelease.audit.powers import exp_above, exp_below, powers, rounded
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.forms.additive import AdditiveLaw
@@ -216,13 +216,6 @@ def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> LawRows:
     return LawRows(q, low + x, logs, exact)
 
 
-def _short(number: Fraction, *, up: bool = False) -> Fraction:
-    """Return the nearest number not above (or not below) of 256 bits: sums of thousands stay short."""
-    shift = 256 - number.numerator.bit_length() + number.denominator.bit_length()
-    top, bottom = number.numerator << max(shift, 0), number.denominator << max(-shift, 0)
-    return Fraction(-(-top // bottom) if up else top // bottom) / Fraction(2) ** shift
-
-
 def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> LawRows:
     """P(y | q) = e^(-rate |y - q|^order) / Z(q) on the allowed points, without a table."""
     outputs = law.allowed.points()
@@ -231,7 +224,10 @@ def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> LawRows
 
     def power(d: int) -> tuple[Fraction, Fraction]:
         if d not in known:
-            known[d] = (_short(1 / exp_above(rate * d)), _short(1 / exp_below(rate * d), up=True))
+            known[d] = (
+                rounded(1 / exp_above(rate * d), up=False),
+                rounded(1 / exp_below(rate * d), up=True),
+            )
         return known[d]
 
     sums: dict[int, tuple[Fraction, Fraction]] = {}

@@ -23,8 +23,8 @@ _TERMS = 60
 Bounds = tuple[Fraction, Fraction]
 
 
-def _short(value: Fraction, *, up: bool) -> Fraction:
-    """Return `value` to `_BITS` significant bits, rounded up or down; value >= 0."""
+def rounded(value: Fraction, *, up: bool) -> Fraction:
+    """Return `value` to `_BITS` significant bits, up or down; value >= 0. Sums of thousands stay short."""
     if value == 0:
         return value
     top, bottom = value.numerator, value.denominator
@@ -38,16 +38,16 @@ def _exp(x: Fraction, *, up: bool) -> Fraction:
     if x < 0:
         raise AssertionError("these bounds need x >= 0")
     halvings = max(0, math.ceil(x).bit_length())
-    y = _short(x / 2**halvings, up=up)
+    y = rounded(x / 2**halvings, up=up)
     total = term = Fraction(1)
     for n in range(1, _TERMS + 1):
-        term = _short(term * y / n, up=up)
+        term = rounded(term * y / n, up=up)
         total += term
     if up:  # y <= 1: the rest is at most twice the first term left out
         total += 2 * term * y / (_TERMS + 1)
-    total = _short(total, up=up)
+    total = rounded(total, up=up)
     for _ in range(halvings):
-        total = _short(total * total, up=up)
+        total = rounded(total * total, up=up)
     return total
 
 
@@ -75,7 +75,7 @@ class Powers:
 
 def _falling(base: Fraction, count: int, *, up: bool) -> list[tuple[int, int]]:
     """Return bounds of base^d as (mantissa, exponent): mantissa / 2^exponent; base <= 1."""
-    short = _short(base, up=up)
+    short = rounded(base, up=up)
     step, places = short.numerator, short.denominator.bit_length() - 1
     out, mantissa, exponent = [(1, 0)], 1, 0
     for _ in range(count - 1):

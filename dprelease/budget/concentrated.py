@@ -44,7 +44,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, in whole nano-units rounded up, that rho-zCDP has at 0 < delta < 1."""
     if rho == 0:
         return Fraction(0)
-    alpha = _order(lambda a: _epsilon(a, float(rho), math.log(1 / delta)))
+    alpha = _order(float(rho), math.log(1 / delta))
     inner = 1 / (alpha * delta)
     first = log_upper(inner) if inner >= 1 else -log_lower(1 / inner)
     value = alpha * rho + first / (alpha - 1) - log_lower(alpha / (alpha - 1))
@@ -57,7 +57,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     target, log_delta = float(epsilon), math.log(1 / delta)
     for _ in range(64):
         middle = (low + high) / 2
-        alpha = float(_order(lambda a, rho=middle: _epsilon(a, rho, log_delta)))
+        alpha = float(_order(middle, log_delta))
         if _epsilon(alpha, middle, log_delta) <= target:
             low = middle
         else:
@@ -99,9 +99,13 @@ def _epsilon(alpha: float, rho: float, log_one_over_delta: float) -> float:
     )
 
 
-def _order(value: Callable[[float], float]) -> Fraction:
-    """Return a rational order above 1 near the minimum of `value`."""
-    found = near_least(lambda x: value(1 + math.exp(x)), math.log(1e-6), math.log(1e9), 60)
+def _order(rho: float, log_one_over_delta: float) -> Fraction:
+    """Return a rational order above 1 near the minimum of `_epsilon`."""
+
+    def epsilon(x: float) -> float:
+        return _epsilon(1 + math.exp(x), rho, log_one_over_delta)
+
+    found = near_least(epsilon, math.log(1e-6), math.log(1e9), 60)
     return 1 + Fraction(max(1, round(math.exp(found) * _GRID)), _GRID)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
+from pathlib import Path
 
 from dprelease.core.errors import SourceError
+from dprelease.core.strict_json import read_file
 
 _MOST = 1 << 16
 
 _FORM = re.compile(r"\$\{(?:(env):([A-Za-z_][A-Za-z0-9_]*)|(file):([^{}$]+))\}", re.ASCII)
-# O_NONBLOCK: a named pipe is not waited for; a file that became a link is not followed.
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def parse_reference(text: str) -> tuple[str, str] | None:
@@ -26,10 +25,7 @@ def read_secret(kind: str, target: str) -> str:
     if kind == "env":
         return os.environ.get(target, "").strip()
     try:
-        with open(os.open(target, _PLAIN), "rb") as stream:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return ""
-            return stream.read(_MOST).decode("utf-8").strip()
+        return read_file(Path(target), _MOST).decode("utf-8").strip()
     except (OSError, ValueError):
         return ""
 

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column, first_row, named_table
+from dprelease.engines.code_sql import aliased, all_of, column, first_row, named_table
 from dprelease.engines.hash_sql import hash_order
 from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
@@ -136,10 +136,7 @@ class Bounding:
         return Stage("heavy", units.having(many, copy=False), kept=True)
 
     def _split(self, select: exp.Select, kind: str) -> exp.Select:
-        same: exp.Expression | None = None
-        for key in self.keys:
-            equal = exp.EQ(this=column(key, "t"), expression=column(key, "h"))
-            same = equal if same is None else exp.And(this=same, expression=equal)
+        same = all_of(exp.EQ(this=column(k, "t"), expression=column(k, "h")) for k in self.keys)
         return select.join(named_table("heavy", "h"), on=same, join_type=kind, copy=False)
 
     def _many(self, rows: str) -> Stage:

@@ -21,8 +21,7 @@ Units: s in steps of the column from zero, v in steps from the grid's lower end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from sqlglot import exp
@@ -62,6 +61,14 @@ def first_row(cells: int) -> str:
 def is_null(this: exp.Expression) -> exp.Expression:
     """Return `this IS NULL`."""
     return exp.Is(this=this, expression=exp.Null())
+
+
+def all_of(conditions: Iterable[exp.Expression]) -> exp.Expression:
+    """Return the condition that all of them hold; of none it is true."""
+    out: exp.Expression | None = None
+    for one in conditions:
+        out = one if out is None else exp.And(this=out, expression=one)
+    return exp.true() if out is None else out
 
 
 def not_null(this: exp.Expression) -> exp.Expression:
@@ -214,7 +221,7 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
         value = _product(query, pair)
     if not conditions:
         return value
-    return case((reduce(lambda one, other: exp.And(this=one, expression=other), conditions), value))
+    return case((all_of(conditions), value))
 
 
 def _product(query: BoundedQuery, factors: tuple[tuple[int, int], ...]) -> exp.Expression:

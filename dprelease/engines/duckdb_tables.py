@@ -20,7 +20,7 @@ from dprelease.engines.csv_header import decimal_labels, read_header, require_de
 from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
-from dprelease.engines.physical import Physical, of_arrow, of_duckdb
+from dprelease.engines.physical import Physical, of_arrow, of_duckdb, twice_named
 from dprelease.engines.relation_rows import batches_of, patiently
 from dprelease.engines.source import Source
 from dprelease.engines.table_names import quoted, quoted_name
@@ -138,7 +138,6 @@ class DuckDBTables:
         name: str,
     ) -> Opened:
         counted = in_memory.names(source)
-        repeated = frozenset(name for name, count in counted.items() if count > 1)
         wanted = [c.name for c in columns if counted[c.name] == 1]
         table = in_memory.plain_table(source, wanted, rows=rows and not empty)
         if rows:
@@ -147,7 +146,7 @@ class DuckDBTables:
             self.connection.register(name, table)
         stored = {n: (f"c{i}", of_arrow(table.schema.field(i).type)) for i, n in enumerate(wanted)}
         others = {n: ("", Physical.other) for n in counted if n not in stored}
-        return Opened({**others, **stored}, repeated)
+        return Opened({**others, **stored}, twice_named(counted))
 
     def _open_relation(
         self,
@@ -190,7 +189,6 @@ class DuckDBTables:
         paths: Any = source.payload
         header = read_header(paths, source.dialect)
         require_decimal(source.name, header, source.dialect, columns)
-        counted = Counter(header.names)
         places = {n: i for i, n in enumerate(header.names)}
         if rows:
             wanted = tuple(dict.fromkeys(places[c.name] for c in columns if c.name in places))
@@ -202,7 +200,7 @@ class DuckDBTables:
             read = CsvRows(paths, header.delimiter, wanted, numbers, sign, labels)
             self.connection.register(name, read)
         stored = {n: (f"c{i}", Physical.text) for n, i in places.items()}
-        return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
+        return Opened(stored, twice_named(header.names))
 
     def _open_parquet(
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str

@@ -7,7 +7,6 @@ that carry the declared names. Private rows are touched by the one statement onl
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from dprelease.engines.code_sql import column
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.duckdb_tables import DuckDBTables, Opened
 from dprelease.engines.hive import kept_files
-from dprelease.engines.physical import of_duckdb
+from dprelease.engines.physical import of_duckdb, twice_named
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.view_sql import (
@@ -32,13 +31,12 @@ from dprelease.engines.view_sql import (
 )
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.view import Place, View
-from dprelease.schema.column import NUMERIC, Column, Kind
+from dprelease.schema.column import NUMERIC, TEXTS, Column, Kind
 
 _IN_PLACE = ("parquet", "duckdb_table")
 """Sources whose rows DuckDB reads itself; but for Parquet, opened once and without a list of columns."""
 _TWICE = (*_IN_PLACE, "arrow", "csv", "objects")
 """Sources that one statement may read twice."""
-_TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 def open_rows(
@@ -139,7 +137,7 @@ def passed_as_text(
     view: View, alias: str, declared: Mapping[str, Column], user: str | None
 ) -> frozenset[str]:
     """Return the columns of `alias` that are compared, or passed on, by their canonical text."""
-    texts = {name for name, column in declared.items() if column.kind in _TEXTS} | {user}
+    texts = {name for name, column in declared.items() if column.kind in TEXTS} | {user}
     places = [*view.groups, *(c.place for c in view.columns if c.name in texts)]
     places += [place for join in view.joins for _, place in join.keys]
     places += [(join.alias, key) for join in view.joins for key, _ in join.keys]
@@ -301,7 +299,6 @@ def _open_wide(
     sql = f"DESCRIBE {tree.sql(dialect='duckdb')}"
     tables.statements.append(sql)
     described = tables.connection.execute(sql).fetchall()
-    counted = Counter(row[0] for row in described)
     stored = {row[0]: (row[0], of_duckdb(row[1])) for row in described}
-    repeated = frozenset(name for name, count in counted.items() if count > 1)
-    return Opened(stored, repeated), ViewStatement(tree, {}, stored)  # type: ignore[arg-type]
+    twice = twice_named(name for name, *_ in described)
+    return Opened(stored, twice), ViewStatement(tree, {}, stored)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column, is_null, named_table
+from dprelease.engines.code_sql import aliased, all_of, column, is_null, named_table
 from dprelease.engines.request import declared_labels
 from dprelease.engines.row_sql import RowStages
 from dprelease.engines.typed_sql import Make, case, number, trimmed, try_cast
@@ -89,14 +89,13 @@ class LabelStages(RowStages):
     def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
         keys = self.query.groups.keys
         table = {"g": pa.array(range(len(keys)), pa.int32())}
-        on: exp.Expression = exp.true()
+        same = []
         for i in range(width):
             numbers = self._label_numbers(i)
             table[f"k{i}"] = pa.array([numbers[k[i]] for k in keys], pa.int32())
-            same = exp.EQ(this=column(f"k{i}", "k"), expression=column(f"g{i}", "t"))
-            on = same if i == 0 else exp.And(this=on, expression=same)
+            same.append(exp.EQ(this=column(f"k{i}", "k"), expression=column(f"g{i}", "t")))
         self.tables["group_keys"] = pa.table(table)
-        return select.join(named_table("group_keys", "k"), on=on, copy=False)
+        return select.join(named_table("group_keys", "k"), on=all_of(same), copy=False)
 
     def _join_values(
         self, select: exp.Select, j: int, code: Label

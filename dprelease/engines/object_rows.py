@@ -11,7 +11,6 @@ Memory: the used columns of one row group at a time.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +26,7 @@ from dprelease.engines.parquet_rows import (
     check_alike,
     plain_column,
 )
-from dprelease.engines.physical import Physical, of_arrow
+from dprelease.engines.physical import Physical, of_arrow, twice_named
 from dprelease.engines.source import Source
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column
@@ -58,18 +57,18 @@ def described(
     objects: tuple[StoredObject, ...] = source.payload  # type: ignore[assignment]
     opened_footers(objects, source.name)
     found: dict[str, list[StoredColumn]] = {}
-    repeated: set[str] = set()
+    twice: set[str] = set()
     for one in objects:
         schema, times = _arrow_schema(one), _times_of_96_bits(one)
-        repeated |= {name for name, count in Counter(schema.names).items() if count > 1}
+        twice |= twice_named(schema.names)
         for name, kind in zip(schema.names, schema.types, strict=True):
             entry = _stored(kind, cut=name in times)._replace(file=str(one))
             found.setdefault(name, []).append(entry)
     check_alike(source, columns, found, missing=missing)
     names = dict.fromkeys((*found, *source.keys))
-    rows = ObjectRows(objects, tuple(n for n in names if n not in repeated), source.in_folders)
+    rows = ObjectRows(objects, tuple(n for n in names if n not in twice), source.in_folders)
     stored = {name: physical for name, (_, physical) in rows.stored.items()}
-    return {**dict.fromkeys(repeated, Physical.other), **stored}, frozenset(repeated)
+    return {**dict.fromkeys(twice, Physical.other), **stored}, frozenset(twice)
 
 
 def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) -> Source:

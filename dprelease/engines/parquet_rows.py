@@ -30,9 +30,8 @@ from dprelease.engines.in_memory import plain_array
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source
 from dprelease.query.shortcuts import MISSING_COLUMN
-from dprelease.schema.column import Column, Kind
+from dprelease.schema.column import TEXTS, Column
 
-_TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NULL = '"NULL"'
 _NAMED = 5
 """Files that a refusal names."""
@@ -163,7 +162,7 @@ def check_alike(
                 fix="rewrite the files with one type, or name them separately",
                 code="DPR506",
             )
-        if column.kind in _TEXTS and any(one.cut for one in found):
+        if column.kind in TEXTS and any(one.cut for one in found):
             raise SourceError(
                 f"column {column.name!r} is declared {column.kind} but stored as timestamps of 96 bits (INT96)",
                 where=source.name,

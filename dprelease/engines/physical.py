@@ -8,6 +8,7 @@ declared label is the word north or the code 01) is refused here, before anythin
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, time
@@ -213,6 +214,12 @@ _TIMESTAMPS = {
     "TIMESTAMP_NS": Physical.nanoseconds,
     "TIMESTAMPTZ_NS": Physical.nanosecond_instant,
 }
+
+
+def twice_named(names: Iterable[str]) -> frozenset[str]:
+    """Return the names that stand more than once: which column is meant would be a guess."""
+    counted = Counter(names)
+    return frozenset(counted - Counter(counted.keys()))
 
 
 def check_columns(

@@ -13,7 +13,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column
+from dprelease.engines.code_sql import aliased, all_of, column
 from dprelease.engines.postgres_cells import LARGEST
 from dprelease.engines.postgres_remainder import remainder
 from dprelease.engines.typed_sql import case, data_type
@@ -191,9 +191,7 @@ def _finite(tree: exp.Expression) -> exp.Expression:
 
 
 def _ordinary(*operands: exp.Expression) -> exp.Expression:
-    out: exp.Expression | None = None
-    for tree in operands:
-        inside = exp.Between(this=_abs(tree), low=double("1e-150"), high=double("1e150"))
-        out = inside if out is None else exp.And(this=out, expression=inside)
-    assert out is not None
-    return out
+    return all_of(
+        exp.Between(this=_abs(tree), low=double("1e-150"), high=double("1e150"))
+        for tree in operands
+    )

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from dprelease.engines.physical import Physical
 from dprelease.engines.postgres import PostgresType
 from dprelease.engines.typed_sql import FALSE_TEXTS, MOMENT, TRUE_TEXTS
-from dprelease.schema.column import Kind
+from dprelease.schema.column import NUMERIC, TEXTS, Kind
 
 LONGEST = 1_000
 """Characters of a number's or a moment's text at most; a longer text is none."""
@@ -36,8 +36,6 @@ LARGEST_CELL = 2**24
 
 LARGEST = "1.7976931348623157e308"
 
-_TEXTS = (Kind.category, Kind.identifier, Kind.node)
-_NUMBERS = (Kind.integer, Kind.number)
 _YEARS = ("0001-01-01", "10000-01-01")
 """The first day and the day after the last one."""
 
@@ -86,18 +84,18 @@ def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> SqlColum
         return SqlColumn(f"{raw}::int8", Physical.whole)
     if stored.physical is Physical.boolean:
         return SqlColumn(raw, Physical.boolean)
-    if unit and kind not in _TEXTS:
+    if unit and kind not in TEXTS:
         # of a truth value, the number that it may be: its words are read of the text
         typed = _typed(raw, stored, Kind.number if kind is Kind.boolean else kind)
         return SqlColumn(_text(raw, stored), Physical.text, None if typed is None else typed.sql)
-    if kind in _TEXTS:
+    if kind in TEXTS:
         return SqlColumn(_text(raw, stored), Physical.text)
     return _typed(raw, stored, kind) or SqlColumn(_text(raw, stored), Physical.text)
 
 
 def _typed(raw: str, stored: PostgresType, kind: Kind) -> SqlColumn | None:
     """Return the value of the declared kind; None where a text is it."""
-    if kind in _NUMBERS:
+    if kind in NUMERIC:
         return SqlColumn(_double(raw, stored), Physical.float)
     if kind is Kind.boolean:
         return SqlColumn(_boolean(raw, stored), Physical.boolean)

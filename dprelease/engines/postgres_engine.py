@@ -43,10 +43,9 @@ from dprelease.engines.source import Source
 from dprelease.engines.tally import answer_of, whole
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
-from dprelease.schema.column import Kind
+from dprelease.schema.column import NUMERIC, Kind
 
 _AT_ONCE = 2**14
-_NUMBERS = (Kind.integer, Kind.number)
 
 
 class PostgresEngine:
@@ -189,7 +188,7 @@ def _projected(below: ViewRows, query: BoundedQuery) -> _Projected:
         if made.typed is not None:
             parts[f"n{i}"] = made.typed
             typed.add(f"c{i}")
-            if declared.kind in (*_NUMBERS, Kind.boolean):
+            if declared.kind in (*NUMERIC, Kind.boolean):
                 doubles.add(f"n{i}")
         if made.physical is Physical.boolean:
             booleans.add(f"c{i}")
@@ -202,7 +201,7 @@ def _projected(below: ViewRows, query: BoundedQuery) -> _Projected:
         names = {place, f"z_{place}"}
         if kind is Kind.boolean:
             booleans |= names
-        elif kind in _NUMBERS:
+        elif kind in NUMERIC:
             doubles |= names
     rows = Projection(below.table, parts)
     return _Projected(rows, found, frozenset(booleans), frozenset(doubles), frozenset(typed))

@@ -19,7 +19,7 @@ from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.csv_header import decimal_labels, opened_after_header, read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
 from dprelease.engines.identity import Moment, text_of_plain
-from dprelease.engines.physical import Physical, check_columns, of_arrow
+from dprelease.engines.physical import Physical, check_columns, of_arrow, twice_named
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.table_names import quoted_name
@@ -94,8 +94,7 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
     if source.kind == "csv":
         header, cells = _read_csv(source)
         stored = dict.fromkeys(header, Physical.text)
-        repeated = {n for n in header if header.count(n) > 1}
-        check_columns(source.name, columns, stored, repeated)
+        check_columns(source.name, columns, stored, twice_named(header))
         wanted = {c.name: header.index(c.name) for c in columns}
         return (
             {n: line[i] if i < len(line) else None for n, i in wanted.items()} for line in cells
@@ -109,8 +108,8 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
         unique = [n for n, count in counted.items() if count == 1]
         types = in_memory.plain_table(table, unique, rows=False).schema
         stored = {n: of_arrow(types.field(i).type) for i, n in enumerate(unique)}
-    repeated = {n for n, count in counted.items() if count > 1}
-    check_columns(source.name, columns, stored, repeated, partial(in_memory.elsewhere, source))
+    elsewhere = partial(in_memory.elsewhere, source)
+    check_columns(source.name, columns, stored, twice_named(counted), elsewhere)
     names = [c.name for c in columns]
     plain = in_memory.plain_table(table, names)
     if names:

@@ -13,7 +13,6 @@ which Spark would leave out in silence, or that holds a pattern's sign.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,12 @@ from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened, path_list
 from dprelease.engines.folders import Folders, folders_in
 from dprelease.engines.parquet_rows import check_alike, stored_columns
-from dprelease.engines.physical import Physical
+from dprelease.engines.physical import Physical, twice_named
 from dprelease.engines.source import Source
-from dprelease.schema.column import NUMERIC, Column, Kind
+from dprelease.schema.column import NUMERIC, TEXTS, Column, Kind
 
 _DAYS = 106_751_990
 """Days from 1970 on either side of which every timestamp in microseconds has a date."""
-_TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _PHYSICAL = {
     "boolean": Physical.boolean,
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Physical.whole),
@@ -130,19 +128,18 @@ def projected(frame: Any, columns: tuple[Column, ...], *, texts: bool) -> tuple[
         texts: empty cells are missing (CSV).
     """
     types = frame.dtypes
-    counted = Counter(name for name, _ in types)
-    repeated = frozenset(name for name, count in counted.items() if count > 1)
+    twice = twice_named(name for name, _ in types)
     kinds = {c.name: c.kind for c in columns}
     stored = {name: ("", of_spark(kind)) for name, kind in types}
     parts = []
     for i, (name, kind) in enumerate(types):
-        if name in kinds and name not in repeated and of_spark(kind) is not Physical.other:
+        if name in kinds and name not in twice and of_spark(kind) is not Physical.other:
             cell, physical = _cell(f"`c{i}`", kind, kinds[name], empty_is_null=texts)
             parts.append(f"{cell} AS `c{i}`")
             stored[name] = (f"c{i}", physical)
     # with no column at all the rows still have to come through
     renamed = frame.toDF(*(f"c{i}" for i in range(len(types))))
-    return renamed.selectExpr(*(parts or ["1 AS `row`"])), Opened(stored, repeated)
+    return renamed.selectExpr(*(parts or ["1 AS `row`"])), Opened(stored, twice)
 
 
 def respelt(stored: str) -> bool:
@@ -167,7 +164,7 @@ def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[s
         # also drops a collation, by which two different unit ids could be equal
         text = f"CAST({name} AS STRING)"
         return (f"NULLIF({text}, '')" if empty_is_null else text), physical
-    if kind in _TEXTS:
+    if kind in TEXTS:
         scale = stored.rstrip(")").partition(",")[2]
         if stored.startswith("decimal") and scale.strip("0"):
             # a cast would write 0.0000001 as 1E-7

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column, is_null, not_null
+from dprelease.engines.code_sql import aliased, all_of, column, is_null, not_null
 from dprelease.engines.request import is_graph, row_cap
 from dprelease.engines.typed_sql import case, number
 from dprelease.query.answer import TALLY_COLUMNS, Answer
@@ -135,7 +135,7 @@ class Tallies:
             which = number(self.sets.index(_counted(self.query, place)))
             here = exp.EQ(this=column("tally"), expression=which)
             near = self.query.primitives[place].near
-            wanted.append(here if near is None else exp.Paren(this=_and(here, _near_sql(near))))
+            wanted.append(here if near is None else exp.Paren(this=all_of((here, _near_sql(near)))))
         return select.select(exp.Star(), copy=False).where(_balanced(wanted), copy=False)
 
 
@@ -157,10 +157,8 @@ def _near_sql(near: Near) -> exp.Expression:
     below = exp.Paren(this=exp.Sub(this=column("upto"), expression=column("rows")))
     under = exp.Mul(this=number(near.b), expression=below)
     over = exp.Add(this=_times(near.b, "upto"), expression=number(near.last))
-    return _and(
-        exp.LTE(this=under, expression=exp.Add(this=target, expression=number(near.last))),
-        exp.GTE(this=over, expression=target.copy()),
-    )
+    near_enough = exp.LTE(this=under, expression=exp.Add(this=target, expression=number(near.last)))
+    return all_of((near_enough, exp.GTE(this=over, expression=target.copy())))
 
 
 def _balanced(parts: list[exp.Expression]) -> exp.Expression:
@@ -174,10 +172,6 @@ def _balanced(parts: list[exp.Expression]) -> exp.Expression:
 
 def _times(factor: int, name: str) -> exp.Expression:
     return exp.Mul(this=number(factor), expression=column(name))
-
-
-def _and(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.And(this=one, expression=other)
 
 
 class Counted:

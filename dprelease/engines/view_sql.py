@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dprelease.core.errors import PlanError, SourceError
-from dprelease.engines.code_sql import column, not_null
+from dprelease.engines.code_sql import all_of, column, not_null
 from dprelease.engines.physical import KINDS, Physical, fits
 from dprelease.engines.typed_sql import case, number, try_cast, typed
 from dprelease.query.expression import Expression, parse_condition, parse_expression
@@ -180,16 +180,15 @@ def build_view(
     return ViewStatement(select, parameters, out)
 
 
-def _meeting(tables: Mapping[str, SqlRows], join: ViewJoin) -> exp.Expression | None:
+def _meeting(tables: Mapping[str, SqlRows], join: ViewJoin) -> exp.Expression:
     """Return the condition of a join: each key's text is that of the value beside it."""
-    on: exp.Expression | None = None
-    for key, place in join.keys:
-        same = exp.EQ(
+    return all_of(
+        exp.EQ(
             this=_typed(tables, (join.alias, key), Kind.identifier),
             expression=_typed(tables, place, Kind.identifier),
         )
-        on = same if on is None else exp.And(this=on, expression=same)
-    return on
+        for key, place in join.keys
+    )
 
 
 def _over_rows(over: Over, cell: exp.Expression) -> exp.Expression:

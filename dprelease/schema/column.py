@@ -40,6 +40,7 @@ class Kind(StrEnum):
 
 
 NUMERIC = (Kind.integer, Kind.number)
+TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 @dataclass(frozen=True, slots=True)

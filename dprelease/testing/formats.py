@@ -16,7 +16,8 @@ from dprelease.core import registry
 from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME, write_files
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
-from dprelease.results.draw import Draw, assemble
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.results.draw import Draw
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.format import tables_of
 from dprelease.results.formats.json_ import build_manifest
@@ -57,34 +58,26 @@ def sample_release(shift: int = 0) -> tuple[Draw, dict[str, Any]]:
         shift: added to every integer, for a release of other values.
     """
     plan = plan_release(Schema.from_dict(_SCHEMA))
-    cells = {
-        b.name: tuple(
-            tuple(90 + 7 * g + 3 * c + shift for c in range(len(b.cells)))
-            for g in range(len(plan.keys))
-        )
-        for b in plan.blocks
-    }
-    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
-    noised = Draw(plan, table, cells, paid)
-    return _with_manifest(noised)
+    return _sample(plan, lambda group, cell: 90 + 7 * group + 3 * cell + shift)
 
 
 def sample_of_tables() -> tuple[Draw, dict[str, Any]]:
     """Return a small release of two tables that add up, and its manifest; no private data."""
     release = {"epsilon": 2, "tables": _TABLES}
     plan = plan_release(Schema.from_dict({**_SCHEMA, "release": release}))
+    return _sample(plan, lambda group, _: 90 + 7 * group)
+
+
+def _sample(plan: ReleasePlan, integer: Callable[[int, int], int]) -> tuple[Draw, dict[str, Any]]:
     cells = {
-        b.name: tuple((90 + 7 * g,) * len(b.cells) for g in range(plan.groups(b)))
+        b.name: tuple(
+            tuple(integer(g, c) for c in range(len(b.cells))) for g in range(plan.groups(b))
+        )
         for b in plan.blocks
     }
     paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
-    return _with_manifest(noised_of(plan, cells, paid))
-
-
-def _with_manifest(noised: Draw) -> tuple[Draw, dict[str, Any]]:
-    manifest = build_manifest(noised, check(noised), {}, software={"dprelease": "0"})
-    return noised, manifest
+    noised = noised_of(plan, cells, paid)
+    return noised, build_manifest(noised, check(noised), {}, software={"dprelease": "0"})
 
 
 def check_format(name: str, read: Reader | None = None) -> dict[str, bytes]:

@@ -135,7 +135,7 @@ GUARDS = (
     ),
     _derive(
         "a day may lie before the period's end",
-        old="    if least is not None and at < least:\n",
+        old="    if least is not None and instant(value) < least:\n",
         new="    if False:\n",
     ),
     _derive(
