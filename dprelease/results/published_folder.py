@@ -84,12 +84,16 @@ def _contents(
     if len(names) > _MOST_FILES:
         raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
     for name in names:
-        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError("not a regular file")
-            skipped = name in unread or (only is not None and name not in only)
-            found[name] = b"" if skipped else file.read(left + 1)
-            left -= len(found[name])
+        if name in unread or (only is not None and name not in only):
+            regular = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+            found[name] = b""
+        else:
+            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                found[name] = file.read(left + 1) if regular else b""
+        if not regular:
+            raise OSError("not a regular file")
+        left -= len(found[name])
         if left < 0:
             raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
     return found

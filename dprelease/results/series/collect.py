@@ -17,13 +17,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease.budget.citation import folders_in
@@ -43,7 +43,7 @@ from dprelease.results.publish import period_order
 from dprelease.results.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.foreign import Place, Stated, stated
-from dprelease.results.series.lines import COLUMNS, Key, Lines, PeriodColumn, released
+from dprelease.results.series.lines import COLUMNS, NUMBERS, Key, Lines, PeriodColumn, released
 from dprelease.results.signature_file import FILE as SIGNATURE
 from dprelease.results.signature_file import signed_by
 
@@ -162,15 +162,8 @@ def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) ->
 
 
 def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:
-    # Tables can be large, and one is enough.
-    tables: tuple[str, ...] = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
-    if (
-        not tables and not (path / csv_.TIDY_FILE).is_file()
-    ):  # of several tables, Parquet where there is
-        listed = [entry.name for entry in path.iterdir()]
-        some = any(name.endswith(".parquet") for name in listed)
-        tables = tuple(name for name in listed if name.endswith(".csv" if some else "_wide.csv"))
-    files = read_folder(path, unread=(*tables, csv_.WIDE_FILE, REPORT))
+    needed = _needed(path)
+    files = read_folder(path, only=needed)
     manifest = read_json(files[json_.FILE])
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
         raise ValueError("not this period")
@@ -183,19 +176,18 @@ def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period,
         signed_by=signed_by(files[SIGNATURE], files[json_.FILE]) if SIGNATURE in files else None,
         correction=correction,
     )
-    values = _values(files, manifest, said)
-    if not set(values) <= set(said.statistics) or not all(map(_numbers, values.values())):
+    values = _values({n: files[n] for n in needed & files.keys()}, manifest, said)
+    if not set(values) <= set(said.statistics):
         raise ValueError("values that the plan does not have")
     return period, values
 
 
-def _numbers(column: PeriodColumn) -> bool:
-    """Return whether values are numbers, and ends of intervals numbers or missing."""
-    ends = (column.table[name] for name in ("lower", "upper", *CERTAIN_NAMES))
-    known = column.table["value"].null_count == 0 and column.table["status"].null_count == 0
-    return known and all(
-        pc.all(pc.is_finite(part), min_count=0).as_py() for part in (column.table["value"], *ends)
-    )
+def _needed(path: Path) -> set[str]:
+    """Return what is read of a folder: manifest, signature, and of a table in two formats the smaller file."""
+    sized = sorted((e.stat(follow_symlinks=False).st_size, e.name) for e in os.scandir(path))
+    tidy = [name for _, name in sized if not name.endswith(csv_.WIDE_FILE)]
+    tables = {n.rpartition(".")[0]: n for n in reversed(tidy) if n.endswith((".csv", ".parquet"))}
+    return {json_.FILE, SIGNATURE, *tables.values()}
 
 
 def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
@@ -255,10 +247,12 @@ def _from_csv(data: bytes, keys: int, count: int | None) -> pa.Table:
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
-        if i >= keys and name in ("value", "lower", "upper", *CERTAIN_NAMES):
+        if i >= keys and name in (*NUMBERS, *CERTAIN_NAMES):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
+        elif i < keys or name in ("statistic", "status"):
+            columns.append(pa.array([csv_.unguarded(c) for c in cells], pa.utf8()))
         else:
-            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
+            columns.append(pa.nulls(len(cells)))  # nobody reads it
     return pa.table(columns, names=rows[0])
 
 

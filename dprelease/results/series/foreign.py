@@ -6,11 +6,13 @@ the series and named. So no folder can make a page that is built of many fail, o
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dprelease.budget.timeline import Instants, Timeline, timeline, window_of_texts
@@ -124,7 +126,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         adds=budget is None or budget.get("composition", "basic") == "basic",
         observed=tuple(note for note in map(_text, plan["notes"]) if note.startswith("observed")),
         by=tuple(map(_text, _list(plan["by"]))),
-        statistics=_statistics(plan["statistics"]),
+        statistics=_statistics(canonical_json(plan["statistics"])),
         groups=len(_list(plan["keys"])),
         sparse="rules" in plan and Rules.from_json(plan["rules"]).sparse,
         words=words,
@@ -172,10 +174,11 @@ def _drawn(rows: object) -> list[list[int]]:
     return [[int(_text(cell)) for cell in _list(row)] for row in _list(rows)]
 
 
-def _statistics(value: object) -> dict[Place, PlannedStatistic]:
-    """Return the statistics by published column."""
+@lru_cache(maxsize=4)
+def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
+    """Return the statistics by published column, of their JSON: nearly all periods ask for the same."""
     found: dict[Place, PlannedStatistic] = {}
-    for part in _list(value):
+    for part in _list(json.loads(text)):
         for name in (
             "name",
             "statistic",

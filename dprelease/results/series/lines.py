@@ -72,31 +72,33 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     missing = {name: pa.nulls(table.num_rows, COLUMNS[name]) for name in {*CERTAIN_NAMES} - {*at}}
     held = {n: table.column(at[n]).cast(kind) for n, kind in COLUMNS.items() if n not in missing}
     values = pa.table({name: (held | missing)[name] for name in COLUMNS})
-    kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
-    table, values = (
-        table.filter(kept),
-        values.filter(kept),
-    )  # without a value there is no place in a line
+    if not {*WITHOUT_VALUE}.isdisjoint(values["status"].unique().to_pylist()):
+        kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
+        table, values = table.filter(kept), values.filter(kept)  # no value, no place in a line
+    numbers = pa.chunked_array(
+        [part for n in (*NUMBERS, *CERTAIN_NAMES) for part in values[n].chunks]
+    )
+    if values["value"].null_count or not pc.all(pc.is_finite(numbers), min_count=0).as_py():
+        raise ValueError("a value, or an end of an interval, that is no number")
     names = table.column(at["statistic"])
-    labels = [table.column(i) for i in range(keys)]
     out: dict[str, PeriodColumn] = {}
     seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None
-    if names.null_count:
-        raise ValueError("a row of no statistic")
+    if names.null_count or values["status"].null_count:
+        raise ValueError("a row of no statistic, or of no status")
     coded = one_array(names).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")  # rows by statistic, in their own order
-    bounds = np.searchsorted(codes[order], np.arange(len(coded.dictionary) + 1))
-    for name, first, last_row in zip(
-        coded.dictionary.to_pylist(), bounds, bounds[1:], strict=False
-    ):
-        rows = pa.array(order[first:last_row], pa.int64())
-        mine = [column.take(rows) for column in labels]
+    values, labels = values.take(order), [table.column(i).take(order) for i in range(keys)]
+    first = 0
+    for name, rows in zip(coded.dictionary.to_pylist(), np.bincount(codes), strict=True):
+        mine = [column.slice(first, rows) for column in labels]
         # Columns share their groups, nearly always: then their keys are made and looked at once.
         if seen is None or not _same(mine, seen[0]):
-            seen = (mine, *_keys(mine, len(rows)))
+            seen = (mine, *_keys(mine, rows))
         _, found, last = seen
-        out[name] = PeriodColumn(found, values.take(rows if last is None else rows.take(last)))
+        own = values.slice(first, rows)
+        out[name] = PeriodColumn(found, own if last is None else own.take(last))
+        first += rows
     return out
 
 
@@ -155,22 +157,20 @@ class Lines(Mapping[Key, tuple[Value | None, ...]]):
 
     def widths(self) -> Floats:
         """Return upper - lower of all values that say something and have an interval."""
-        weak = pa.array(WEAK, pa.utf8())
-        found = [np.empty(0)]
-        for period in self._periods:
-            if period is not None:
-                clear = period.table.filter(pc.invert(pc.is_in(period.table["status"], weak)))
-                found.append(pc.subtract(clear["upper"], clear["lower"]).drop_null().to_numpy())
-        return np.concatenate(found)
+        tables = [p.table for p in self._periods if p is not None]
+        if not tables:
+            return np.empty(0)
+        every = pa.concat_tables(tables)
+        clear = every.filter(pc.invert(pc.is_in(every["status"], pa.array(WEAK, pa.utf8()))))
+        return pc.subtract(clear["upper"], clear["lower"]).drop_null().to_numpy()
 
     def _made(self, keys: Sequence[Key]) -> dict[Key, tuple[Value | None, ...]]:
-        periods = []
-        for period in self._periods:
-            columns = (column.to_pylist() for column in self._rows(period, keys).columns)
-            cells = zip(*columns, strict=True)
-            periods.append([None if row[len(NUMBERS)] is None else Value(*row) for row in cells])
-        lines = zip(*periods, strict=True) if periods else iter([()] * len(keys))
-        return dict(zip(keys, lines, strict=True))
+        if not self._periods:
+            return dict.fromkeys(keys, ())
+        every = pa.concat_tables(self._rows(period, keys) for period in self._periods)
+        cells = zip(*(column.to_pylist() for column in every.columns), strict=True)
+        made = [None if row[len(NUMBERS)] is None else Value(*row) for row in cells]
+        return {key: tuple(made[i :: len(keys)]) for i, key in enumerate(keys)}
 
     @staticmethod
     def _rows(period: PeriodColumn | None, keys: Sequence[Key]) -> pa.Table:

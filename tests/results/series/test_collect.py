@@ -39,6 +39,16 @@ def test_a_csv_folder_gives_the_same_series_as_a_parquet_folder(tmp_path):
     assert list(collect(two).tracks[0].lines) == [(label,) for label in labels]
 
 
+def test_of_a_table_in_two_formats_the_smaller_file_is_read_and_hashed(tmp_path):
+    both, one = (
+        year(tmp_path / n, 2, formats=f) for n, f in (("a", ("csv", "parquet")), ("b", ("csv",)))
+    )
+    assert collect(both).tracks == collect(one).tracks
+    table = min(("data.csv", "data.parquet"), key=lambda n: (both / "2026-W01" / n).stat().st_size)
+    shutil.copy(both / "2026-W02" / table, both / "2026-W01" / table)
+    assert collect(both).unreadable == ("2026-W01",)
+
+
 def test_natural_order_gaps_and_late_groups(tmp_path):
     publish(tmp_path, "p10", 1, groups=3)
     publish(tmp_path, "p9", 0, groups=2)
