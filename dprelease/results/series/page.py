@@ -105,6 +105,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "scheduled": any(p.scheduled for p in periods),
         "count": len(periods),
         "corrected": sum(p.correction is not None for p in periods),
+        "early": any(p.word == "early" for p in periods),
         "first": _when(periods[0].name) if periods else "",
         "last": _when(periods[-1].name) if periods else "",
         "axis": [p.name for p in (periods[-LONGEST:][:1] + periods[-1:])] or ["", ""],
@@ -219,7 +220,7 @@ def _group(
         name=track.group(key),
         picture=picture(
             [None if v is None else v.point for v in line[-LONGEST:]],
-            [p.correction is not None for p in periods[-LONGEST:]],
+            [p.word for p in periods[-LONGEST:]],
             domain.hull,
             domain.forbidden,
             _places(tuple(p.name for p in periods[-LONGEST:])),

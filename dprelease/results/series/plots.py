@@ -34,6 +34,7 @@ class LinePlot:
         grid: one horizontal line per tick.
         bars, dots: intervals and values that stand.
         weak: values that say nothing; their interval is the whole range and is not drawn.
+        early: those of periods that were released before they closed, drawn hollow over their dots.
         gone: marks of withdrawn or superseded periods.
         bands: (y, height) of forbidden intervals inside the window.
     """
@@ -43,25 +44,27 @@ class LinePlot:
     bars: str
     dots: str
     weak: str
+    early: str
     gone: str
     bands: tuple[tuple[float, float], ...]
 
 
 def picture(
     points: Sequence[Point | None],
-    gone: Sequence[bool],
+    standing: Sequence[str],
     hull: tuple[float, float],
     gaps: Sequence[tuple[float, float]],
     places: Sequence[float],
 ) -> LinePlot:
-    """Return the picture of one group; `points`, `gone` and `places` in the order of the periods."""
+    """Return the picture of one group; `points`, `standing` (`Period.word`) and `places` in the order of the periods."""
+    gone = [word not in ("", "early") for word in standing]
     current = [p for p, away in zip(points, gone, strict=True) if p is not None and not away]
     low, high, labels = _ends(current, hull)
     scale = Scale(low, high, HEIGHT, 0.0, digits=1)
     y = scale.inside
 
-    paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "gone")}
-    for p, away, place in zip(points, gone, places, strict=True):
+    paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "early", "gone")}
+    for p, away, word, place in zip(points, gone, standing, places, strict=True):
         x = f"{WIDTH * place:.5g}"
         if away:
             paths["gone"].append(f"M{x} 0V{HEIGHT}")
@@ -69,7 +72,9 @@ def picture(
             if not p.weak:
                 paths["bars"].append(f"M{x} {y(p.lower):g}V{y(p.upper):g}")
             if not p.weak or low <= p.value <= high:  # clear values are inside, up to rounding
-                paths["weak" if p.weak else "dots"].append(f"M{x} {y(p.value):g}h0")
+                kinds = ["weak"] if p.weak else ["dots", "early"] if word else ["dots"]
+                for kind in kinds:
+                    paths[kind].append(f"M{x} {y(p.value):g}h0")
     steps = len(labels) - 1
     return LinePlot(
         ticks=labels,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,8 @@ HULL = (0.0, 1000.0)
 
 
 def drawn(line, gone, hull, gaps):
-    return picture(line, gone, hull, gaps, places_of([f"p{i}" for i in range(len(line))]))
+    standing = ["withdrawn" if away else "" for away in gone]
+    return picture(line, standing, hull, gaps, places_of([f"p{i}" for i in range(len(line))]))
 
 
 def numbers(path):
@@ -89,7 +91,19 @@ def test_periods_stand_where_they_lie_in_time():
     assert places_of(["2013", "2013-Q2"]) == pytest.approx([0.5, (90 + 45.5) / 365])
     assert places_of(["first", "2013-Q3"]) == [0.25, 0.75]
     assert places_of([]) == []
-    made = picture([Point(1, 0, 2, False)] * 3, [False] * 3, HULL, [], found)
+    made = picture([Point(1, 0, 2, False)] * 3, [""] * 3, HULL, [], found)
     assert [float(x) for x in re.findall(r"M([\d.]+) ", made.dots)] == pytest.approx(
         [WIDTH * x for x in days], rel=1e-4
     )
+
+
+def test_the_dot_of_an_early_period_is_hollow_and_sets_the_window_as_others_do():
+    line, places = (
+        [Point(1, 0, 2, False), Point(500, 400, 600, False), Point(7, 0, 9, True)],
+        places_of(["p1", "p2", "p3"]),
+    )
+    plain = picture(line, [""] * 3, HULL, [], places)
+    made = picture(line, ["", "early", "early"], HULL, [], places)
+    assert made == replace(plain, early=made.early)
+    assert made.early == "M" + plain.dots.split("M")[2]
+    assert plain.early == ""
