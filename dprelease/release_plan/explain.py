@@ -57,7 +57,7 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
     return (
         label,
         f"{statistic.domain}{step}",
-        statistic.sensitivity,
+        statistic.moved,
         statistic.mechanism,
         "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
         epsilon if measured else "–",

@@ -5,6 +5,7 @@ Units: errors and steps in the statistic's unit; sizes in rows per group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -128,6 +129,11 @@ class PlannedStatistic(Stored):
     view: int | None = None
     uninformative: Annotated[Uninformative | None, Note.always] = None
     table: str | None = None
+
+    @property
+    def moved(self) -> str:
+        """The sensitivity for people: of several tables plans keep `1 rows over all cells`."""
+        return re.sub(r"^1 (row|unit)s\b", r"1 \1", self.sensitivity)
 
 
 def deciding(statistics: Sequence[PlannedStatistic], rule: Suppress) -> PlannedStatistic | None:

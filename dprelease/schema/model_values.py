@@ -53,7 +53,7 @@ class Strict(BaseModel):
     @classmethod
     def _known_keys(cls, value: object) -> object:
         if not isinstance(value, Mapping):
-            raise fault("DPR112", "a mapping is needed here", f"known keys: {cls._keys_text()}")
+            raise fault("DPR112", "a mapping is needed here", cls._keys_text())
         known = cls._keys()
         for key in value:
             if key not in known:
@@ -61,7 +61,7 @@ class Strict(BaseModel):
                 raise fault(
                     "DPR110",
                     f"unknown key `{key}`",
-                    f"did you mean `{near}`?" if near else f"known keys: {cls._keys_text()}",
+                    f"did you mean `{near}`?" if near else cls._keys_text(),
                     key=key,
                 )
         return dict(value)
@@ -72,7 +72,12 @@ class Strict(BaseModel):
 
     @classmethod
     def _keys_text(cls) -> str:
-        return ", ".join(cls._keys())
+        keys = cls._keys()
+        return (
+            f"known keys: {', '.join(keys)}"
+            if len(keys) > 1
+            else f"the only key here is `{keys[0]}`"
+        )
 
 
 def _shown(value: object) -> str:
