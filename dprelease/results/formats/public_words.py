@@ -18,6 +18,7 @@ from dprelease.query.functions import PARTS
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.formats.format import of_today
 from dprelease.results.formats.plain_words import plain_condition, plain_error
 from dprelease.results.formats.words import heading, inside, name_words
 from dprelease.schema.about import ROWS, About, about_from_json
@@ -29,6 +30,7 @@ from dprelease.schema.unit import (
     UserUnit,
     caps_words,
     describe,
+    groups_words,
     unit_from_json,
 )
 from dprelease.schema.unit_words import cap_in_words, one_unit, whole_unit
@@ -55,6 +57,7 @@ class PublicWords:
         by: the grouping columns; groups: how many there are, or can be found at most.
         together: rows are bounded over all groups, as no table is the finest.
         instants: columns of timestamps, whose weekdays and hours are in UTC whatever zone the schema names.
+        today: of today's edition; the pages of an older folder are made as they were published.
     """
 
     name: str
@@ -68,6 +71,7 @@ class PublicWords:
     groups: int = 1
     instants: frozenset[str] = frozenset()
     together: bool = False
+    today: bool = True
 
     @property
     def title(self) -> str:
@@ -156,7 +160,7 @@ class PublicWords:
 
     def change(self, statistic: PlannedStatistic) -> str:
         """Return how far one unit moves what is measured."""
-        return _AMOUNT.sub(self._amount, statistic.sensitivity)
+        return _AMOUNT.sub(self._amount, statistic.moved if self.today else statistic.sensitivity)
 
     def _amount(self, found: re.Match[str]) -> str:
         name, kind = self.about.unit_name, found[2]
@@ -196,11 +200,13 @@ class PublicWords:
         made, where, condition = made.partition(", where ")
         said, condition = self._counted().get(made, made), where + condition
         unit = self._bounded
-        if made != "Number of rows" or not isinstance(unit, UserUnit):
-            return said + condition
-        kept = self.kept.get((statistic.table, statistic.name))
-        one = self.whole.removeprefix("one ")
-        return f"{said} kept, {caps_words(unit, self.groups, one, kept)}{condition}"
+        if isinstance(unit, UserUnit) and made == "Number of rows":
+            kept = self.kept.get((statistic.table, statistic.name))
+            one = self.whole.removeprefix("one ")
+            said += f" kept, {caps_words(unit, self.groups, one, kept)}"
+        elif isinstance(unit, UserUnit) and made == "Number of units" and self.today:
+            said += groups_words(unit, self.groups)
+        return said + condition
 
     def column_headings(self, statistic: PlannedStatistic) -> list[str]:
         """Return what its published columns are called: the heading, and which bin of several."""
@@ -220,7 +226,12 @@ class PublicWords:
         """Return our two headings of counts in the publisher's words."""
         unit = self.about.unit_name
         if unit is None:
-            return {}
+            named = self.today and isinstance(self.unit, UserUnit)
+            return (
+                {"Number of units": f"Number of distinct {inside(self.column(self.unit.column))}"}
+                if named
+                else {}
+            )
         return {
             "Number of units": f"Number of {unit.many}",
             "Number of rows": f"Number of {self.counted}",
@@ -250,7 +261,7 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
     name = manifest["pipeline"] or plan["schema"]
     by = tuple(plan["by"])
     words = _words(name, unit, manifest["request"], by, groups)
-    return replace(words, together=bool(by) and plan["keys"] == [[]])
+    return replace(words, together=bool(by) and plan["keys"] == [[]], today=of_today(manifest))
 
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -89,10 +90,20 @@ def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
     plan, found = headings()
     assert found[0] == "Number of rows kept, at most 1 per who in each of 2 groups"
     assert found[2] == "Number of rows kept, at most 4 per who in each of 2 groups"
-    assert "kept" not in found[1]
+    assert found[1] == "Number of distinct who, each in at most 2 groups"
     assert "n: the number of rows kept, at most 4 per who" in " ".join(str(plan).split())
     assert "`count(persons)` counts persons" not in " ".join(str(plan).split())
     name = {"one": "patient", "many": "patients", "rows": "visits"}
+    one = schema["unit"] | {"max_groups": 1}
+    assert headings(unit_name=name, unit=one)[1][1] == "Number of patients, each in one group"
+    assert headings(unit=one | {"max_groups": 3})[1][1] == "Number of distinct who"
+    titled = columns | {"who": {"kind": "identifier", "title": "Card number"}}
+    assert (
+        headings(columns=titled, unit=one | {"max_groups": 3})[1][1]
+        == "Number of distinct card number"
+    )
+    of_old = replace(planned_words(plan), today=False)  # kept folders are verified by their bytes
+    assert of_old.heading(plan.statistics[1]) == "Number of units"
     plan, found = headings(release={**asked, "by": [], "statistics": ["count"]}, unit_name=name)
     assert found == ["Number of visits kept, at most 1 per patient"]
     assert "`count(persons)` counts persons" in " ".join(str(plan).split())
