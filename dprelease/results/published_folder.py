@@ -32,14 +32,11 @@ _LEFT_BY = {
 }
 
 
-def read_folder(
-    path: Path, *, unread: Collection[str] = (), only: Collection[str] | None = None
-) -> dict[str, bytes]:
+def read_folder(path: Path, *, only: Collection[str] | None = None) -> dict[str, bytes]:
     """Return name to bytes of a published folder, following no link inside it.
 
     Args:
-        unread: files that are looked at as all others, but come back empty.
-        only: the files that are read; all others are `unread`.
+        only: the files that are read; all others are looked at, but come back empty.
 
     Raises:
         VerificationError: there is no such folder, it holds something that is not a regular file,
@@ -51,7 +48,7 @@ def read_folder(
     except OSError as error:
         raise not_a_release(path, error.strerror) from None
     try:
-        return _contents(descriptor, unread=unread, only=only)
+        return _contents(descriptor, only)
     except _TooMuchError as problem:
         raise not_a_release(path, str(problem)) from None
     except OSError:
@@ -74,9 +71,7 @@ class _TooMuchError(OSError):
     """A folder of somebody else's that nobody should have to read."""
 
 
-def _contents(
-    folder: int, *, unread: Collection[str] = (), only: Collection[str] | None = None
-) -> dict[str, bytes]:
+def _contents(folder: int, only: Collection[str] | None) -> dict[str, bytes]:
     """Return the folder's files, within `MOST_BYTES` together and `_MOST_FILES`."""
     found: dict[str, bytes] = {}
     left = MOST_BYTES
@@ -84,16 +79,11 @@ def _contents(
     if len(names) > _MOST_FILES:
         raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
     for name in names:
-        if name in unread or (only is not None and name not in only):
-            regular = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-            found[name] = b""
-        else:
-            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                found[name] = file.read(left + 1) if regular else b""
-        if not regular:
-            raise OSError("not a regular file")
-        left -= len(found[name])
+        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError("not a regular file")
+            found[name] = file.read(left + 1) if only is None or name in only else b""
+            left -= len(found[name])
         if left < 0:
             raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
     return found

@@ -73,11 +73,8 @@ class Strict(BaseModel):
     @classmethod
     def _keys_text(cls) -> str:
         keys = cls._keys()
-        return (
-            f"known keys: {', '.join(keys)}"
-            if len(keys) > 1
-            else f"the only key here is `{keys[0]}`"
-        )
+        named = ", ".join(keys)
+        return f"known keys: {named}" if len(keys) > 1 else f"the only key here is `{named}`"
 
 
 def _shown(value: object) -> str:

@@ -136,11 +136,3 @@ def caps_words(unit: UserUnit, groups: int, one: str, rows: int | None = None) -
     elif groups > 1:
         said += " in each group"
     return said if unit.max_rows is None else f"{said}, {unit.max_rows} in all"
-
-
-def groups_words(unit: UserUnit, groups: int) -> str:
-    """Return in how many of `groups` groups a person counts: `, each in at most 2 groups`; "" for all of them."""
-    if unit.max_groups >= groups:
-        return ""
-    said = "one group" if unit.max_groups == 1 else f"at most {unit.max_groups} groups"
-    return f", each in {said}" + ("" if unit.per is None else f" per {unit.per}")

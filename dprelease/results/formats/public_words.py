@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dprelease.core import registry
+from dprelease.core.numeric import counted
 from dprelease.query.arguments import unquoted
 from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.functions import PARTS
@@ -30,7 +31,6 @@ from dprelease.schema.unit import (
     UserUnit,
     caps_words,
     describe,
-    groups_words,
     unit_from_json,
 )
 from dprelease.schema.unit_words import cap_in_words, one_unit, whole_unit
@@ -200,12 +200,14 @@ class PublicWords:
         made, where, condition = made.partition(", where ")
         said, condition = self._counted().get(made, made), where + condition
         unit = self._bounded
-        if isinstance(unit, UserUnit) and made == "Number of rows":
+        if not isinstance(unit, UserUnit):
+            return said + condition
+        if made == "Number of rows":
             kept = self.kept.get((statistic.table, statistic.name))
-            one = self.whole.removeprefix("one ")
-            said += f" kept, {caps_words(unit, self.groups, one, kept)}"
-        elif isinstance(unit, UserUnit) and made == "Number of units" and self.today:
-            said += groups_words(unit, self.groups)
+            said += f" kept, {caps_words(unit, self.groups, self.whole.removeprefix('one '), kept)}"
+        elif made == "Number of units" and self.today and unit.max_groups < self.groups:
+            said += f", each in at most {counted(unit.max_groups, 'group')}"
+            said += "" if unit.per is None else f" per {unit.per}"
         return said + condition
 
     def column_headings(self, statistic: PlannedStatistic) -> list[str]:
@@ -225,17 +227,16 @@ class PublicWords:
     def _counted(self) -> Mapping[str, str]:
         """Return our two headings of counts in the publisher's words."""
         unit = self.about.unit_name
-        if unit is None:
-            named = self.today and isinstance(self.unit, UserUnit)
-            return (
-                {"Number of units": f"Number of distinct {inside(self.column(self.unit.column))}"}
-                if named
-                else {}
-            )
-        return {
-            "Number of units": f"Number of {unit.many}",
-            "Number of rows": f"Number of {self.counted}",
-        }
+        if unit is not None:
+            return {
+                "Number of units": f"Number of {unit.many}",
+                "Number of rows": f"Number of {self.counted}",
+            }
+        if self.today and isinstance(self.unit, UserUnit):
+            return {
+                "Number of units": f"Number of distinct {inside(self.column(self.unit.column))}"
+            }
+        return {}
 
 
 def _counts(statistic: PlannedStatistic) -> bool:

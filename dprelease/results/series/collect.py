@@ -128,10 +128,9 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Publishe
         LedgerError: a period is signed, and the extra that checks that is missing (DPR422).
         OSError: the folder cannot be listed.
     """
-    status = (folder / STATUS) if beside is None else None
-    data = beside.get(STATUS) if beside is not None else None
-    if status is not None and (status.exists() or status.is_symlink()):
-        data = record_at(status)
+    data = (beside or {}).get(STATUS)
+    if beside is None and os.path.lexists(folder / STATUS):
+        data = record_at(folder / STATUS)
     entries = parse(data)
     stands = current(entries)
     found: list[tuple[Period, Columns]] = []
@@ -249,10 +248,8 @@ def _from_csv(data: bytes, keys: int, count: int | None) -> pa.Table:
         cells = [row[i] for row in rows[1:]]
         if i >= keys and name in (*NUMBERS, *CERTAIN_NAMES):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
-        elif i < keys or name in ("statistic", "status"):
-            columns.append(pa.array([csv_.unguarded(c) for c in cells], pa.utf8()))
         else:
-            columns.append(pa.nulls(len(cells)))  # nobody reads it
+            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
     return pa.table(columns, names=rows[0])
 
 

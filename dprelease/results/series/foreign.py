@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from dprelease.budget.timeline import Instants, Timeline, timeline, window_of_texts
-from dprelease.core.numeric import fraction_from_json, whole_from_json
+from dprelease.core.numeric import fraction_from_json
 from dprelease.core.strict_json import canonical_json
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
@@ -207,16 +207,16 @@ def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
 
 def _anchor(value: Any) -> dict[str, Any]:
     """Return the ledger's head as the manifest cites it."""
-    if set(value) != {"ledger_id", "seq", "head_hash"} or type(value["seq"]) is not int:
+    seq = value["seq"]
+    if (
+        set(value) != {"ledger_id", "seq", "head_hash"}
+        or type(seq) is not int
+        or not 1 <= seq <= 10**15
+    ):
         raise ValueError("not an entry of a ledger")
-    whole_from_json(value["seq"], least=1)
-    if value["seq"] > 10**15:
-        raise ValueError("not an entry of a ledger")
-    return {
-        "ledger_id": _text(value["ledger_id"]),
-        "seq": value["seq"],
-        "head_hash": _like(_HASH, value["head_hash"]),
-    }
+    _text(value["ledger_id"])
+    _like(_HASH, value["head_hash"])
+    return dict(value)
 
 
 def _unit(value: Any) -> Any:

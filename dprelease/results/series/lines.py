@@ -69,28 +69,31 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     """
     # By name, after the keys: an older folder may have fewer columns than this version writes.
     at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
-    missing = {name: pa.nulls(table.num_rows, COLUMNS[name]) for name in {*CERTAIN_NAMES} - {*at}}
-    held = {n: table.column(at[n]).cast(kind) for n, kind in COLUMNS.items() if n not in missing}
-    values = pa.table({name: (held | missing)[name] for name in COLUMNS})
+    blank = {*CERTAIN_NAMES} - {*at}
+    values = pa.table(
+        {
+            n: pa.nulls(table.num_rows, kind) if n in blank else table.column(at[n]).cast(kind)
+            for n, kind in COLUMNS.items()
+        }
+    )
     if not {*WITHOUT_VALUE}.isdisjoint(values["status"].unique().to_pylist()):
         kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
         table, values = table.filter(kept), values.filter(kept)  # no value, no place in a line
     numbers = pa.chunked_array(
-        [part for n in (*NUMBERS, *CERTAIN_NAMES) for part in values[n].chunks]
+        [part for held in values.drop_columns("status").columns for part in held.chunks]
     )
-    if values["value"].null_count or not pc.all(pc.is_finite(numbers), min_count=0).as_py():
-        raise ValueError("a value, or an end of an interval, that is no number")
     names = table.column(at["statistic"])
+    missing = names.null_count or values["value"].null_count or values["status"].null_count
+    if missing or not pc.all(pc.is_finite(numbers), min_count=0).as_py():
+        raise ValueError("a row of no statistic, value or status, or an end that is no number")
     out: dict[str, PeriodColumn] = {}
     seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None
-    if names.null_count or values["status"].null_count:
-        raise ValueError("a row of no statistic, or of no status")
     coded = one_array(names).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")  # rows by statistic, in their own order
     values, labels = values.take(order), [table.column(i).take(order) for i in range(keys)]
     first = 0
-    for name, rows in zip(coded.dictionary.to_pylist(), np.bincount(codes), strict=True):
+    for name, rows in zip(coded.dictionary.to_pylist(), np.bincount(codes).tolist(), strict=True):
         mine = [column.slice(first, rows) for column in labels]
         # Columns share their groups, nearly always: then their keys are made and looked at once.
         if seen is None or not _same(mine, seen[0]):
@@ -157,16 +160,12 @@ class Lines(Mapping[Key, tuple[Value | None, ...]]):
 
     def widths(self) -> Floats:
         """Return upper - lower of all values that say something and have an interval."""
-        tables = [p.table for p in self._periods if p is not None]
-        if not tables:
-            return np.empty(0)
-        every = pa.concat_tables(tables)
+        every = pa.concat_tables(self.aligned())
         clear = every.filter(pc.invert(pc.is_in(every["status"], pa.array(WEAK, pa.utf8()))))
-        return pc.subtract(clear["upper"], clear["lower"]).drop_null().to_numpy()
+        widths: Floats = pc.subtract(clear["upper"], clear["lower"]).drop_null().to_numpy()
+        return widths
 
     def _made(self, keys: Sequence[Key]) -> dict[Key, tuple[Value | None, ...]]:
-        if not self._periods:
-            return dict.fromkeys(keys, ())
         every = pa.concat_tables(self._rows(period, keys) for period in self._periods)
         cells = zip(*(column.to_pylist() for column in every.columns), strict=True)
         made = [None if row[len(NUMBERS)] is None else Value(*row) for row in cells]

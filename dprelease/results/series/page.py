@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 from jinja2 import Template
 
-from dprelease.core.numeric import counted, fraction_from_json, short
+from dprelease.core.numeric import counted, short
 from dprelease.query.bounded import MOST_FOUND
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.numbers import reading_decimals, reading_text
+from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.report_sections import WEAK
 from dprelease.results.formats.templates import text_of, with_parts
-from dprelease.results.formats.words import inside, name_words, odds, period_words
+from dprelease.results.formats.words import inside, odds, period_words
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.index_json import newest_entry, summary
 from dprelease.results.series.lines import Key, Value
 from dprelease.results.series.over_time import series_loss
 from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture, places_of
-from dprelease.schema.about import About
 
 FILE = "index.html"
 OPEN = 24
@@ -90,6 +90,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
     said = summary(series)
     loss, newest = series_loss(periods), newest_entry(series)
     epsilon, delta = loss.epsilon, loss.delta
+    words = PublicWords(series.pipeline) if newest is None else newest.words
     tracks = [t for t in series.tracks if t.lines]
     groups = max((len(t.lines) for t in tracks), default=0)
     listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
@@ -97,8 +98,8 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
     kept = max(4, ROWS // max(1, drawn))
     stands = [p for p in periods if p.stands]
     return {
-        "title": newest.words.title if newest else name_words(series.pipeline),
-        "about": newest.words.about if newest else About(),
+        "title": words.title,
+        "about": words.about,
         "name": series.pipeline,
         "dataset": said["dataset"],
         "windows": any(p.window for p in periods),
@@ -119,13 +120,9 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "over_time": newest.over_time if newest else "",
         "as_of": _when(newest.name) if newest else "",
         "apart": loss.apart,
-        "whom": f"any {newest.words.one}"
-        if newest and newest.words.about.unit_name
-        else "any one protected unit",
-        "weak_promise": weak_promise(epsilon, newest.words.data)
-        if newest
-        else weak_promise(epsilon),
-        "budget": _budget(said["budget"], epsilon, adds=_adds(periods)),
+        "whom": f"any {words.one if words.about.unit_name else 'one protected unit'}",
+        "weak_promise": weak_promise(epsilon, words.data),
+        "budget": _budget(newest, epsilon, adds=_adds(periods)),
         "sections": _sections(tracks, periods, listed, kept),
         "groups": groups,
         "listed": listed,
@@ -280,11 +277,7 @@ def _when(name: str) -> str:
 def _each(losses: Iterable[Fraction]) -> str:
     """Return the loss of one period: one number if all have the same, else the range."""
     found = sorted(set(losses))
-    if not found:
-        return ""
-    if len(found) == 1:
-        return short(found[0])
-    return f"{short(found[0])} to {short(found[-1])}"
+    return " to ".join(short(loss) for loss in dict.fromkeys(found[:1] + found[-1:]))
 
 
 def _adds(periods: Sequence[Period]) -> bool:
@@ -293,14 +286,11 @@ def _adds(periods: Sequence[Period]) -> bool:
     return len(books) == 1 and all(p.adds for p in periods)
 
 
-def _budget(budget: dict[str, str | None], own: Fraction, *, adds: bool) -> dict[str, Any] | None:
+def _budget(newest: Period | None, own: Fraction, *, adds: bool) -> dict[str, Any] | None:
     """Return the dataset's budget; `adds`: what of it `own`, the loss of these periods, is can be said."""
-    if not budget["dataset_spent"] or not budget["dataset_total"]:
+    if newest is None or newest.budget is None or newest.budget[1] <= 0:
         return None
-    spent = fraction_from_json(budget["dataset_spent"])
-    total = fraction_from_json(budget["dataset_total"])
-    if total <= 0:
-        return None
+    spent, total = newest.budget
     mine = min(own, spent) if adds else Fraction(0)
     return {
         "spent": short(spent),

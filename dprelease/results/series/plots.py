@@ -34,7 +34,7 @@ class LinePlot:
         grid: one horizontal line per tick.
         bars, dots: intervals and values that stand.
         weak: values that say nothing; their interval is the whole range and is not drawn.
-        early: those of periods that were released before they closed, drawn hollow over their dots.
+        hollow: the dots that are drawn hollow: those, and of periods that were released before they closed.
         gone: marks of withdrawn or superseded periods.
         bands: (y, height) of forbidden intervals inside the window.
     """
@@ -44,7 +44,7 @@ class LinePlot:
     bars: str
     dots: str
     weak: str
-    early: str
+    hollow: str
     gone: str
     bands: tuple[tuple[float, float], ...]
 
@@ -63,7 +63,7 @@ def picture(
     scale = Scale(low, high, HEIGHT, 0.0, digits=1)
     y = scale.inside
 
-    paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "early", "gone")}
+    paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "hollow", "gone")}
     for p, away, word, place in zip(points, gone, standing, places, strict=True):
         x = f"{WIDTH * place:.5g}"
         if away:
@@ -72,8 +72,7 @@ def picture(
             if not p.weak:
                 paths["bars"].append(f"M{x} {y(p.lower):g}V{y(p.upper):g}")
             if not p.weak or low <= p.value <= high:  # clear values are inside, up to rounding
-                kinds = ["weak"] if p.weak else ["dots", "early"] if word else ["dots"]
-                for kind in kinds:
+                for kind in ("weak" if p.weak else "dots", *(["hollow"] if p.weak or word else [])):
                     paths[kind].append(f"M{x} {y(p.value):g}h0")
     steps = len(labels) - 1
     return LinePlot(

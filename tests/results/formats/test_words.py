@@ -95,7 +95,7 @@ def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
     assert "`count(persons)` counts persons" not in " ".join(str(plan).split())
     name = {"one": "patient", "many": "patients", "rows": "visits"}
     one = schema["unit"] | {"max_groups": 1}
-    assert headings(unit_name=name, unit=one)[1][1] == "Number of patients, each in one group"
+    assert headings(unit_name=name, unit=one)[1][1] == "Number of patients, each in at most 1 group"
     assert headings(unit=one | {"max_groups": 3})[1][1] == "Number of distinct who"
     titled = columns | {"who": {"kind": "identifier", "title": "Card number"}}
     assert (

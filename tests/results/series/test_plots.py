@@ -104,6 +104,6 @@ def test_the_dot_of_an_early_period_is_hollow_and_sets_the_window_as_others_do()
     )
     plain = picture(line, [""] * 3, HULL, [], places)
     made = picture(line, ["", "early", "early"], HULL, [], places)
-    assert made == replace(plain, early=made.early)
-    assert made.early == "M" + plain.dots.split("M")[2]
-    assert plain.early == ""
+    early = "M" + plain.dots.split("M")[2]
+    assert plain.hollow == plain.weak != ""
+    assert made == replace(plain, hollow=early + plain.weak)
