@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from dprelease.budget.record import canonical
@@ -60,15 +60,7 @@ class Correction:
 
     def body(self) -> dict[str, Any]:
         """Return what is hashed."""
-        return {
-            "action": self.action,
-            "period": self.period,
-            "release": self.release,
-            "reason": self.reason,
-            "by": None if self.by is None else dict(self.by),
-            "at": self.at,
-            "prev": self.prev,
-        }
+        return {name: part for name, part in asdict(self).items() if name != "hash"}
 
     def says(self) -> str:
         """Return one public sentence."""
@@ -128,7 +120,7 @@ def add(
     new = Correction(action, period, release, said, by, at, entries[-1].hash if entries else _START)
     if now is None or not _same(now, new):
         entries = (*entries, replace(new, hash=_digest(new)))
-    listed = [{"seq": i, **e.body(), "hash": e.hash} for i, e in enumerate(entries, start=1)]
+    listed = [{"seq": i, **asdict(e)} for i, e in enumerate(entries, start=1)]
     document = {"dprelease": VERSION, "entries": listed}
     return (json_text(document, indent=1, sort_keys=True) + "\n").encode()
 
