@@ -11,11 +11,9 @@ Sources: Holm 1979; `docs/theory/intervals.md#derived-values`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
-
-import pyarrow as pa
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import counted
@@ -31,6 +29,7 @@ from dprelease.reading.table_values import values_of
 from dprelease.results.formats.word_breaks import isolated_text
 from dprelease.results.rules import SUPPRESSED
 
+_NAMES = ("before", "after", "value", "lower", "upper", "p", "status", "method")
 Adjust = Literal["holm", "none"]
 LEVEL = 0.95
 
@@ -69,7 +68,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
     how = f"adjusted by {adjust}" if adjust == "holm" else "each by itself"
     return Derived(
         expression="after - before",
-        table=keyed(keys, places, _columns(found, adjust)),
+        table=keyed(keys, places, _NAMES, _rows(found, adjust)),
         name="What changed",
         level=LEVEL,
         domain=(min(q.domain[0] for q, _, _ in found), max(q.domain[1] for q, _, _ in found)),
@@ -89,24 +88,17 @@ def _said(quantity: Quantity) -> float | None:
     return None if quantity.weak else quantity.value
 
 
-def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
+def _rows(found: list[Compared], adjust: Adjust) -> Iterator[tuple[object, ...]]:
+    """Yield the numbers and words of each comparison, in the order of `_NAMES`."""
     level = 1 - (1 - LEVEL) / len(found) if adjust == "holm" else LEVEL
     chances = [chance_of_zero(q) for q, _, _ in found]
     adjusted = holm(chances) if adjust == "holm" else chances
     rows = finished([q for q, _, _ in found], level)
-    weak = [q.weak for q, _, _ in found]
-    values = [(None,) if w else row for w, row in zip(weak, rows, strict=True)]
-    status = [_word(row[3], p, w) for row, p, w in zip(rows, adjusted, weak, strict=True)]
-    return {
-        "before": pa.array([before for _, before, _ in found], pa.float64()),
-        "after": pa.array([after for _, _, after in found], pa.float64()),
-        "value": pa.array([r[0] for r in values], pa.float64()),
-        "lower": pa.array([r[1] for r in rows], pa.float64()),
-        "upper": pa.array([r[2] for r in rows], pa.float64()),
-        "p": pa.array(adjusted, pa.float64()),
-        "status": pa.array(status, pa.utf8()),
-        "method": pa.array([r[4] for r in rows], pa.utf8()),
-    }
+    for (q, before, after), (value, *ends, status, method), p in zip(
+        found, rows, adjusted, strict=True
+    ):
+        shown = None if q.weak else value
+        yield before, after, shown, *ends, p, _word(status, p, q.weak), method
 
 
 def _word(status: str, p: float, weak: bool) -> str:

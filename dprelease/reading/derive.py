@@ -25,7 +25,6 @@ from dprelease.reading.projection import reach
 from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Function, Quantity
 from dprelease.reading.ranking import ranked, topmost
-from dprelease.reading.released_values import Key
 from dprelease.results.draw import LEVEL
 from dprelease.results.rules import SUPPRESSED
 
@@ -35,6 +34,7 @@ _HIDDEN = (
 )
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
+COLUMNS = ("value", "lower", "upper", "status", "method")
 Row = tuple[float | None, float | None, float | None, str, Method]
 
 
@@ -87,7 +87,7 @@ def derive(
         if ranks
         else (min(q.domain[0] for q in found), max(q.domain[1] for q in found))
     )
-    whole = tabled(keys, kept, rows)
+    whole = keyed(keys, kept, COLUMNS, rows)
     notes = evaluation.remarks(inner, kept)
     notes += () if ranks or certain else _less_sure(found, rows, level)
     match tree:
@@ -166,15 +166,3 @@ def _finished(quantity: Quantity, lower: float, upper: float, method: Method) ->
     else:
         status = "at_bound" if value in (low, high) and low < high else "ok"
     return value, lower, upper, status, method
-
-
-def tabled(keys: Sequence[str], labels: Sequence[Key], rows: Sequence[Row]) -> pa.Table:
-    """Return the table of a result."""
-    columns = {
-        "value": pa.array([r[0] for r in rows], pa.float64()),
-        "lower": pa.array([r[1] for r in rows], pa.float64()),
-        "upper": pa.array([r[2] for r in rows], pa.float64()),
-        "status": pa.array([r[3] for r in rows], pa.utf8()),
-        "method": pa.array([r[4] for r in rows], pa.utf8()),
-    }
-    return keyed(keys, labels, columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
 from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
-from dprelease.results.formats.csv_ import guarded
+from dprelease.results.formats.csv_ import cell
 from dprelease.results.formats.picture import Picture, below, dots
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, float):
         return {math.inf: "Inf", -math.inf: "-Inf"}.get(value) or repr(value)
-    text = guarded(str(value))
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
+    return cell(str(value))
 
 
 def _parquet(derived: Derived) -> bytes:
@@ -198,8 +197,13 @@ def _span(made: Mapping[str, Derived]) -> str:
 
 
 def keyed(
-    keys: Sequence[str], labels: Sequence[Sequence[str | None]], columns: dict[str, pa.Array]
+    keys: Sequence[str],
+    labels: Sequence[Sequence[str | None]],
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
 ) -> pa.Table:
-    """Return a table with its key columns first; a label is null where a row has none."""
-    first = {k: pa.array([label[i] for label in labels], pa.utf8()) for i, k in enumerate(keys)}
-    return pa.table({**first, **columns})
+    """Return a table with its key columns first, then those called `names`; a label is null where a row has none."""
+    texts = dict.fromkeys((*keys, "status", "method"), pa.utf8())
+    columns = [*zip(*labels, strict=True), *zip(*rows, strict=True)]
+    schema = pa.schema([(name, texts.get(name, pa.float64())) for name in (*keys, *names)])
+    return pa.table(list(map(list, columns)), schema=schema)

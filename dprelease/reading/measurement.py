@@ -171,11 +171,8 @@ class ReleasedMeasurement:
 
 
 @dataclass(frozen=True)
-class MeasuredValue:
-    """A published value without a pivot, or the sum of some bins of one group whose noise adds up to zero.
-
-    Satisfies `quantity.Measured`.
-    """
+class MeasuredValue(Measured):
+    """A published value without a pivot, or the sum of some bins of one group whose noise adds up to zero."""
 
     of: ReleasedMeasurement
     statistic: PlannedStatistic

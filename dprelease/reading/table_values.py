@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import family_of
 from dprelease.reading.estimated import Estimate, FitForms, ratio_domain
@@ -22,15 +19,13 @@ from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 from dprelease.results.draw import Draw
 from dprelease.results.rules import IMPOSSIBLE
 
-Floats = npt.NDArray[np.float64]
-
 _ROOM = 1e-9
 """What of a domain may be rounding."""
 
 
 @dataclass(frozen=True)
-class CutEstimate:
-    """One cell whose domain may leave its exact number out: the nearest value of the domain. Satisfies `quantity.Measured`.
+class CutEstimate(Measured):
+    """One cell whose domain may leave its exact number out: the nearest value of the domain.
 
     Sums of such cells are no sums of what is estimated.
     """
@@ -51,16 +46,6 @@ class CutEstimate:
 
     def ends(self, level: float) -> tuple[float, float]:
         return linear_ends(self.of, level, self.domain)
-
-    def cell_box(self, level: float) -> None:
-        del level
-
-    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        del low, high
-        raise AssertionError("its range over a box is not known")
-
-    def plus(self, other: Measured) -> None:
-        del other
 
 
 class TableValues(ReleasedValues):

@@ -63,7 +63,7 @@ def unguarded(cell: str) -> str:
 
 @several_tables("each")
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return `{"data.csv": ..., "wide.csv": ...}`; of the manifest the plan's tables are needed, where there are several."""
+    """Return `{"data.csv": ..., "wide.csv": ...}`; of the manifest the edition is needed."""
     names, texts, found = (
         noised.table.column_names,
         finished_cells(noised),
@@ -122,7 +122,7 @@ def _wide(noised: Draw, texts: Sequence[pa.Array], above: Mapping[str, pa.Array]
 def _labels(column: pa.ChunkedArray) -> pa.Array:
     """Return guarded, quoted cells; labels repeat, so each is made once."""
     coded = one_array(column).dictionary_encode()
-    known = pa.array([_cell(label) for label in coded.dictionary.to_pylist()], pa.large_utf8())
+    known = pa.array([cell(label) for label in coded.dictionary.to_pylist()], pa.large_utf8())
     return pc.fill_null(known.take(coded.indices), "")
 
 
@@ -132,10 +132,11 @@ def encoded(header: Sequence[str], columns: Sequence[pa.Array]) -> bytes:
     The standard library's writer leaves a carriage return unquoted when lines end in a newline,
     and readers then break the cell there, which would bring a guarded formula back to a start.
     """
-    return lines(",".join(map(_cell, header)) + "\n", columns, ",", "\n")
+    return lines(",".join(map(cell, header)) + "\n", columns, ",", "\n")
 
 
-def _cell(label: str) -> str:
+def cell(label: str) -> str:
+    """Return a label as a cell: guarded, and in quotes where it needs them."""
     return _quoted(guarded(label))
 
 
