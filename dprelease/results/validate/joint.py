@@ -27,9 +27,12 @@ Units: each statistic in its own; all arithmetic in `Fraction`s of multiples of 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,35 +48,80 @@ Role = tuple[int, bool]
 
 MEAN, VARIANCE, ROOT = (1, False), (2, False), (2, True)
 
+Number = Callable[[Fraction], Any]
+Sides = list[tuple[Any, Any, Any]]
+Flags = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True)
-class JointRule:
-    """A constraint between `first` and `second`, released from one block.
+class JointRule(ABC):
+    """A constraint between the `members`, released from one block."""
 
-    roles: which two of mean, variance and its root; `low`, `high`: the column's hull.
-    """
-
-    roles: tuple[Role, Role]
-    first: PlannedStatistic
-    second: PlannedStatistic
-    low: Fraction
-    high: Fraction
-
-    @property
-    def kind(self) -> str:
-        return f"{self.first.function}_{self.second.function}"
+    members: tuple[PlannedStatistic, ...]
 
     @property
     def name(self) -> str:
-        return f"joint_{self.kind}"
+        return "_".join(["joint", *dict.fromkeys(s.function for s in self.members)])
 
     @property
     def names(self) -> str:
-        return f"{self.first.name}, {self.second.name}"
+        return ", ".join(s.name for s in self.members)
+
+    @abstractmethod
+    def sides(self, values: Sequence[Any], number: Number) -> Sides:
+        """Return of each inequality the smaller side, the larger one, and the magnitudes that both are made of.
+
+        Args:
+            values: the members', each a number or an array of them; number: `float` or `Fraction`, as they are.
+        """
+
+    def holds(self, values: Sequence[Any]) -> Flags:
+        """Return, per group, whether published values, as `Fraction`s, satisfy the rule up to rounding."""
+        sides = self.sides(values, Fraction)
+        return np.asarray(np.logical_and.reduce([a <= b for a, b, _ in sides]), dtype=bool)
+
+    def surely_holds(self, values: npt.NDArray[np.float64]) -> Flags:
+        """Return, per group, whether `holds` is certain from doubles alone; False only means: ask it.
+
+        Both sides of every inequality are sums and products of fewer than 2^10 doubles, so their
+        rounding errors, those of reading multiples as doubles included, stay below 2^-40 of the sum of
+        the magnitudes. What passes with that to spare passes exactly.
+        """
+        with np.errstate(all="ignore"):
+            sides = self.sides([*values], float)
+            return np.asarray(
+                np.logical_and.reduce([b - a >= size * 2.0**-40 for a, b, size in sides])
+            )
 
 
-def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
-    """Return every joint rule that is a theorem for this plan."""
+@dataclass(frozen=True, slots=True)
+class MomentRule(JointRule):
+    """One between two of mean, variance and its root: these are the `roles`; `low`, `high`: the column's hull."""
+
+    roles: tuple[Role, Role]
+    low: Fraction
+    high: Fraction
+
+    def sides(self, values: Sequence[Any], number: Number) -> Sides:
+        a, b = values
+        s, t = (number(member.step) for member in self.members)
+        low, high = number(self.low), number(self.high)
+        if self.roles == (VARIANCE, ROOT):
+            size = (np.abs(b) + t) ** 2 + np.abs(a) + s
+            return [
+                (np.maximum(0, b - t) ** 2, a + s, size),
+                (a - s, (b + t) ** 2, size),
+            ]
+        ceiling = (high - a) * (a - low) + np.abs(high + low - 2 * a) * s
+        largest = abs(high) + abs(low) + 2 * np.abs(a)
+        size = largest * (largest + s)
+        if self.roles == (MEAN, VARIANCE):
+            return [(0, b, 0), (b, ceiling + t, size + np.abs(b) + t)]
+        return [(np.maximum(0, b - t) ** 2, ceiling, size + (np.abs(b) + t) ** 2)]
+
+
+def moment_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
+    """Return every rule between moments of a column that is a theorem for this plan."""
     found: list[JointRule] = []
     held = ((b, family_of(b.measurement).hulls(b.measurement)) for b in plan.blocks)
     for block, view, low, high in ((b, *hull) for b, hulls in held for hull in hulls):
@@ -90,7 +138,9 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
         }
         for one, two in combinations(whole, 2):
             found += [
-                JointRule((one, two), a, b, low, high) for a in by_role[one] for b in by_role[two]
+                MomentRule((a, b), (one, two), low, high)
+                for a in by_role[one]
+                for b in by_role[two]
             ]
     return tuple(found)
 
@@ -98,50 +148,3 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
 def _role(statistic: PlannedStatistic) -> Role:
     statistic_kind = kind_named(statistic.function)
     return statistic_kind.moment, statistic_kind.root
-
-
-def holds(rule: JointRule, first: Fraction, second: Fraction) -> bool:
-    """Return whether the published values of one group satisfy `rule` up to rounding."""
-    s_first, s_second = rule.first.step, rule.second.step
-    if rule.roles == (VARIANCE, ROOT):
-        root, s_root = second, s_second
-        return (
-            max(Fraction(0), root - s_root) ** 2 <= first + s_first
-            and (root + s_root) ** 2 >= first - s_first
-        )
-    low, high, m = rule.low, rule.high, first
-    ceiling = (high - m) * (m - low) + abs(high + low - 2 * m) * s_first
-    if rule.roles == (MEAN, VARIANCE):
-        return 0 <= second <= ceiling + s_second
-    return max(Fraction(0), second - s_second) ** 2 <= ceiling
-
-
-def surely_holds(
-    rule: JointRule, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    """Return, per group, whether `holds` is certain from doubles alone; False only means: ask it.
-
-    Both sides of every inequality are sums and products of fewer than 2^10 doubles, so their
-    rounding errors, those of reading multiples as doubles included, stay below 2^-40 of the sum of
-    the magnitudes. What passes with that to spare passes exactly.
-    """
-    s_first, s_second = float(rule.first.step), float(rule.second.step)
-    low, high = float(rule.low), float(rule.high)
-    with np.errstate(all="ignore"):
-        if rule.roles == (VARIANCE, ROOT):
-            least = np.maximum(0.0, second - s_second) ** 2
-            most = (second + s_second) ** 2
-            size = (np.abs(second) + s_second) ** 2 + np.abs(first) + s_first
-            spare = np.minimum(first + s_first - least, most - (first - s_first))
-        else:
-            slack = np.abs(high + low - 2 * first) * s_first
-            ceiling = (high - first) * (first - low) + slack
-            largest = abs(high) + abs(low) + 2 * np.abs(first)
-            size = largest * (largest + s_first)
-            if rule.roles == (MEAN, VARIANCE):
-                size += np.abs(second) + s_second
-                spare = np.where(second >= 0, ceiling + s_second - second, -np.inf)
-            else:
-                size += (np.abs(second) + s_second) ** 2
-                spare = ceiling - np.maximum(0.0, second - s_second) ** 2
-        return np.asarray(spare > size * 2.0**-40)

@@ -21,16 +21,15 @@ Units: each statistic in its own; all arithmetic in `Fraction`s of multiples of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.measurements.base import family_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.results.validate.joint import JointRule, Number, Sides
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import kind_named
 
@@ -40,24 +39,37 @@ Role = tuple[int, int, bool]
 COVARIANCE, CORRELATION, VARIANCE = (1, 0, False), (2, 0, False), (0, 2, False)
 
 
-@dataclass(frozen=True, slots=True)
-class PairRule:
-    """`members`: covariance, both variances and, if it is released, the correlation."""
+class PairRule(JointRule):
+    """One of a covariance, both variances and, if it is released, the correlation."""
 
-    members: tuple[PlannedStatistic, ...]
+    __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return "joint_covariance_variance" + ("_correlation" if len(self.members) > 3 else "")
+    def sides(self, values: Sequence[Any], number: Number) -> Sides:
+        steps = [number(member.step) for member in self.members]
+        c, v, w = (np.abs(part) for part in values[:3])
+        high = (values[1] + steps[1]) * (values[2] + steps[2])
+        least = np.maximum(0, c - steps[0]) ** 2
+        size = (c + steps[0]) ** 2 + (v + steps[1]) * (w + steps[2])
+        if len(values) == 3:
+            return [(least, high, size)]
+        r, step = np.abs(values[3]), steps[3]
+        size = size * (1 + r + step) ** 2
+        low = np.maximum(0, values[1] - steps[1]) * np.maximum(0, values[2] - steps[2])
+        opposite = (values[0] < 0) != (values[3] < 0)  # by more than a step is too much
+        return [
+            (
+                np.where(opposite, np.minimum(c - steps[0], r - step), 0),
+                0,
+                np.where(opposite, c + steps[0] + r + step, 0),
+            ),
+            (least, np.minimum(1, r + step) ** 2 * high, size),
+            (np.maximum(0, r - step) ** 2 * low, (c + steps[0]) ** 2, size),
+        ]
 
-    @property
-    def names(self) -> str:
-        return ", ".join(s.name for s in self.members)
 
-
-def pair_rules(plan: ReleasePlan) -> tuple[PairRule, ...]:
+def pair_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     """Return every such rule that is a theorem for this plan."""
-    found: list[PairRule] = []
+    found: list[JointRule] = []
     for block in plan.blocks:
         widths = [
             high - low for _, low, high in family_of(block.measurement).hulls(block.measurement)
@@ -86,47 +98,3 @@ def _whole(
 def _role(statistic: PlannedStatistic) -> Role:
     statistic_kind = kind_named(statistic.function)
     return statistic_kind.of_pair, statistic_kind.moment, statistic_kind.root
-
-
-def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:
-    """Return whether the published values of one group, in the members' order, satisfy `rule`."""
-    zero = Fraction(0)
-    steps = [s.step for s in rule.members]
-    c, v, w = values[:3]
-    high = (v + steps[1]) * (w + steps[2])
-    least = max(zero, abs(c) - steps[0]) ** 2
-    if len(values) == 3:
-        return least <= high
-    r, s_r = values[3], steps[3]
-    low = max(zero, v - steps[1]) * max(zero, w - steps[2])
-    opposite = (c > steps[0] and r < -s_r) or (c < -steps[0] and r > s_r)
-    return (
-        not opposite
-        and least <= min(Fraction(1), abs(r) + s_r) ** 2 * high
-        and max(zero, abs(r) - s_r) ** 2 * low <= (abs(c) + steps[0]) ** 2
-    )
-
-
-def pair_surely_holds(rule: PairRule, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return, per group, whether `pair_holds` is certain from doubles alone (`joint.surely_holds`).
-
-    `values`: shape `(members, groups)`.
-    """
-    steps = [float(s.step) for s in rule.members]
-    c, v, w = values[:3]
-    with np.errstate(all="ignore"):
-        high = (v + steps[1]) * (w + steps[2])
-        least = np.maximum(0.0, np.abs(c) - steps[0]) ** 2
-        size = (np.abs(c) + steps[0]) ** 2 + (np.abs(v) + steps[1]) * (np.abs(w) + steps[2])
-        if len(values) == 3:
-            return np.asarray(high - least > size * 2.0**-40)
-        r, s_r = values[3], steps[3]
-        size *= (1 + np.abs(r) + s_r) ** 2
-        low = np.maximum(0.0, v - steps[1]) * np.maximum(0.0, w - steps[2])
-        spare = np.minimum(
-            np.minimum(1.0, np.abs(r) + s_r) ** 2 * high - least,
-            (np.abs(c) + steps[0]) ** 2 - np.maximum(0.0, np.abs(r) - s_r) ** 2 * low,
-        )
-        # Signs are certain where one of the two is clearly within its step of zero, or they agree.
-        same = (c * r > 0) | (np.abs(c) < 0.999 * steps[0]) | (np.abs(r) < 0.999 * s_r)
-        return np.asarray((spare > size * 2.0**-40) & same)

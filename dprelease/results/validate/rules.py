@@ -39,8 +39,8 @@ from dprelease.results.draw import WEAK, Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
 from dprelease.results.rules import WITHOUT_VALUE
-from dprelease.results.validate.joint import holds, joint_rules, surely_holds
-from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
+from dprelease.results.validate.joint import moment_rules
+from dprelease.results.validate.joint_pairs import pair_rules
 from dprelease.results.validate.verdict import RuleResult, Verdict
 
 ENGINE = "built-in"
@@ -211,30 +211,16 @@ def _joint_rules(plan: ReleasePlan, table: _Table) -> list[RuleResult]:
         starts[statistic.name] = width
         width += len(statistic.columns)
     results = []
-    for rule in joint_rules(plan):
-        first = _by_group(plan, table, starts[rule.first.name], width)
-        second = _by_group(plan, table, starts[rule.second.name], width)
-        both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
-        unsettled = both[~surely_holds(rule, first[both], second[both])]
-        failed = sum(
-            not holds(
-                rule, _multiple(first[i], rule.first.step), _multiple(second[i], rule.second.step)
-            )
-            for i in unsettled
-        )
-        results.append(RuleResult(rule.name, rule.names, int(both.size), failed))
-    for pair in pair_rules(plan):
-        values = np.stack([_by_group(plan, table, starts[s.name], width) for s in pair.members])
-        known = np.flatnonzero(np.isfinite(values).all(axis=0))
-        unsettled = known[~pair_surely_holds(pair, values[:, known])]
-        failed = sum(
-            not pair_holds(
-                pair,
-                [_multiple(v[i], s.step) for v, s in zip(values, pair.members, strict=True)],
-            )
-            for i in unsettled
-        )
-        results.append(RuleResult(pair.name, pair.names, int(known.size), failed))
+    for rule in (*moment_rules(plan), *pair_rules(plan)):
+        values = np.stack([_by_group(plan, table, starts[s.name], width) for s in rule.members])
+        known = values[:, np.isfinite(values).all(axis=0)]
+        unsettled = known[:, ~rule.surely_holds(known)]
+        exact = [
+            np.array([round(Fraction(x) / s.step) * s.step for x in row.tolist()], dtype=object)
+            for s, row in zip(rule.members, unsettled, strict=True)
+        ]
+        failed = int((~rule.holds(exact)).sum())
+        results.append(RuleResult(rule.name, rule.names, known.shape[1], failed))
     return results
 
 
@@ -244,7 +230,3 @@ def _by_group(plan: ReleasePlan, table: _Table, column: int, width: int) -> Floa
     mine = (table.slot >= 0) & (table.slot % width == column)
     out[table.slot[mine] // width] = table.value[mine]
     return out
-
-
-def _multiple(value: float, step: Fraction) -> Fraction:
-    return round(Fraction(float(value)) / step) * step

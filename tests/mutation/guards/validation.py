@@ -75,27 +75,27 @@ GUARDS = (
     ),
     _rules(
         "what is not certain counts as holding",
-        old="unsettled = both[~surely_holds(rule, first[both], second[both])]",
-        new="unsettled = both[:0]",
+        old="unsettled = known[:, ~rule.surely_holds(known)]",
+        new="unsettled = known[:, :0]",
     ),
     _joint(
         "a variance may exceed what its mean allows",
-        old="return 0 <= second <= ceiling + s_second",
-        new="return 0 <= second",
+        old="return [(0, b, 0), (b, ceiling + t, size + np.abs(b) + t)]",
+        new="return [(0, b, 0)]",
     ),
     _joint(
         "a standard deviation may exceed what its mean allows",
-        old="    return max(Fraction(0), second - s_second) ** 2 <= ceiling\n",
-        new="    return True\n",
+        old="return [(np.maximum(0, b - t) ** 2, ceiling, size + (np.abs(b) + t) ** 2)]",
+        new="return [(0 * b, ceiling, size)]",
     ),
     _joint(
         "a standard deviation need not be the root of its variance",
-        old="            and (root + s_root) ** 2 >= first - s_first\n",
+        old="                (a - s, (b + t) ** 2, size),\n",
         new="",
     ),
     _joint(
         "what is nearly too large counts as certain",
-        old="return np.asarray(spare > size * 2.0**-40)",
-        new="return np.asarray(spare > -size * 2.0**-8)",
+        old="b - a >= size * 2.0**-40",
+        new="b - a >= -size * 2.0**-8",
     ),
 )

@@ -12,8 +12,8 @@ import pytest
 
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw, assemble
-from dprelease.results.validate.joint import joint_rules
-from dprelease.results.validate.joint_pairs import PairRule, pair_holds, pair_rules
+from dprelease.results.validate.joint import moment_rules
+from dprelease.results.validate.joint_pairs import PairRule, pair_rules
 from dprelease.results.validate.rules import check
 from tests.planning.requests import planned
 from tests.sizes import whole
@@ -51,7 +51,7 @@ def test_no_release_is_ever_refused(statistics: list[Any]) -> None:
         verdict = check(noised(plan, seed))
         assert verdict.ok, str(verdict)
     if len(statistics) > 3:  # the margins' own rules are there too
-        assert {r.kind for r in joint_rules(plan)} == {"mean_variance", "variance_std"}
+        assert {r.name for r in moment_rules(plan)} == {"joint_mean_variance", "joint_variance_std"}
 
 
 def rule_of(*steps: Fraction) -> PairRule:
@@ -64,17 +64,17 @@ def test_values_outside_the_joint_domain_are_refused() -> None:
     tenth = Fraction(1, 10)
     rule = rule_of(tenth, tenth, tenth)
     good = (Fraction(3), Fraction(4), Fraction(9, 4))
-    assert pair_holds(rule, good)
-    assert not pair_holds(rule, (Fraction(4), *good[1:]))
-    assert not pair_holds(rule, (-Fraction(4), *good[1:]))
+    assert rule.holds(good)
+    assert not rule.holds((Fraction(4), *good[1:]))
+    assert not rule.holds((-Fraction(4), *good[1:]))
     full = rule_of(tenth, tenth, tenth, Fraction(1, 100))
-    assert pair_holds(full, (Fraction(3, 2), Fraction(4), Fraction(9, 4), Fraction(1, 2)))
+    assert full.holds((Fraction(3, 2), Fraction(4), Fraction(9, 4), Fraction(1, 2)))
     for broken in (
         (Fraction(3, 2), Fraction(4), Fraction(9, 4), Fraction(9, 10)),
         (Fraction(3, 2), Fraction(4), Fraction(9, 4), Fraction(1, 10)),
         (Fraction(3, 2), Fraction(4), Fraction(9, 4), -Fraction(1, 2)),
     ):
-        assert not pair_holds(full, broken)
+        assert not full.holds(broken)
 
 
 def test_a_broken_table_fails_the_verdict() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import as_schema
-from dprelease.results.validate.joint import holds, joint_rules, surely_holds
-from dprelease.results.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
+from dprelease.results.validate.joint import moment_rules
+from dprelease.results.validate.joint_pairs import pair_rules
 
 SCHEMA = {
     "dprelease": "schema/1",
@@ -42,26 +42,26 @@ def near(random, statistic, count):
 
 @pytest.mark.parametrize("place", range(3))
 def test_what_doubles_settle_holds_exactly(place):
-    rule = joint_rules(planned("mean(x)", "variance(x)", "std(x)"))[place]
+    rule = moment_rules(planned("mean(x)", "variance(x)", "std(x)"))[place]
     random = np.random.default_rng(place)
     settled = 0
     for _ in range(40):
-        first, second = near(random, rule.first, 40), near(random, rule.second, 40)
-        sure = surely_holds(rule, np.array(first, dtype=float), np.array(second, dtype=float))
-        exact = np.array([holds(rule, a, b) for a, b in zip(first, second, strict=True)])
+        first, second = (near(random, s, 40) for s in rule.members)
+        sure = rule.surely_holds(np.array([first, second], dtype=float))
+        exact = np.array([rule.holds(pair) for pair in zip(first, second, strict=True)])
         assert not (sure & ~exact).any()
         settled += int(sure.sum())
     assert settled > 50
 
 
 def test_a_value_on_the_edge_itself_is_left_to_the_exact_rule():
-    rule = joint_rules(planned("mean(x)", "variance(x)"))[0]
+    rule = moment_rules(planned("mean(x)", "variance(x)"))[0]
     rule = replace(rule, low=Fraction(0), high=Fraction(10))
-    s, v = rule.first.step, rule.second.step
+    s, v = (member.step for member in rule.members)
     mean = 5 * s
     edge = (10 - mean) * mean + abs(10 - 2 * mean) * s + v
-    assert holds(rule, mean, edge)
-    assert not surely_holds(rule, np.array([float(mean)]), np.array([float(edge)]))[0]
+    assert rule.holds((mean, edge))
+    assert not rule.surely_holds(np.array([[float(mean)], [float(edge)]]))[0]
 
 
 def test_pairs_too():
@@ -72,8 +72,8 @@ def test_pairs_too():
     settled = 0
     for _ in range(40):
         values = [near(random, s, 40) for s in rule.members]
-        sure = pair_surely_holds(rule, np.array([[float(x) for x in v] for v in values]))
-        exact = np.array([pair_holds(rule, list(v)) for v in zip(*values, strict=True)])
+        sure = rule.surely_holds(np.array([[float(x) for x in v] for v in values]))
+        exact = np.array([rule.holds(v) for v in zip(*values, strict=True)])
         assert not (sure & ~exact).any()
         settled += int(sure.sum())
     assert settled >= 5  # most such triples break the rule
