@@ -22,10 +22,10 @@ def report(
 
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
-    from dprelease.results.formats.html import report_from_manifest
+    from dprelease.results.formats.html import report as written
 
-    manifest, table, _, gone = _made_again(folder)
-    _write(to, report_from_manifest(manifest, table, gone=gone), gone)
+    noised, manifest, _, gone = _made_again(folder)
+    _write(to, written(noised, manifest, gone=gone), gone)
 
 
 def note(
@@ -42,12 +42,12 @@ def note(
     if kind not in ("md", "html"):
         why = f"`{to.suffix}` is not a format of a note"
         raise cannot_write(to, why, "name a file that ends in .md or .html")
-    manifest, table, release, gone = _made_again(folder, whole=True)
-    _write(to, written(manifest, table, kind, release=release, gone=gone), gone)
+    noised, manifest, release, gone = _made_again(folder, whole=True)
+    _write(to, written(noised, manifest, kind, release=release, gone=gone), gone)
 
 
-def _made_again(folder: Path, *, whole: bool = False) -> tuple[dict[str, Any], Any, str, str]:
-    """Return manifest, table and the manifest's hash, and what is said of a release that does not stand.
+def _made_again(folder: Path, *, whole: bool = False) -> tuple[Any, dict[str, Any], str, str]:
+    """Return the release, its manifest and the manifest's hash, and what is said of a release that does not stand.
 
     Args:
         whole: all files must be those of the release, as `dprelease verify` finds them.
@@ -57,9 +57,9 @@ def _made_again(folder: Path, *, whole: bool = False) -> tuple[dict[str, Any], A
 
     if whole:
         must_verify(folder, but="status")
-    manifest, table, release = made_again(folder)
+    noised, manifest, release = made_again(folder)
     stands, said = standing_of(folder, manifest, release)
-    return manifest, table, release, "" if stands else said
+    return noised, manifest, release, "" if stands else said
 
 
 def _write(to: Path, data: bytes, gone: str) -> None:

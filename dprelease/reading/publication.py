@@ -10,7 +10,6 @@ from typing import Any
 from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
 from dprelease.core.given import given_path
 from dprelease.core.numeric import counted, whole_from_json
-from dprelease.core.strict_json import read_file
 from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
@@ -24,6 +23,7 @@ from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.publish import period_order
+from dprelease.results.published_folder import read_small
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.collect import noised_of
 from dprelease.verification.derivation import receipt_of
@@ -97,7 +97,7 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
 
 
 def _unchecked(path: Path) -> Publication:
-    manifest = read_manifest(_bytes(path), path)
+    manifest = read_manifest(read_small(path / FILE), path)
     try:
         return Publication(path, manifest, noised_of(manifest, _stated_receipt))
     except (*UNREADABLE, DpreleaseError) as problem:
@@ -119,13 +119,6 @@ def _stated_receipt(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
         approval=None if approval is None else whole_from_json(approval["event"], "the approval"),
         plan_hash=str(manifest["plan_hash"])[:64],
     )
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return read_file(path / FILE)
-    except OSError:
-        return None
 
 
 def _names(folder: Path) -> list[str]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from dprelease.budget.citation import MANIFEST
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import counted
-from dprelease.core.strict_json import PLAIN
+from dprelease.core.strict_json import MOST_BYTES as LARGEST
+from dprelease.core.strict_json import PLAIN, read_file
 from dprelease.results import corrections
 
-MOST_BYTES = 256 * 2**20
-"""Most that is read of one period's folder."""
+Listing = Mapping[str, int]
+"""Name to size in bytes."""
+
 _MOST_FILES = 1000
 _LARGEST_PAGE = 32 * 2**20
 _LARGEST_RECORD = 16 * 2**20
@@ -32,61 +34,44 @@ _LEFT_BY = {
 }
 
 
-def read_folder(path: Path, *, only: Collection[str] | None = None) -> dict[str, bytes]:
-    """Return name to bytes of a published folder, following no link inside it.
-
-    Args:
-        only: the files that are read; all others are looked at, but come back empty.
+def listing(path: Path) -> Listing:
+    """Return the files of a folder, following no link inside it.
 
     Raises:
-        VerificationError: there is no such folder, it holds something that is not a regular file,
-            more than 1,000 files, or more bytes than may be read (DPR810).
+        VerificationError: there is no such folder, it holds something else than regular files, or
+            more than a thousand of them (DPR810).
     """
+    found: dict[str, int] = {}
+    why = "it holds something that is not a regular file"
     try:
-        # `latest` is a link: the folder itself may be named by one, its content may not.
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with os.scandir(path) as entries:
+            for entry in entries:
+                said = entry.stat(follow_symlinks=False)
+                if not stat.S_ISREG(said.st_mode) or len(found) >= _MOST_FILES:
+                    why = why if len(found) < _MOST_FILES else "it holds more than 1,000 files"
+                    break
+                found[entry.name] = said.st_size
+            else:
+                return found
     except OSError as error:
-        raise not_a_release(path, error.strerror) from None
+        why = error.strerror or "it cannot be listed"
+    raise not_a_release(path, why)
+
+
+def read_small(path: Path, most: int = LARGEST) -> bytes | None:
+    """Return the bytes of a regular file; None where it is none, a link, or larger than `most`."""
     try:
-        return _contents(descriptor, only)
-    except _TooMuchError as problem:
-        raise not_a_release(path, str(problem)) from None
+        return read_file(path, most)
     except OSError:
-        why = "it holds something that is not a readable regular file"
-        raise not_a_release(path, why) from None
-    finally:
-        os.close(descriptor)
+        return None
 
 
 def record_at(path: Path) -> bytes:
     """Return the bytes of a record of corrections; VerificationError DPR830 if it cannot be one."""
-    try:
-        with open(os.open(path, PLAIN), "rb") as file:
-            return record_of(file)
-    except OSError:
-        raise corrections.unreadable() from None
-
-
-class _TooMuchError(OSError):
-    """A folder of somebody else's that nobody should have to read."""
-
-
-def _contents(folder: int, only: Collection[str] | None) -> dict[str, bytes]:
-    """Return the folder's files, within `MOST_BYTES` together and `_MOST_FILES`."""
-    found: dict[str, bytes] = {}
-    left = MOST_BYTES
-    names = sorted(os.listdir(folder))
-    if len(names) > _MOST_FILES:
-        raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
-    for name in names:
-        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError("not a regular file")
-            found[name] = file.read(left + 1) if only is None or name in only else b""
-            left -= len(found[name])
-        if left < 0:
-            raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
-    return found
+    data = read_small(path, _LARGEST_RECORD)
+    if data is None:
+        raise corrections.unreadable()
+    return data
 
 
 def files_of_pipeline(folder: int) -> dict[str, bytes]:

@@ -20,7 +20,8 @@ from dprelease.core.numeric import counted
 from dprelease.results.formats.json_ import FILE
 from dprelease.results.formats.over_time import ledger_over_time, over_tables
 from dprelease.results.formats.public_words import public_words
-from dprelease.verification.comparison import Listing, holds
+from dprelease.results.published_folder import Listing
+from dprelease.verification.comparison import holds
 
 if TYPE_CHECKING:
     from dprelease.verification.derivation import Derivation

@@ -13,9 +13,7 @@ Limits  Within a column chunk, what compression and encoding let a writer hide i
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dprelease.core.strict_json import MOST_BYTES, read_file
-from dprelease.results.published_folder import left_by, not_a_release
+from dprelease.results.published_folder import Listing, left_by, read_small
 
-Listing = Mapping[str, int]
-"""Name to size in bytes."""
-
-_MOST_FILES = 1000
 _SPARE = 4096
 _ARROW = b"ARROW:schema"
 _CLAIMS = (
@@ -42,40 +35,11 @@ _WRITER = re.compile(
 )
 
 
-def listing(path: Path) -> Listing:
-    """Return the files of a folder, following no link inside it.
-
-    Raises:
-        VerificationError: there is no such folder, it holds something else than regular files, or
-            more than a thousand of them (DPR810).
-    """
-    found: dict[str, int] = {}
-    why = "it holds something that is not a regular file"
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                said = entry.stat(follow_symlinks=False)
-                if not stat.S_ISREG(said.st_mode) or len(found) >= _MOST_FILES:
-                    why = why if len(found) < _MOST_FILES else "it holds more than 1,000 files"
-                    break
-                found[entry.name] = said.st_size
-            else:
-                return found
-    except OSError as error:
-        why = error.strerror or "it cannot be listed"
-    raise not_a_release(path, why)
-
-
-def read_small(path: Path, found: Listing, name: str) -> bytes | None:
-    """Return the bytes of a file that the folder is said to hold, or None."""
-    return _small(path / name, MOST_BYTES) if name in found else None
-
-
 def as_published(path: Path, made: bytes) -> bytes:
     """Return the bytes of a published Parquet file if it holds the table of `made`; else `made`."""
     if path.suffix != ".parquet":
         return made
-    data = _small(path, len(made) + len(made) // 20 + _SPARE)
+    data = read_small(path, len(made) + len(made) // 20 + _SPARE)
     return data if data is not None and _same(data, made) else made
 
 
@@ -92,14 +56,7 @@ def differences(path: Path, found: Listing, made: Mapping[str, bytes]) -> dict[s
 
 def holds(path: Path, size: int, made: bytes) -> bool:
     """Return whether the file, of `size`, holds exactly `made`."""
-    return size == len(made) and _small(path, len(made)) == made
-
-
-def _small(path: Path, most: int) -> bytes | None:
-    try:
-        return read_file(path, most)
-    except OSError:
-        return None
+    return size == len(made) and read_small(path, len(made)) == made
 
 
 def _same(data: bytes, made: bytes) -> bool:

@@ -32,8 +32,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dprelease import __version__
 from dprelease.budget.connection import Place
 from dprelease.core.codec import encode
@@ -44,18 +42,17 @@ from dprelease.core.patience import within
 from dprelease.core.strict_json import read_json
 from dprelease.query.calendar import zone_tables
 from dprelease.results import signature_file
+from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE, VERSION
 from dprelease.results.formats.manifest_file import read_manifest
+from dprelease.results.published_folder import Listing, listing, read_small
 from dprelease.results.series.correct import standing_of
 from dprelease.verification.check import FAULTS, Check, look_in_order, run_check, within_length
 from dprelease.verification.cited_entry import against_ledger
 from dprelease.verification.comparison import (
-    Listing,
     as_published,
     differences,
-    listing,
     paths_apart,
-    read_small,
 )
 from dprelease.verification.derivation import Derivation, missing_packages
 
@@ -200,11 +197,8 @@ def examined(
 ) -> tuple[Verification, Derivation]:
     """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
     path = given_path(folder, "a publication", "public/clinic_weekly/latest")
-    found = listing(path)
-    data = read_small(path, found, FILE)
-    manifest = read_manifest(data, path)
-    assert data is not None
-    made = Derivation(manifest, lambda name, data: as_published(path / name, data))
+    found, data, made = _opened(path)
+    manifest: Any = made.manifest
     checks: list[Check] = []
     with within(patience):  # a few bytes can ask for much; what follows is bounded by what is there
         look_in_order(
@@ -217,7 +211,7 @@ def examined(
     manifest.pop("draw", None)  # read by now: the integers of many groups take their room once
     look_in_order(checks, ("files", lambda: _files(path, found, data, made)))
     if keys or signature_file.FILE in found:
-        stated = read_small(path, found, signature_file.FILE)
+        stated = read_small(path / signature_file.FILE)
         checks.append(run_check(SIGNATURE, lambda: signature_file.verdict(stated, data, keys)))
     release = hashlib.sha256(data).hexdigest()
     checks.append(run_check("status", lambda: standing_of(path, manifest, release)))
@@ -251,21 +245,18 @@ def must_verify(path: Path, *, but: str | None = None) -> Derivation:
     return made
 
 
-def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Table], str]:
-    """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
+def made_again(folder: Path) -> tuple[Draw, dict[str, Any], str]:
+    """Return the release of a folder and its manifest, made again, and the SHA-256 of the latter.
 
     The other files are not looked at: a page can be made again where they are gone.
 
     Raises:
         VerificationError: as `verify`, or the release does not follow from its request (DPR805).
     """
-    found = listing(folder)
-    data = read_small(folder, found, FILE)
-    made = Derivation(read_manifest(data, folder), lambda name, b: as_published(folder / name, b))
-    release = hashlib.sha256(data or b"").hexdigest()
+    _, data, made = _opened(folder)
     with within(PATIENCE):
         try:
-            return read_json(made.files[FILE]), made.noised.shown, release
+            return made.noised, read_json(made.files[FILE]), hashlib.sha256(data).hexdigest()
         except (*FAULTS, ConfigError):
             raise VerificationError(
                 "the release does not follow from its request",
@@ -273,6 +264,13 @@ def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Ta
                 fix="`dprelease verify` says what is wrong with it",
                 code="DPR805",
             ) from None
+
+
+def _opened(path: Path) -> tuple[Listing, bytes, Derivation]:
+    """Return the files of a folder, the bytes of its manifest, and what is made of that."""
+    found, data = listing(path), read_small(path / FILE) or b""
+    manifest = read_manifest(data, path)
+    return found, data, Derivation(manifest, lambda name, made: as_published(path / name, made))
 
 
 def _of(path: Path, manifest: Mapping[str, Any]) -> str:

@@ -22,7 +22,6 @@ from dprelease.core.errors import (
     LedgerError,
     WithheldError,
 )
-from dprelease.results.published_folder import read_folder
 from tests.budget.samples import (
     UNIT,
     die,
@@ -33,6 +32,7 @@ from tests.budget.samples import (
     new_ledger,
     release,
 )
+from tests.published import read_folder
 
 
 def code_of(kind, call, *args, **kwargs):

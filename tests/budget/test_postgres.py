@@ -19,7 +19,6 @@ from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.core.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
-from dprelease.results.published_folder import read_folder
 from tests.budget import (
     populations,
     samples,
@@ -43,6 +42,7 @@ from tests.budget.timed import ROW, WEEKLY, timed_ledger, weeks
 from tests.end_to_end.projects import tree
 from tests.engines.postgres_server import binaries, server
 from tests.pipeline import tiny
+from tests.published import read_folder
 from tests.rules_alone import rules_alone
 from tests.sizes import whole
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.results.published_folder import read_folder
 from tests.end_to_end.projects import ROOT
 from tests.pipeline.tiny import loaded, project
+from tests.published import read_folder
 from tests.rules_alone import rules_alone
 
 AT = ("--once", "--at", "2026-02-03T06:00:00Z")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dprelease.budget import storage
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.results.published_folder import read_folder
 from tests.budget.samples import die
+from tests.published import read_folder
 
 COST = Fraction(1, 10)
 

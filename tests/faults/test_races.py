@@ -6,10 +6,10 @@ import os
 from fractions import Fraction
 
 from dprelease.core.errors import BudgetError
-from dprelease.results.published_folder import read_folder
 from tests.budget.samples import entry, in_processes, key, new_ledger, release
 from tests.faults.protocol import COST, check
 from tests.faults.sizes import RACERS, SAME_KEY
+from tests.published import read_folder
 
 REFUSED = 7
 

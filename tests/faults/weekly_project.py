@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
-from dprelease.results.published_folder import read_folder
+from tests.published import read_folder
 from tests.rules_alone import rules_alone
 from tests.sizes import FULL
 

@@ -15,9 +15,9 @@ from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
-from dprelease.results.published_folder import read_folder
 from tests.end_to_end.projects import tree
 from tests.pipeline.tiny import loaded, pipeline
+from tests.published import read_folder
 from tests.rules_alone import built_in_rules_only
 from tests.sizes import some, whole
 

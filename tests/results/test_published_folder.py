@@ -10,7 +10,7 @@ import pytest
 import dprelease as dp
 from dprelease.core.errors import VerificationError
 from dprelease.pipeline.run import run
-from dprelease.results.published_folder import left_by, read_folder
+from dprelease.results.published_folder import left_by, listing
 from dprelease.verification.verify import verify
 from tests.faults.weekly_project import PERIOD, make_project
 from tests.rules_alone import built_in_rules_only
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_of_another_program_is_named_and_removing_it_helps(folder: Path) -> None:
     for name in FOLDERS:
         (folder / name).mkdir()
-        for call in (verify, dp.read, read_folder):
+        for call in (verify, dp.read, listing):
             with pytest.raises(VerificationError) as caught:
                 call(folder)
             assert caught.value.code == "DPR810"

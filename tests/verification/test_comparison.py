@@ -10,15 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.core.errors import VerificationError
+from dprelease.core.strict_json import read_file
+from dprelease.results.published_folder import listing
 from dprelease.verification import comparison
-from dprelease.verification.comparison import (
-    as_published,
-    differences,
-    holds,
-    listing,
-    paths_apart,
-    read_file,
-)
+from dprelease.verification.comparison import as_published, differences, holds, paths_apart
 
 TABLE = pa.table(
     {"key": [f"g{i % 7}" for i in range(3000)], "value": pa.array(range(3000), pa.float64())}

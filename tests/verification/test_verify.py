@@ -20,7 +20,6 @@ from dprelease.budget.ledger import Ledger
 from dprelease.core.errors import VerificationError
 from dprelease.release_plan.identity import plan_hash
 from dprelease.results.formats.json_ import manifest_bytes
-from dprelease.results.published_folder import read_folder
 from dprelease.results.series.correct import withdraw
 from dprelease.results.validate.verdict import RuleResult, Verdict
 from dprelease.verification import derivation
@@ -30,6 +29,7 @@ from dprelease.verification.comparison import as_published
 from dprelease.verification.verify import verify
 from tests.end_to_end.projects import clinic
 from tests.folders import remade
+from tests.published import read_folder
 from tests.sizes import some
 
 

@@ -1,7 +1,7 @@
 """`report.html`: one self-contained page that explains a release to people.
 
-It is a function of the manifest and the tidy table alone, so it can be rebuilt from a published
-folder, byte for byte. No script, no font, no picture is loaded: the style is inline and pinned by
+It is a function of the manifest and of the release that is made again from it, so it can be rebuilt from a
+published folder, byte for byte. No script, no font, no picture is loaded: the style is inline and pinned by
 its hash in a Content-Security-Policy, the plots are inline SVG. Every text reaches the page through
 Jinja2 with autoescaping on; no markup is built in Python.
 
@@ -15,21 +15,18 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import pyarrow as pa
 from jinja2 import Template
 
-from dprelease.core.codec import decode
 from dprelease.core.numeric import fraction_from_json, short
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import PlannedTables
 from dprelease.release_plan.weak import weak_promise
 from dprelease.results.draw import Draw
 from dprelease.results.formats.budget_figures import budget_figure, price_list
 from dprelease.results.formats.cross_tabs import cross_tab, keys_above
 from dprelease.results.formats.format import of_today, several_tables
 from dprelease.results.formats.hierarchy import layers, not_adding_up
-from dprelease.results.formats.levels_of_detail import detail_section, groups_of, shape_of
+from dprelease.results.formats.levels_of_detail import detail_section
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.privacy_label import privacy_label
 from dprelease.results.formats.promise_words import guesses, promise
@@ -45,7 +42,6 @@ from dprelease.results.formats.report_sections import (
 from dprelease.results.formats.templates import text_of, with_parts
 from dprelease.results.formats.words import inside, loss_text, mechanism_words, odds, period_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, level_text
-from dprelease.schema.table import Rules
 
 FILE = "report.html"
 
@@ -53,22 +49,19 @@ FILE = "report.html"
 @several_tables("all")
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"report.html": bytes}`."""
-    return {FILE: report_from_manifest(manifest, noised.shown)}
+    return {FILE: report(noised, manifest)}
 
 
-def report_from_manifest(
-    manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table], *, gone: str = ""
-) -> bytes:
-    """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8.
+def report(noised: Draw, manifest: Mapping[str, Any], *, gone: str = "") -> bytes:
+    """Return the page for a release and its manifest (`files` is not looked at), UTF-8.
 
     Args:
-        table: of a release of several, the tables by name.
         gone: what the record of corrections says of a release that no longer stands, for a page made
             after publication. The published page cannot know and must never change (`verify` makes
             it again byte for byte), so it names the record's place.
     """
     labelled = of_today(manifest)
-    page = page_of(manifest, table, labelled=labelled)
+    page = page_of(noised, manifest, labelled=labelled)
     return _template(labelled).render(page=page, gone=gone).encode("utf-8")
 
 
@@ -78,32 +71,22 @@ def _template(labelled: bool) -> Template:
     return with_parts(style).from_string(text_of("report.html.j2"))
 
 
-def page_of(
-    manifest: Mapping[str, Any],
-    table: pa.Table | Mapping[str, pa.Table],
-    *,
-    labelled: bool,
-) -> dict[str, Any]:
+def page_of(noised: Draw, manifest: Mapping[str, Any], *, labelled: bool) -> dict[str, Any]:
     """Return everything that pages about one release show, by name; labelled: as today's do."""
-    plan = manifest["plan"]
-    blocks = {b["name"]: Block.from_json(b) for b in plan["blocks"]}
-    statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
-    words = public_words(manifest)
-    tables = _tables(manifest, blocks, statistics, table, words, labelled)
-    sections = _placed(tables)
+    plan, words = noised.plan, public_words(manifest)
+    tables = _tables(noised, words, len(manifest["plan"]["keys"]), labelled=labelled)
     epsilon, delta = (
         fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
     )
     factor, certainty = odds(epsilon)
-    name = manifest["pipeline"] or plan["schema"]
     return {
         "title": words.title,
         "about": words.about,
         "when": period_words(manifest["period"] or ""),
-        "name": name,
+        "name": manifest["pipeline"] or plan.schema,
         "period": manifest["period"],
         "published": manifest.get("published"),
-        "window": plan["window"],
+        "window": manifest["plan"]["window"],
         "early": manifest.get("early"),
         **_said(manifest, words),
         "guesses": guesses(epsilon, delta),
@@ -116,21 +99,23 @@ def page_of(
         "factor": factor,
         "certainty": certainty,
         "tables": tables,
-        "found": "keys" in manifest["draw"],
-        "layers": _layers(plan, words),
-        "beside": not_adding_up(plan) if "tables" in plan else {},
-        "sections": sections,
-        "blocks": [_accounting(b, statistics) for b in blocks.values()],
-        "loss": loss_text(plan["loss"]),
-        "public": [s.text for s in statistics if blocks[s.block].public],
-        "ranked": any(not blocks[s.block].has_interval for s in statistics),
-        "notes": [words.sentence(note) for note in plan["notes"]],
+        "found": plan.query.groups.found,
+        "layers": [] if plan.tables is None else layers(plan.tables, words),
+        "beside": not_adding_up(plan),
+        "sections": _placed(tables),
+        "blocks": [_accounting(b, plan.statistics) for b in plan.blocks],
+        "loss": loss_text(plan.loss),
+        "public": [s.text for s in plan.statistics if plan.block(s.block).public],
+        "ranked": any(not plan.block(s.block).has_interval for s in plan.statistics),
+        "notes": [words.sentence(note) for note in plan.notes],
         "budget": budget_figure(
             manifest.get("budget"),
             epsilon,
             apart=bool(manifest["guarantee"].get("time", {}).get("immutable")),
         ),
-        "prices": None if tables[0]["name"] else price_list(manifest, statistics, words.titled),
+        "prices": None
+        if tables[0]["name"]
+        else price_list(manifest, plan.statistics, words.titled),
         "ledger": manifest["ledger"],
         "dataset": manifest["dataset"],
         "plan_hash": manifest["plan_hash"],
@@ -164,92 +149,38 @@ def _said(manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
 
 
 def _tables(
-    manifest: Mapping[str, Any],
-    blocks: Mapping[str, Block],
-    statistics: Sequence[PlannedStatistic],
-    table: pa.Table | Mapping[str, pa.Table],
-    words: PublicWords,
-    labelled: bool,
+    noised: Draw, words: PublicWords, cells: int, *, labelled: bool
 ) -> list[dict[str, Any]]:
-    """Return what the page shows of every table; a release of one has one without a name."""
-    plan = manifest["plan"]
-    if "tables" not in plan:
-        by, keys, cells = plan["by"], plan["keys"], len(plan["keys"])
-        rules = Rules.from_json(plan["rules"]) if "rules" in plan else None
-        if rules is not None and rules.sparse:
-            keys = groups_of(table, len(by))
-        made = _one_table(
-            "", by, keys, statistics, blocks, table, plan["loss"], 1, words, labelled=labelled
-        )
-        if labelled:
-            made["crossed"] = cross_tab(made["by"], made["summary"], [()] * len(made["summary"]))
-        sure = level_text(rules, len(keys), cells)
-        told = {"left_out": cells - len(keys), "sure": sure, "round": rules and rules.round}
-        return [{**made, **told}]
-    known = decode(PlannedTables, plan["tables"])
+    """Return what the page shows of every table, of one without a name: published ones of so many `cells`."""
     out: list[dict[str, Any]] = []
-    for planned in plan["tables"]["tables"]:
-        name, by, keys = planned["name"], planned["by"], planned["keys"]
-        mine = [s for s in statistics if s.table == name]
-        first = 1 + sum(len(t["sections"]) for t in out)
-        detailed = plan["tables"].get("detail", {}).get("table") == name
-        if detailed:  # its rows are of the draw's choosing
-            by, keys = shape_of(plan, table[name])
-        made = _one_table(
-            name,
-            by,
-            keys,
-            mine,
-            blocks,
-            table[name],
-            plan["loss"],
-            first,
-            words,
-            mixed=detailed,
-            labelled=labelled,
-        )
+    for name, part in (noised.parts or {"": noised.published}).items():
+        first = 1 + sum(len(table["sections"]) for table in out)
+        made = _one_table(name, part, first, words, labelled=labelled)
+        tables, detailed = noised.plan.tables, bool(part.rows)
         if labelled and not detailed:
-            above = keys_above(known, name)[1][: made["listed"]]
-            made["crossed"] = cross_tab(made["by"], made["summary"], above)
+            above = [()] * made["groups"] if tables is None else keys_above(tables, name)[1]
+            made["crossed"] = cross_tab(made["by"], made["summary"], above[: made["listed"]])
         if detailed:
-            made["detail"] = detail_section(plan, manifest["draw"], mine, words, TABLE_LIMIT)
+            made["detail"] = detail_section(noised, part.plan.statistics, words, TABLE_LIMIT)
+        rules, whole = noised.plan.rules, cells if tables is None else made["groups"]
+        made["left_out"] = whole - made["groups"]
+        made["sure"] = level_text(rules, made["groups"], whole)
+        made["round"] = rules and rules.round
         out.append(made)
     return out
 
 
-def _layers(plan: Mapping[str, Any], words: PublicWords) -> list[list[dict[str, Any]]]:
-    """Return the picture of several tables with the names that readers know; [] for one table."""
-    if "tables" not in plan:
-        return []
-    return [
-        [{**t, "by": [inside(words.column(n)) for n in t["by"]]} for t in layer]
-        for layer in layers(plan["tables"])
-    ]
-
-
 def _one_table(
-    name: str,
-    by: Sequence[str],
-    keys: Sequence[Sequence[str]],
-    statistics: Sequence[PlannedStatistic],
-    blocks: Mapping[str, Block],
-    table: pa.Table,
-    loss: str,
-    first: int,
-    words: PublicWords,
-    *,
-    labelled: bool,
-    mixed: bool = False,
+    name: str, part: Draw, first: int, words: PublicWords, *, labelled: bool
 ) -> dict[str, Any]:
-    """Return one table's part of the page; `first` numbers its first section, `mixed`: rows of several levels."""
-    listed = [tuple(key) for key in keys[:TABLE_LIMIT]]
+    """Return one table's part of the page; `first` numbers its first section."""
+    plan, mixed = part.plan, bool(part.rows)
+    listed = plan.keys[:TABLE_LIMIT]
     names = [group_name(key, mixed=mixed) for key in listed]
-    released = released_rows(table, listed)
+    released = released_rows(part.table, listed)
     sections = [
-        section(
-            i, s, blocks[s.block], statistics, listed, names, released, loss, words, by_row=labelled
-        )
-        for i, s in enumerate(statistics, start=first)
+        section(i, s, plan, listed, names, released, words, by_row=labelled)
+        for i, s in enumerate(plan.statistics, start=first)
     ]
     single = [s for s in sections if len(s["columns"]) == 1]
     marks = {c["status"] for s in single for row in s["rows"] for c in row["cells"]}
@@ -257,19 +188,16 @@ def _one_table(
         one["legend"] = bool(single) and one is single[0]
     return {
         "name": name,
-        "by": [words.column(n) for n in by],
-        "grouped": [inside(words.column(n)) for n in by],
-        "groups": len(keys),
+        "by": [words.column(n) for n in plan.by],
+        "grouped": [inside(words.column(n)) for n in plan.by],
+        "groups": len(plan.keys),
         "listed": len(listed),
-        "hidden": max(0, len(keys) - TABLE_LIMIT),
+        "hidden": max(0, len(plan.keys) - TABLE_LIMIT),
         "single": single,
         "summary": [
             {"key": key, "cells": [s["rows"][i]["cells"][0] for s in single]}
             for i, key in enumerate(listed)
         ],
-        "left_out": 0,
-        "sure": level_text(None, 1, 1),
-        "round": None,
         "suppressed": SUPPRESSED in marks,
         "impossible": IMPOSSIBLE in marks,
         "weak": bool(marks & {*WEAK.values()} - {SUPPRESSED}),

@@ -1,6 +1,6 @@
 """The methodology note of a release, for the office that publishes it: HTML to be printed, or Markdown.
 
-It is a function of the manifest and the tidy table alone, in the publisher's words where there are some, and its
+It is a function of the manifest and of the release that is made again from it, in the publisher's words where there are some, and its
 sentences are those of the report. One template says what stands where; two others, how it is written.
 """
 
@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
-
+from dprelease.results.draw import Draw
 from dprelease.results.formats.html import page_of
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.formats.templates import text_of, with_parts
@@ -21,8 +20,8 @@ _NUMBERED = re.compile(r"^(\d+)(?=[.)](\s|$))")
 
 
 def note(
+    noised: Draw,
     manifest: Mapping[str, Any],
-    table: pa.Table | Mapping[str, pa.Table],
     kind: str,
     *,
     release: str,
@@ -31,7 +30,7 @@ def note(
     """Return the note, `html` or `md`, UTF-8.
 
     Args:
-        release: SHA-256 of the manifest; gone: as for `report_from_manifest`.
+        release: SHA-256 of the manifest; gone: as for `html.report`.
     """
     environment = with_parts(text_of("report.css") + text_of("note.css"))
     environment.filters["text"] = environment.filters["isolated"]
@@ -39,7 +38,7 @@ def note(
         environment.autoescape = False
         environment.filters["text"] = _plain
     environment.globals["write"] = environment.from_string(text_of(f"note_{kind}.j2")).module
-    page = page_of(manifest, table, labelled=True)
+    page = page_of(noised, manifest, labelled=True)
     request, columns = manifest["request"], list(_columns(manifest))
     made = environment.from_string(text_of("note.j2")).render(
         page=page, request=request, columns=columns, release=release, gone=gone

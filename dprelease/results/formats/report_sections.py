@@ -6,10 +6,9 @@ Limits  Pictures show the first 60 groups.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,8 @@ import pyarrow.compute as pc
 from dprelease.core import registry
 from dprelease.core.numeric import Exact, fraction_from_json, short
 from dprelease.release_plan.block import Block
-from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import STATED
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.numbers import (
@@ -35,25 +35,22 @@ from dprelease.statistics.base import kind_named
 PLOT_LIMIT = 60
 TABLE_LIMIT = 250
 """So many groups, and so many columns of one statistic, stand in a table."""
-COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent", *CERTAIN_NAMES)
-"""Columns of the tidy table that are read beside the value, in the order of `ReportRow`."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap", IMPOSSIBLE: IMPOSSIBLE}
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal", SUPPRESSED: SUPPRESSED}
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRow:
-    """One row of the tidy table."""
+class Value(NamedTuple):
+    """One released value with its 95 % interval, None for a choice by rank, its certain one, if noise ends, and companions."""
 
     value: float | None
     lower: float | None
     upper: float | None
     status: str
-    estimate: float | None
-    unbiased: float | None
-    consistent: float | None
-    certain_lower: float | None
-    certain_upper: float | None
+    certain_lower: float | None = None
+    certain_upper: float | None = None
+    estimate: float | None = None
+    unbiased: float | None = None
+    consistent: float | None = None
 
     @property
     def weak(self) -> bool:
@@ -64,7 +61,7 @@ class ReportRow:
         return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
-Columns = Mapping[tuple[tuple[str, ...], str], ReportRow]
+Columns = Mapping[tuple[tuple[str, ...], str], Value]
 
 
 def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
@@ -80,35 +77,33 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [
         table.column(at[name]).to_pylist() if name in at else [None] * table.num_rows
-        for name in ("statistic", "value", *COMPANIONS)
+        for name in ("statistic", *Value._fields)
     ]
     return {
-        (tuple(group), name): ReportRow(value, *others)
-        for group, name, value, *others in zip(groups, *parts, strict=True)
+        (tuple(group), name): Value(*own) for group, name, *own in zip(groups, *parts, strict=True)
     }
 
 
 def section(
     number: int,
     statistic: PlannedStatistic,
-    block: Block,
-    statistics: Sequence[PlannedStatistic],
+    plan: ReleasePlan,
     keys: Sequence[tuple[str, ...]],
     names: Sequence[str],
     released: Columns,
-    loss: str,
     words: PublicWords,
     *,
     by_row: bool,
 ) -> dict[str, Any]:
-    """Return a statistic's section; `by_row`: each number rounded by its own noise."""
+    """Return a statistic's section; `plan`: of its table, `by_row`: each number rounded by its own noise."""
+    block = plan.block(statistic.block)
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
     drawn = [r.point for r in flat]
     spread = [(p.upper - p.lower) / 4 for p in drawn if not p.weak and block.has_interval]
     # The plan's error is at a public guess of the group size; small groups are often worse.
     errors = [median(spread)] if spread else []
-    if statistic.planned_error is not None and loss == "absolute":
+    if statistic.planned_error is not None and plan.loss == "absolute":
         errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
@@ -127,7 +122,7 @@ def section(
         **_shown(keys, plot),
         "bars": _histograms(grid, names, decimals) if many else (),
         "error_words": "Error (root mean square)"
-        if loss == "squared" and block.has_interval
+        if plan.loss == "squared" and block.has_interval
         else "Error",
         "interval": block.has_interval,
         "certain": block.certain(statistic.function),
@@ -138,7 +133,9 @@ def section(
         "high": ends[1],
         "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
         "epsilon": block_loss(block),
-        "shared": [s.text for s in statistics if s.block == statistic.block and s != statistic],
+        "shared": [
+            s.text for s in plan.statistics if s.block == statistic.block and s != statistic
+        ],
         "proved": proved(block),
         "counts": _parts(statistic.function),
         "why": _why(statistic),
@@ -189,7 +186,7 @@ def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
     }
 
 
-def _counted(values: Sequence[ReportRow]) -> dict[str, Any]:
+def _counted(values: Sequence[Value]) -> dict[str, Any]:
     """Return how many of the released values are of which status."""
     return {
         "unbiased": any(r.unbiased is not None for r in values),
@@ -208,7 +205,7 @@ def _parts(function: str) -> bool:
 
 
 def _dots(
-    grid: Sequence[Sequence[ReportRow]],
+    grid: Sequence[Sequence[Value]],
     names: Sequence[str],
     statistic: PlannedStatistic,
     ends: tuple[str, str],
@@ -218,7 +215,7 @@ def _dots(
 
 
 def _histograms(
-    grid: Sequence[Sequence[ReportRow]], names: Sequence[str], decimals: int
+    grid: Sequence[Sequence[Value]], names: Sequence[str], decimals: int
 ) -> tuple[tuple[str, Bars, str], ...]:
     """Return (group, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
@@ -232,7 +229,7 @@ def _histograms(
 
 
 def _cells(
-    row: Sequence[ReportRow], step: Fraction, decimals: int, *, by_row: bool
+    row: Sequence[Value], step: Fraction, decimals: int, *, by_row: bool
 ) -> list[dict[str, Any]]:
     return [
         _cell(r, _own_decimals(r, step, decimals) if by_row else decimals)
@@ -240,15 +237,15 @@ def _cells(
     ]
 
 
-def _cell(row: ReportRow, decimals: int) -> dict[str, Any]:
-    """Return one released value as text, with its companions, by the names of `ReportRow`; "–" where there is none."""
-    numbers = {name: getattr(row, name) for name in ("value", *COMPANIONS) if name != "status"}
+def _cell(row: Value, decimals: int) -> dict[str, Any]:
+    """Return one released value as text, with its companions, by the names of its parts; "–" where there is none."""
+    numbers = {name: getattr(row, name) for name in Value._fields if name != "status"}
     texts = {n: "–" if x is None else reading_text(x, decimals) for n, x in numbers.items()}
     status = WEAK.get(row.status, SAID.get(row.status, ""))
     return {**texts, "status": status, "weak": row.weak}
 
 
-def _own_decimals(row: ReportRow, step: Fraction, usual: int) -> int:
+def _own_decimals(row: Value, step: Fraction, usual: int) -> int:
     """Return the decimals that a row's own noise allows; the usual ones where its interval says nothing of it."""
     if row.weak or row.lower is None or row.upper is None:
         return usual

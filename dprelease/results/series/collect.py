@@ -40,7 +40,7 @@ from dprelease.results.formats.format import table_file
 from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.plain_words import group_name
 from dprelease.results.publish import period_order
-from dprelease.results.published_folder import MOST_BYTES, read_folder, record_at
+from dprelease.results.published_folder import Listing, listing, read_small, record_at
 from dprelease.results.receipt import Receipt
 from dprelease.results.series.foreign import Place, Stated, stated
 from dprelease.results.series.lines import COLUMNS, NUMBERS, Key, Lines, PeriodColumn, released
@@ -76,6 +76,9 @@ class Period(Stated):
             return self.correction.word
         return "" if self.early is None else "early"
 
+
+MOST_BYTES = 256 * 2**20
+"""Most that is read of one table."""
 
 _ReceiptOf = Callable[[Mapping[str, Any], ReleasePlan], Receipt]
 
@@ -161,41 +164,35 @@ def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) ->
 
 
 def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:
-    needed = _needed(path)
-    files = read_folder(path, only=needed)
-    manifest = read_json(files[json_.FILE])
+    found = listing(path)
+    data = read_small(path / json_.FILE) or b""
+    manifest = read_json(data)
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
         raise ValueError("not this period")
     said = stated(manifest)
     period = Period(
         **{part.name: getattr(said, part.name) for part in fields(Stated)},
         name=name,
-        release=hashlib.sha256(files[json_.FILE]).hexdigest(),
-        report=REPORT in files,
-        signed_by=signed_by(files[SIGNATURE], files[json_.FILE]) if SIGNATURE in files else None,
+        release=hashlib.sha256(data).hexdigest(),
+        report=REPORT in found,
+        signed_by=signed_by(read_small(path / SIGNATURE) or b"", data)
+        if SIGNATURE in found
+        else None,
         correction=correction,
     )
-    values = _values({n: files[n] for n in needed & files.keys()}, manifest, said)
+    values = _values(path, found, manifest, said)
     if not set(values) <= set(said.statistics):
         raise ValueError("values that the plan does not have")
     return period, values
 
 
-def _needed(path: Path) -> set[str]:
-    """Return what is read of a folder: manifest, signature, and of a table in two formats the smaller file."""
-    sized = sorted((e.stat(follow_symlinks=False).st_size, e.name) for e in os.scandir(path))
-    tidy = [name for _, name in sized if not name.endswith(csv_.WIDE_FILE)]
-    tables = {n.rpartition(".")[0]: n for n in reversed(tidy) if n.endswith((".csv", ".parquet"))}
-    return {json_.FILE, SIGNATURE, *tables.values()}
-
-
-def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
+def _values(path: Path, found: Listing, manifest: Mapping[str, Any], said: Stated) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
     rows = None if said.sparse else said.groups * len(said.statistics)
     shapes: dict[str | None, tuple[int, int | None]] = {None: (len(said.by), rows)}
     if said.tables:
         shapes = {shape.name: (len(shape.by), shape.rows) for shape in said.tables}
-    tables = {name: _table(files, manifest, name, *shape) for name, shape in shapes.items()}
+    tables = {name: _table(path, found, manifest, name, *shape) for name, shape in shapes.items()}
     if any(table is None for table in tables.values()):
         made = noised_of(manifest)
         tables = {n: made.parts[n].table if n else made.published.table for n in shapes}
@@ -207,20 +204,25 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: State
 
 
 def _table(
-    files: Mapping[str, bytes],
+    path: Path,
+    found: Listing,
     manifest: Mapping[str, Any],
     table: str | None,
     keys: int,
     rows: int | None,
 ) -> pa.Table | None:
-    """Return a table from its hashed data file; None where it has none."""
-    for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
-        name = file if table is None else table_file(file, table)
-        if name in files:
-            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
-                raise ValueError("not the hashed table")
-            return read(files[name], keys, rows)
-    return None
+    """Return a table from the smaller of its hashed data files; None where it has none."""
+    readers = {
+        file if table is None else table_file(file, table): read
+        for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv))
+    }
+    name = min((name for name in readers if name in found), key=found.__getitem__, default=None)
+    if name is None:
+        return None
+    data = read_small(path / name, MOST_BYTES) or b""
+    if hashlib.sha256(data).hexdigest() != manifest["files"][name]["sha256"]:
+        raise ValueError("not the hashed table")
+    return readers[name](data, keys, rows)
 
 
 def _from_parquet(data: bytes, keys: int, rows: int | None) -> pa.Table:

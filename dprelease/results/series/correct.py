@@ -18,7 +18,7 @@ from dprelease.results.corrections import Correction
 from dprelease.results.formats.json_ import FILE as MANIFEST
 from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.publish import update_files_of_pipeline
-from dprelease.results.published_folder import read_folder, record_at
+from dprelease.results.published_folder import listing, read_small, record_at
 from dprelease.results.series.collect import collect
 from dprelease.results.series.write import files_of
 
@@ -136,5 +136,6 @@ def _record(
 
 
 def _release(folder: Path) -> tuple[dict[str, object], str]:
-    data = read_folder(folder, only=(MANIFEST,)).get(MANIFEST, b"")
+    listing(folder)  # it is a folder of files
+    data = read_small(folder / MANIFEST) or b""
     return read_manifest(data, folder, revoked=True), hashlib.sha256(data).hexdigest()

@@ -15,7 +15,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from dprelease.budget.record import Anchor
 from dprelease.budget.timeline import Instants, Timeline, timeline, window_of_texts
+from dprelease.core.codec import decode
 from dprelease.core.numeric import fraction_from_json
 from dprelease.core.strict_json import canonical_json
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -73,7 +75,6 @@ class Stated:
     delta: Fraction
     adjacency: str
     unit: Any
-    protects: str
     plan_hash: str
     ledger: Mapping[str, Any] | None
     budget: tuple[Fraction, Fraction] | None
@@ -119,7 +120,6 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         delta=delta,
         adjacency=guarantee["adjacency"],
         unit=_unit(guarantee["unit"]),
-        protects=_text(guarantee["protects"]),
         plan_hash=_like(_HASH, manifest["plan_hash"]),
         ledger=_maybe(manifest["ledger"], _anchor),
         budget=None if budget is None else (_amount(budget["spent"]), _amount(budget["total"])),
@@ -207,15 +207,11 @@ def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
 
 def _anchor(value: Any) -> dict[str, Any]:
     """Return the ledger's head as the manifest cites it."""
-    seq = value["seq"]
-    if (
-        set(value) != {"ledger_id", "seq", "head_hash"}
-        or type(seq) is not int
-        or not 1 <= seq <= 10**15
-    ):
+    found = decode(Anchor, value)
+    if not 0 < found.seq <= 10**15:
         raise ValueError("not an entry of a ledger")
-    _text(value["ledger_id"])
-    _like(_HASH, value["head_hash"])
+    _text(found.ledger_id)
+    _like(_HASH, found.head_hash)
     return dict(value)
 
 

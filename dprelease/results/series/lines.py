@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.results.draw import WEAK
-from dprelease.results.formats.chart import Point, point
+from dprelease.results.formats.report_sections import Value
 from dprelease.results.formats.text_columns import one_array
 from dprelease.results.rules import WITHOUT_VALUE
 
@@ -27,25 +26,6 @@ Floats = npt.NDArray[np.float64]
 NUMBERS = ("value", "lower", "upper")
 COLUMNS = dict.fromkeys(NUMBERS, pa.float64()) | {"status": pa.utf8()}
 COLUMNS |= dict.fromkeys(CERTAIN_NAMES, pa.float64())
-
-
-class Value(NamedTuple):
-    """One released value with its 95 % interval, None for a choice by rank, and its certain one, if noise ends."""
-
-    value: float
-    lower: float | None
-    upper: float | None
-    status: str
-    certain_lower: float | None = None
-    certain_upper: float | None = None
-
-    @property
-    def weak(self) -> bool:
-        return self.status in WEAK
-
-    @property
-    def point(self) -> Point:
-        return point(self.value, self.lower, self.upper, weak=self.weak)
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from dprelease.release_plan.weak import weak_promise
 from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.public_words import PublicWords
-from dprelease.results.formats.report_sections import WEAK
+from dprelease.results.formats.report_sections import WEAK, Value
 from dprelease.results.formats.templates import text_of, with_parts
 from dprelease.results.formats.words import inside, odds, period_words
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.index_json import newest_entry, summary
-from dprelease.results.series.lines import Key, Value
+from dprelease.results.series.lines import Key
 from dprelease.results.series.over_time import series_loss
 from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture, places_of
 
@@ -238,7 +238,7 @@ def _numbers(value: Value, period: Period, decimals: int) -> Row:
     mark = "at bound" if value.status == "at_bound" else WEAK.get(value.status, "")
     mark = period.word or mark
     value_text, lower, upper, least, most = (
-        "–" if x is None else reading_text(x, decimals) for x in (*value[:3], *value[4:])
+        "–" if x is None else reading_text(x, decimals) for x in (*value[:3], *value[4:6])
     )
     certain = "" if value.certain_lower is None else f"{least} to {most}"
     weak = value.weak or bool(period.correction)

@@ -65,8 +65,8 @@ GUARDS = (
     Guard(
         "a period that another's signature stands in is in the index",
         "results/series/collect.py",
-        "signed_by(files[SIGNATURE], files[json_.FILE]) if",
-        "files[SIGNATURE][53:117].decode() if",
+        'signed_by(read_small(path / SIGNATURE) or b"", data)\n',
+        '(read_small(path / SIGNATURE) or b"")[53:117].decode()\n',
         _signed,
     ),
     Guard(
@@ -311,10 +311,12 @@ GUARDS = (
         new="if False:",
         tests=("tests/end_to_end/test_delta.py",),
     ),
-    _compare(
+    Guard(
         "a link is read as a file of the folder",
+        file="results/published_folder.py",
         old="                if not stat.S_ISREG(said.st_mode) or len(found) >= _MOST_FILES:\n",
         new="                if len(found) >= _MOST_FILES:\n",
+        tests=_forged,
     ),
     Guard(
         "numbers in files may be of any size",

@@ -49,7 +49,7 @@ def made():
 
 @pytest.fixture(scope="module")
 def page(made):
-    return html.page_of(made.manifest, made._noised.shown, labelled=True)
+    return html.page_of(made._noised, made.manifest, labelled=True)
 
 
 def crossed(keys, across=2):
@@ -92,7 +92,7 @@ def test_pictures_keep_outer_keys_apart(made, page):
     assert text.count('class="outer"') == changes > 3
     request = {k: v for k, v in made.manifest["request"].items() if k != "report"}
     older = {**made.manifest, "request": request}
-    assert b'class="outer"' not in html.report_from_manifest(older, made._noised.shown)
+    assert b'class="outer"' not in html.report(made._noised, older)
 
 
 def test_what_is_not_published_is_no_cell():
@@ -138,7 +138,7 @@ def test_districts_stand_below_their_regions(made, page):
     assert (cross["by"], cross["across"]) == (["District"], "Sex")
     assert [level["name"] for level in cross["levels"]] == ["north", "south"]
     assert [row["key"] for row in cross["levels"][1]["rows"]] == [("s0",), ("s1",), ("s2",)]
-    text = html.report_from_manifest(made.manifest, made._noised.shown).decode()
+    text = html.report(made._noised, made.manifest).decode()
     assert len(re.findall(r'<details class="level" open><summary>(north|south)', text)) == 2
 
 
@@ -161,7 +161,7 @@ def test_what_can_hold_no_row_is_a_dash_without_interval(made, page):
 def test_a_page_before_editions_is_as_it_was(made):
     old = {**made.manifest, "request": {**made.manifest["request"]}}
     del old["request"]["report"]
-    text = html.report_from_manifest(old, made._noised.shown).decode()
+    text = html.report(made._noised, old).decode()
     assert 'class="level"' not in text
 
 
@@ -204,7 +204,7 @@ def test_a_number_is_rounded_by_its_own_noise():
     }
     made = dp.release(data, schema)
     for labelled, apart in ((True, True), (False, False)):
-        page = html.page_of(made.manifest, made._noised.shown, labelled=labelled)
+        page = html.page_of(made._noised, made.manifest, labelled=labelled)
         mean = page["sections"][0]["rows"]
         decimals = [len(row["cells"][0]["value"].partition(".")[2]) for row in mean]
         assert (decimals[0] > decimals[1]) == apart, decimals

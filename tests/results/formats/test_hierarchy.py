@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import dprelease as dp
+from dprelease.release_plan.tables import FitTable
 from dprelease.results.formats.hierarchy import layers, not_adding_up
+from dprelease.results.formats.public_words import planned_words as words_of
 from tests.several_tables import TREE, USER, schema
 
 MARGINS = [
@@ -15,8 +18,8 @@ MARGINS = [
 
 
 def drawn(made: dict[str, Any]) -> list[list[tuple[str, list[str]]]]:
-    tables = dp.plan(made).to_json()["tables"]
-    return [[(t["name"], t["of"]) for t in layer] for layer in layers(tables)]
+    plan = dp.plan(made)
+    return [[(t["name"], t["of"]) for t in layer] for layer in layers(plan.tables, words_of(plan))]
 
 
 def test_tables_stand_below_those_that_they_add_up_to() -> None:
@@ -41,33 +44,35 @@ def test_the_hierarchy_says_where_numbers_come_from() -> None:
         rows={"exact": 600},
         release={"totals": totals},
     )
-    tables = dp.plan(made).to_json()["tables"]
-    found = {t["name"]: (t["origin"], t["groups"]) for layer in layers(tables) for t in layer}
+    plan = dp.plan(made)
+    tables, words = plan.tables, words_of(plan)
+    assert tables is not None
+    found = {
+        t["name"]: (t["origin"], t["groups"]) for layer in layers(tables, words) for t in layer
+    }
     assert found == {
         "nation": ("stated by the publisher", 1),
         "regions": ("measured", 2),
         "districts": ("measured", 12),
     }
-    none = {"table": "nation", "block": None}
-    added = {**tables, "fits": [{"tables": [none, {"table": "regions", "block": "regions.count"}]}]}
-    assert layers(added)[0][0]["origin"] == "not measured, added up"
-    together = {**tables, "fits": [{"tables": [none]}]}  # a set: one block is behind all of them
-    assert layers(together)[0][0]["origin"] == "measured together with the others"
+    (fit,) = tables.fits
+    none = FitTable("nation", "count", "count", None)
+    added = replace(tables, fits=(replace(fit, tables=(none, fit.in_table("regions"))),))
+    assert layers(added, words)[0][0]["origin"] == "not measured, added up"
+    # a set: one block is behind all of them
+    together = replace(tables, fits=(replace(fit, tables=(none,)),))
+    assert layers(together, words)[0][0]["origin"] == "measured together with the others"
 
 
 def test_the_hierarchy_names_what_does_not_add_up() -> None:
     several = ["count", "count(persons)", "mean(income)"]
     tables = [{**t, "statistics": several} for t in TREE]
     apart = {"computed": ["mean(income)"], "apart": ["count(persons)"], "drawn": []}
-    assert not_adding_up(dp.plan(schema(tables, unit=USER)).to_json()) == apart
+    assert not_adding_up(dp.plan(schema(tables, unit=USER))) == apart
     one = schema(tables, unit={**USER, "max_groups": 1})
-    assert not_adding_up(dp.plan(one).to_json()) == {**apart, "apart": []}
+    assert not_adding_up(dp.plan(one)) == {**apart, "apart": []}
     bins = [
         {**TREE[0], "statistics": ["count"]},
         {**TREE[2], "statistics": ["count", "sum(income)"]},
     ]
-    assert not_adding_up(dp.plan(schema(bins)).to_json()) == {
-        "computed": [],
-        "apart": [],
-        "drawn": [],
-    }
+    assert not_adding_up(dp.plan(schema(bins))) == {"computed": [], "apart": [], "drawn": []}

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 
@@ -182,7 +183,7 @@ def test_the_published_folder_alone_rebuilds_the_same_page(tmp_path):
     finished = build_manifest(GOOD, check(GOOD), {"report.html": first}, software=releases.SOFTWARE)
     published = json.loads(manifest_bytes(finished))
     table = pq.read_table(tmp_path / "data.parquet")
-    assert html.report_from_manifest(published, table) == first
+    assert html.report(replace(GOOD, table=table), published) == first
     assert html.write(releases.clinic(), manifest)["report.html"] == first
 
 
@@ -281,15 +282,13 @@ def test_the_published_page_names_where_its_standing_is_recorded():
 
 def test_a_page_made_after_a_withdrawal_says_so_first():
     manifest = manifest_of(GOOD)
-    gone = html.report_from_manifest(
-        manifest, GOOD.table, gone="withdrawn on 2026-11-20: <b>test rows</b>"
-    ).decode()
+    gone = html.report(GOOD, manifest, gone="withdrawn on 2026-11-20: <b>test rows</b>").decode()
     said = Page(gone).text
     assert "This release does not stand: withdrawn on 2026-11-20: <b>test rows</b>" in said
     assert said.index("does not stand") < said.index("Every number here")
     assert "<b>" not in gone
     assert "../index.html" not in gone  # it may lie anywhere
-    assert "does not stand" not in html.report_from_manifest(manifest, GOOD.table).decode()
+    assert "does not stand" not in html.report(GOOD, manifest).decode()
 
 
 def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():

@@ -207,7 +207,7 @@ def test_no_column_of_a_note_leaves_the_page(width, whole, tmp_path):
     """On A4 every table fits; on a phone a table scrolls in its own box, and the page does not."""
     made = releases.clinic()
     manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE)
-    text = note(manifest, made.table, "html", release="ab" * 32).decode()
+    text = note(made, manifest, "html", release="ab" * 32).decode()
     found = said(tmp_path, LABELS.replace("390", str(width)) % escaping.escape(text))
     assert found["width"] == width
     assert (found["sideways"] == 0) == whole

@@ -213,7 +213,7 @@ def test_every_sort_of_release_has_a_note(kind):
     """Also one without a ledger, a publisher or a request."""
     made = releases.clinic()
     manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE)
-    text = note(manifest, made.table, kind, release="ab" * 32).decode()
+    text = note(made, manifest, kind, release="ab" * 32).decode()
     assert all(section in text for section in SECTIONS)
     assert "ab" * 32 in text
 
@@ -224,10 +224,7 @@ def test_the_window_is_in_the_period_s_words_and_then_exact():
     manifest |= {"period": "2026-W46"}
     manifest["plan"]["window"] = ["2026-11-09T00:00:00+00:00", "2026-11-16T00:00:00+00:00"]
     said = "week 46 of 2026: from 2026-11-09 00:00:00 UTC, before 2026-11-16 00:00:00 UTC"
-    assert (
-        f"<dt>Rows of</dt><dd>{said}</dd>"
-        in note(manifest, made.table, "html", release="").decode()
-    )
+    assert f"<dt>Rows of</dt><dd>{said}</dd>" in note(made, manifest, "html", release="").decode()
 
 
 @pytest.mark.parametrize("words", ["1. A", "2024. A year", "12) B", "2026.", "- A", "+ A"])

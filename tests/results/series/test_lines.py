@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from dprelease.results.formats import csv_, json_, parquet
+from dprelease.results.formats.report_sections import Value
 from dprelease.results.publish import publish_files
 from dprelease.results.series import index_json, page
 from dprelease.results.series.collect import collect
-from dprelease.results.series.lines import Lines, Value, released
+from dprelease.results.series.lines import Lines, released
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.domain import Domain
 from tests.results.formats.releases import LEDGER, block, noised, plan, replaced, statistic

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from dprelease.cli import app
 from dprelease.core.errors import VerificationError
 from dprelease.results.publish import publish_files
-from dprelease.results.published_folder import read_folder
 from dprelease.results.series import write
 from dprelease.results.series.write import refresh, refresh_after_publication
 from dprelease.verification.verify import verify
 from tests.end_to_end.projects import tree
+from tests.published import read_folder
 from tests.results.series.made import publish, year
 
 FILES = ("catalog.jsonld", "feed.xml", "index.html", "index.json")
