@@ -87,8 +87,7 @@ class Released:
         """
         from dprelease.results.formats.frames import frame_of
 
-        drawn, tables = self._of(table), self.plan.tables
-        return frame_of(drawn, tables, pivot, intervals=intervals, status=status)
+        return frame_of(self._of(table), pivot, intervals=intervals, status=status)
 
     def long(self, table: str | None = None) -> pd.DataFrame:
         """Return the tidy table: one row per group and published column, with interval and status."""

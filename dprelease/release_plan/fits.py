@@ -7,15 +7,14 @@ Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dprelease.core.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair, feasible
-from dprelease.fitting.structure import Structure
 from dprelease.intervals.noise import Gaussian, Laplace, Noise
 from dprelease.measurements.law import Law
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import PlannedFit, PlannedTables
+from dprelease.release_plan.tables import PlannedTables
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -25,22 +24,8 @@ def runs_of(statistic: PlannedStatistic) -> Runs:
     return tuple(statistic.domain.on_grid(statistic.step).runs)
 
 
-def feasible_values(
-    fit: PlannedFit,
-    statistics: Mapping[tuple[str, str], PlannedStatistic],
-    structure: Structure,
-) -> tuple[dict[str, Runs], Feasible]:
-    """Return the domains of a fit's tables, and what each of their cells can take.
-
-    Raises:
-        PlanError: some cell can take nothing, or a margin's domain leaves out sums (DPR281 to DPR283).
-    """
-    domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
-    return domains, feasible(structure, domains, fit.coarse_totals)
-
-
 def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:
-    """Refuse tables that no values can fill; PlanError as `feasible_values`, or of a pair (DPR284)."""
+    """Refuse tables that no values can fill; PlanError as `fitting.feasible`, or of a pair (DPR281 to DPR284)."""
     known = {(s.table or "", s.name): s for s in statistics}
     found: dict[str, Feasible] = {}
     try:
@@ -48,7 +33,8 @@ def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], o
             structure = tables.structure([t.table for t in fit.tables])
             if not structure.chain:  # whole tables exist within any margins (`fitting.margin_sets`)
                 continue
-            _, found[fit.name] = feasible_values(fit, known, structure)
+            domains = {t.table: runs_of(known[t.table, t.statistic]) for t in fit.tables}
+            found[fit.name] = feasible(structure, domains, fit.coarse_totals)
         for fit in tables.fits:
             if fit.counts is not None:
                 structure = tables.structure([t.table for t in fit.tables])

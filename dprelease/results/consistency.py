@@ -39,6 +39,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease.measurements.base import family_of
 from dprelease.query.statistic import parse_statistic
@@ -157,3 +158,23 @@ def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
     ):
         out[at] = float(int(k[at]) * step)
     return out
+
+
+def published_interval(
+    statistic: PlannedStatistic,
+    value: Floats,
+    ends: tuple[Floats, Floats],
+    empty: npt.NDArray[np.bool_],
+) -> tuple[Floats, Floats, npt.NDArray[np.object_]]:
+    """Return (lower, upper, status) of values, `(groups, …)`; `empty`: groups in which no signal is left."""
+    low_end, high_end = statistic.domain.hull
+    # Outward to the published step, so that rounding never makes an interval too short.
+    lower = outward(np.clip(ends[0], low_end, high_end), statistic.step, np.floor)
+    upper = outward(np.clip(ends[1], low_end, high_end), statistic.step, np.ceil)
+    lower, upper = np.minimum(lower, value), np.maximum(upper, value)
+    status = np.full(value.shape, "ok", dtype=object)
+    status[(value <= low_end) | (value >= high_end)] = "at_bound"
+    whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
+    status[whole] = "uninformative"
+    status[empty] = "empty_signal"
+    return lower, upper, status

@@ -46,7 +46,8 @@ from dprelease.measurements.law import RAW_LIMIT, Objects
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, PlannedStatistic, deciding
-from dprelease.results.consistency import consistent, outward, to_domain
+from dprelease.release_plan.tables import PlannedTables
+from dprelease.results.consistency import consistent, outward, published_interval, to_domain
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import SUPPRESSED, Decision, level, without_companions, without_values
 from dprelease.schema.table import Rules
@@ -77,15 +78,20 @@ TIDY = pa.schema({**dict.fromkeys(TIDY_NAMES, pa.float64()), **_TEXTS})
 """The tidy table's columns after the key columns, where no noise ends."""
 
 _CERTAIN = pa.schema({**dict.fromkeys(_BOTH, pa.float64()), **_TEXTS})
+
 _BOUND = attrgetter("law.bound")
 """Of a block: None, where its noise has no end."""
 
 _MAYBE_UNKNOWN = ("value", "lower", "upper", *CERTAIN_NAMES, "estimate", "unbiased", "consistent")
 
 
+def _columns(blocks: Sequence[Block]) -> pa.Schema:
+    return _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY
+
+
 def tidy_columns(plan: ReleasePlan) -> pa.Schema:
     """Return the columns after the key columns of a table of `plan`: where tables add up, no consistent value beside it."""
-    every = _CERTAIN if {*map(_BOUND, plan.blocks)} != {None} else TIDY
+    every = _columns(plan.blocks)
     return every if not plan.fitted else every.remove(every.get_field_index("consistent"))
 
 
@@ -98,17 +104,17 @@ class Draw:
         cells: per block, the noisy integers as drawn, `(groups, cells)`.
         parts: of several tables, each by its name as a release of its own; empty for one table.
         fits: of several tables, the values that add up, with their proofs (`fitted`); rows: of a table with
-            rows of several levels, the table and cell that each is.
+            rows of several levels, the table and cell that each is; all_tables: of one of several, all of them.
     """
 
     plan: ReleasePlan
     table: pa.Table
     cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
     receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
-    extra: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, Draw] = field(default_factory=dict)
     fits: Mapping[str, Any] = field(default_factory=dict, repr=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    all_tables: PlannedTables | None = field(default=None, repr=False)
 
     @cached_property
     def published(self) -> Draw:
@@ -121,11 +127,6 @@ class Draw:
         groups = np.asarray(kept)[::each]
         keys = tuple(key for key, stays in zip(plan.keys, groups.tolist(), strict=True) if stays)
         return replace(self, plan=replace(plan, keys=keys), table=self.table.filter(kept))
-
-    @property
-    def shown(self) -> pa.Table | dict[str, pa.Table]:
-        """The tidy table, or of several all of them by name."""
-        return {name: part.table for name, part in self.parts.items()} or self.published.table
 
 
 def assemble(
@@ -144,8 +145,7 @@ def assemble(
     gone = 0 if decision is None else int(decision.suppressed.sum())
     at = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
     drawn = {b.name: DrawnBlock(b, cells[b.name], at) for b in blocks}
-    every = _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY
-    parts: dict[str, list[Any]] = {name: [] for name in every.names}
+    parts: dict[str, list[Any]] = {name: [] for name in _columns(blocks).names}
     counts = None
     for s in statistics:
         if s.text == s.function and kind_named(s.function).of_rows:
@@ -229,7 +229,7 @@ def tidy(
         name: pa.array([key[i] for key in keys], pa.utf8()).take(per_group)
         for i, name in enumerate(by)
     }
-    for column in _CERTAIN if {*map(_BOUND, blocks)} != {None} else TIDY:
+    for column in _columns(blocks):
         if column.name in names:
             arrays[column.name] = pa.array(names[column.name], pa.utf8()).take(in_column)
         elif column.name in parts:  # tables that add up have no consistent values
@@ -311,15 +311,7 @@ class DrawnBlock:
         # One about a place beyond an end is moved to it: it is never a point.
         half = (upper - lower) / 2
         lower, upper = np.minimum(lower, high_end - half), np.maximum(upper, low_end + half)
-        # Outward to the published step, so that rounding never makes an interval too short.
-        lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
-        upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)
-        lower, upper = np.minimum(lower, value), np.maximum(upper, value)
-        status = np.full(value.shape, "ok", dtype=object)
-        status[(value <= low_end) | (value >= high_end)] = "at_bound"
-        whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
-        status[whole] = "uninformative"
-        status[empty] = "empty_signal"
+        lower, upper, status = published_interval(statistic, value, (lower, upper), empty)
         if self.block.public:
             status[:] = "ok"
         return value, lower, upper, status

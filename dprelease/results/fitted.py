@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -28,20 +28,19 @@ import pyarrow as pa
 from dprelease.core import registry
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
-from dprelease.fitting.feasible import Feasible
+from dprelease.fitting.feasible import Feasible, feasible
 from dprelease.fitting.interval import Ends, certain_ends, ends, holding
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Fit, SumBounds, nearest
-from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
 from dprelease.intervals.noise import Noise
 from dprelease.release_plan.detail import DetailRow
-from dprelease.release_plan.fits import feasible_values, noise_of
+from dprelease.release_plan.fits import noise_of, runs_of
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import PlannedStatistic, deciding
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, deciding
 from dprelease.release_plan.tables import PlannedFit
 from dprelease.results.draw import Cells, Draw, assemble, tidy
-from dprelease.results.fitted_ratios import Sums, own_parts, ratio_parts
+from dprelease.results.fitted_ratios import Column, Columns, own_parts, ratio_parts
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import Decision, without_companions, without_impossible, without_values
 from dprelease.statistics.base import Floats
@@ -51,21 +50,6 @@ Fits = Mapping[str, Mapping[str, Any]]
 
 STANDARD_ERRORS = 5
 """A value that fitting moved by more of them from its own measurement is `adjusted`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedColumn:
-    """One published column of one table, every array `(cells,)`."""
-
-    value: Floats
-    lower: Floats
-    upper: Floats
-    estimate: Floats
-    unbiased: Floats
-    reach: Floats
-    status: npt.NDArray[np.object_]
-    certain_lower: Floats
-    certain_upper: Floats
 
 
 def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None) -> Draw:
@@ -91,16 +75,16 @@ def noised_of(plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | No
             mine, drawn = _mixed(plan, own.statistics, columns, found)
             rows = tuple((row.table, row.cell) for row in found)
         table = _table(own, name, mine, plan.tables.empty(name, rows), drawn)
-        parts[name] = Draw(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
+        parts[name] = Draw(own, table, {}, receipt, rows=rows, all_tables=plan.tables)
     return Draw(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
 
 
 def _mixed(
     plan: ReleasePlan,
     statistics: Sequence[PlannedStatistic],
-    columns: Mapping[tuple[str, str], PublishedColumn],
+    columns: Columns,
     rows: Sequence[DetailRow],
-) -> tuple[dict[tuple[str, str], PublishedColumn], list[list[PlannedStatistic]]]:
+) -> tuple[Columns, list[list[PlannedStatistic]]]:
     """Return the columns of a table whose rows stand at several levels, each of its own table, and what each row was drawn as."""
     assert plan.tables is not None
     assert plan.tables.detail is not None
@@ -112,11 +96,10 @@ def _mixed(
     for statistic in statistics:
         for i, column in enumerate(statistic.columns):
             here = {n: columns[n, asked[n, statistic.text].columns[i]] for n in levels}
-            made = {
-                part.name: np.concatenate([getattr(here[n], part.name)[cells[n]] for n in levels])
-                for part in fields(PublishedColumn)
+            out[table, column] = {
+                part: np.concatenate([here[n][part][cells[n]] for n in levels])[order]
+                for part in here[table]
             }
-            out[table, column] = PublishedColumn(**{k: part[order] for k, part in made.items()})
     apart = plan.tables.detail.apart(plan.tables)
     drawn = {n: [asked[n, s.text] if s.name in apart else s for s in statistics] for n in levels}
     return out, [drawn[row.table] for row in rows]
@@ -125,7 +108,7 @@ def _mixed(
 def _table(
     plan: ReleasePlan,
     name: str,
-    columns: Mapping[tuple[str, str], PublishedColumn],
+    columns: Columns,
     empty: Sequence[bool],
     drawn: Sequence[Sequence[PlannedStatistic]],
 ) -> pa.Table:
@@ -133,16 +116,17 @@ def _table(
     parts: dict[str, list[Any]] = {}
     for statistic in plan.statistics:
         mine = [columns[name, column] for column in statistic.columns]
-        for part in fields(PublishedColumn):
-            made = np.stack([getattr(column, part.name) for column in mine], axis=1)
-            parts.setdefault(part.name, []).append(made)
+        for part in mine[0]:
+            parts.setdefault(part, []).append(np.stack([c[part] for c in mine], axis=1))
     if plan.rules is not None:
         without_companions(plan.statistics, parts, plan.rules)
     rule = None if plan.rules is None else plan.rules.suppress
     by = None if rule is None else deciding(plan.statistics, rule)
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
-        without_values(plan.statistics, parts, Decision.of(by, own.unbiased, own.reach, rule.below))
+        without_values(
+            plan.statistics, parts, Decision.of(by, own["unbiased"], own["reach"], rule.below)
+        )
     made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made
 
@@ -184,31 +168,20 @@ def shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
     )
 
 
-def columns_of(
-    plan: ReleasePlan, cells: Cells, fits: Fits
-) -> dict[tuple[str, str], PublishedColumn]:
+def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> Columns:
     """Return every fitted column, by table and published name."""
     assert plan.tables is not None
-    out: dict[tuple[str, str], PublishedColumn] = {}
+    out: dict[tuple[str, str], Column] = {}
     ones = {fit.name: one_fit(plan, fit, cells) for fit in plan.tables.fits}
     for name, each in ones.items():
         for part in each.fit.tables:
             out[part.table, part.column] = each.column(part.table, fits[name]["values"])
     for ratio in plan.tables.ratios:
         top, bottom = ones[ratio.top], ones[ratio.bottom]
-        statistic = top.statistics[ratio.table, ratio.statistic]
-        parts = ratio_parts(
-            ratio,
-            statistic,
-            top.fit.step_size / bottom.fit.step_size,
-            classes_of(top.estimator, bottom.estimator, ratio.table),
-            top.sums(ratio.table, fits[ratio.top]["values"]),
-            bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
-        )
-        out[ratio.table, statistic.columns[0]] = PublishedColumn(**parts)
+        (column,) = top.statistics[ratio.table, ratio.statistic].columns
+        out[ratio.table, column] = ratio_parts(ratio, top, bottom, fits)
     for table in plan.tables.tables:
-        own = own_parts(plan, table.name, cells, out)
-        out |= {place: PublishedColumn(**parts) for place, parts in own.items()}
+        out |= own_parts(plan, table.name, cells, out)
     return out
 
 
@@ -240,16 +213,12 @@ class OneFit:
         }
 
     @cached_property
-    def _valid(self) -> tuple[dict[str, tuple[tuple[int, int], ...]], Feasible]:
-        return feasible_values(self.fit, self.statistics, self.structure)
-
-    @property
     def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        return self._valid[0]
+        return {t.table: runs_of(self.statistics[t.table, t.statistic]) for t in self.fit.tables}
 
-    @property
+    @cached_property
     def feasible(self) -> Feasible:
-        return self._valid[1]
+        return feasible(self.structure, self.domains, self.fit.coarse_totals)
 
     @cached_property
     def estimator(self) -> Estimator:
@@ -309,11 +278,8 @@ class OneFit:
             for table, counts in between.counts.items()
         }
 
-    def sums(self, table: str, values: Mapping[str, Sequence[int]]) -> Sums:
-        """Return what a quotient takes of this fit."""
-        return Sums(values[table], self.estimates.values[table], self.estimates.slack)
-
-    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> PublishedColumn:
+    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> Column:
+        """Return a table's published column."""
         part = self.fit.in_table(table)
         statistic = self.statistics[table, part.statistic]
         runs = self.domains[table]
@@ -329,16 +295,17 @@ class OneFit:
         estimate = np.array([e / ONE for e in exact], dtype=float)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
         reach = np.array([float(half + self.estimates.slack) for half in halves])
-        return PublishedColumn(
-            self._scaled(value * each),
-            self._scaled(np.array(lows, dtype=object) * each),
-            self._scaled(np.array(highs, dtype=object) * each),
-            middle,
-            self._scaled(estimate),
-            self._scaled(reach),
-            self._status(table, value, lows, highs, hull),
-            *map(self._scaled, self.certain(table, statistic)),
-        )
+        certain = map(self._scaled, self.certain(table, statistic))
+        return {
+            "value": self._scaled(value * each),
+            "lower": self._scaled(np.array(lows, dtype=object) * each),
+            "upper": self._scaled(np.array(highs, dtype=object) * each),
+            "estimate": middle,
+            "unbiased": self._scaled(estimate),
+            "reach": self._scaled(reach),
+            "status": self._status(table, value, lows, highs, hull),
+            **dict(zip(CERTAIN_NAMES, certain, strict=True)),
+        }
 
     def certain(self, table: str, statistic: PlannedStatistic) -> Ends:
         """Return certain ends in steps, outward to the multiples that are published."""

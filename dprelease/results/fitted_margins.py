@@ -13,7 +13,7 @@ from dprelease.fitting.estimate import ONE, Estimates
 from dprelease.fitting.margin_sets import estimator_of, fit, parts_of, tables_first
 from dprelease.fitting.nearest import Fit
 from dprelease.fitting.structure import Design, Level, coarser, sums_of, within
-from dprelease.release_plan.fits import noise_of, runs_of
+from dprelease.release_plan.fits import noise_of
 from dprelease.results.fitted import OneFit
 
 Cells = Mapping[Level, Sequence[int]]
@@ -35,10 +35,6 @@ class MarginFit(OneFit):
     @cached_property
     def estimator(self) -> CrossEstimator:
         return estimator_of(self._design, self.structure, noise_of(self.plan.blocks[0].law))
-
-    @cached_property
-    def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        return {t.table: runs_of(self.statistics[t.table, t.statistic]) for t in self.fit.tables}
 
     @cached_property
     def _estimated(self) -> dict[Level, Any]:

@@ -12,73 +12,65 @@ Source: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.fitting.quotient import CriticalValues, ends_of_quotient, middle_of_quotient
-from dprelease.fitting.structure import IntArray
+from dprelease.fitting.quotient import (
+    CriticalValues,
+    classes_of,
+    ends_of_quotient,
+    middle_of_quotient,
+)
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.release_plan.tables import PlannedRatio
-from dprelease.results.consistency import outward, to_domain
+from dprelease.results.consistency import published_interval, to_domain
 from dprelease.results.draw import LEVEL, Cells, DrawnBlock, read
 from dprelease.statistics.base import Floats, kind_named
 
+if TYPE_CHECKING:
+    from dprelease.results.fitted import OneFit
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """One fit in the quotient's table: published values in steps, estimates in `ONE`ths of one, and their slack."""
+Column = Mapping[str, npt.NDArray[Any]]
+"""One published column of one table by its parts: value, lower, upper, both certain ends, estimate, unbiased, its
+reach, and status; `(cells,)` each."""
 
-    values: Sequence[int]
-    estimates: Sequence[int]
-    slack: Fraction
+Columns = Mapping[tuple[str, str], Column]
+"""Columns by table and published name."""
 
 
 def ratio_parts(
-    ratio: PlannedRatio,
-    statistic: PlannedStatistic,
-    step_size: Fraction,
-    classes: IntArray,
-    top: Sums,
-    bottom: Sums,
-) -> dict[str, npt.NDArray[Any]]:
-    """Return value, lower, upper, estimate, unbiased and status, `(cells,)` each.
-
-    Args:
-        step_size: a step of the top; classes: of every cell, as in the plan's critical values.
-    """
+    ratio: PlannedRatio, top: OneFit, bottom: OneFit, fits: Mapping[str, Any]
+) -> Column:
+    """Return the column of a quotient of two fits."""
+    table, statistic = ratio.table, top.statistics[ratio.table, ratio.statistic]
     critical = CriticalValues(ratio.low, ratio.high, ratio.critical, ratio.bend)
-    domain, step = statistic.domain, statistic.step
-    start, unit = float(ratio.offset), float(step_size)
-    low_end, high_end = domain.hull
+    classes = classes_of(top.estimator, bottom.estimator, table)
+    sums, rows = (fits[name]["values"][table] for name in (ratio.top, ratio.bottom))
+    above, below = top.estimates.values[table], bottom.estimates.values[table]
+    slacks = top.estimates.slack, bottom.estimates.slack
+    start, unit = float(ratio.offset), float(top.fit.step_size / bottom.fit.step_size)
+    low_end, high_end = statistic.domain.hull
 
     def scaled(steps: Floats) -> Floats:
         return np.asarray(np.clip(start + unit * steps, low_end, high_end))
 
-    empty = np.array([count <= 0 for count in bottom.values])
+    empty = np.array([count <= 0 for count in rows])
     middle = (ratio.low + ratio.high) / 2
     share = [
         float(Fraction(int(s), int(c))) if c > 0 else middle
-        for s, c in zip(top.values, bottom.values, strict=True)
+        for s, c in zip(sums, rows, strict=True)
     ]
-    value = to_domain(scaled(np.array(share)), domain, step)
-    lows, highs = ends_of_quotient(
-        critical, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack),
-        ((low_end - start) / unit, (high_end - start) / unit),
-    )  # fmt: skip
-    lower = outward(np.where(empty, low_end, scaled(lows)), step, np.floor)
-    upper = outward(np.where(empty, high_end, scaled(highs)), step, np.ceil)
-    lower, upper = np.minimum(lower, value), np.maximum(upper, value)
-    status = np.full(value.shape, "ok", dtype=object)
-    status[(value <= low_end) | (value >= high_end)] = "at_bound"
-    status[(lower <= low_end) & (upper >= high_end)] = "uninformative"
-    status[empty] = "empty_signal"
-    estimate = scaled(middle_of_quotient(critical, top.estimates, bottom.estimates))
+    value = to_domain(scaled(np.array(share)), statistic.domain, statistic.step)
+    hull = (low_end - start) / unit, (high_end - start) / unit
+    lows, highs = map(scaled, ends_of_quotient(critical, classes, above, below, slacks, hull))
+    ends = np.where(empty, low_end, lows), np.where(empty, high_end, highs)
+    lower, upper, status = published_interval(statistic, value, ends, empty)
+    estimate = scaled(middle_of_quotient(critical, above, below))
     return {
         "value": value,
         "lower": lower,
@@ -90,9 +82,9 @@ def ratio_parts(
 
 
 def own_parts(
-    plan: ReleasePlan, table: str, cells: Cells, fitted: Mapping[tuple[str, str], Any]
-) -> dict[tuple[str, str], dict[str, npt.NDArray[Any]]]:
-    """Return the same of a table's columns that are not among the `fitted`, by table and name."""
+    plan: ReleasePlan, table: str, cells: Cells, fitted: Columns
+) -> dict[tuple[str, str], Column]:
+    """Return a table's columns that are not among the `fitted`."""
     mine = [s for s in plan.statistics if s.table == table]
     own = [s for s in mine if (table, s.columns[0]) not in fitted]
     blocks = {s.block: plan.block(s.block) for s in own}
@@ -101,9 +93,9 @@ def own_parts(
     for s in mine:
         if s.text == s.function and kind_named(s.function).of_rows:
             count = fitted[table, s.columns[0]]
-            ends = tuple(each[:, None] for each in (count.value, count.lower, count.upper))
+            ends = tuple(count[part][:, None] for part in ("value", "lower", "upper"))
             counts = plan.block(s.block).measurement.max_rows, ends
-    out = {}
+    out: dict[tuple[str, str], Column] = {}
     for s in own:
         parts = read(s, drawn, counts)
         none = dict.fromkeys(("reach", *CERTAIN_NAMES), np.full(len(parts["value"]), np.nan))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dprelease.core.strict_json import canonical_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Cells
-from dprelease.results.fitted import Fits, one_fit, shaped
+from dprelease.results.fitted import Fits, broken, one_fit
 from dprelease.schema.column import Column
 from dprelease.schema.naming import found_key
 
@@ -17,22 +17,18 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
     assert plan.tables is not None
     if set(fits) != {fit.name for fit in plan.tables.fits}:
         return ["the fitted values are of other statistics"]
-    found: list[str] = []
+    if any(set(stated) != {"values", "proof"} for stated in fits.values()):
+        return ["the fitted values are of another shape"]
+    wrong = broken(plan, fits).items()
+    if found := [f"{name}: {problem}" for name, problems in wrong for problem in problems]:
+        return found
     for fit in plan.tables.fits:
-        each = one_fit(plan, fit, cells)
-        stated = fits[fit.name]
-        values = stated["values"]
-        if set(stated) != {"values", "proof"} or not shaped(each.structure, values):
-            return [f"{fit.name}: the fitted values are of another shape"]
-        wrong = each.broken(fits)
-        found += [f"{fit.name}: {problem}" for problem in wrong]
-        if wrong:
-            continue
+        each, stated = one_fit(plan, fit, cells), fits[fit.name]
         off = each.distance(fits)
         # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
         # equally near, or the multipliers, of which many prove the same: the fit is made again.
         again = each.nearest(fits)
-        if again.values != _lists(values):
+        if again.values != _lists(stated["values"]):
             said = "not the nearest allowed ones" if any(off.values()) else "not those of the fit"
             found.append(f"{fit.name}: its values are {said}")
         elif not _same(again.proof, stated["proof"]):

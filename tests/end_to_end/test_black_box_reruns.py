@@ -33,7 +33,7 @@ COUNT = {"statistic": "count", "mechanism": "bounded_laplace", "domain": {"range
 TABLES = (rows(), rows("n,10,4,a"))
 
 
-def looked_at(folder, monkeypatch, runs, epsilon=EPSILON):
+def run_check(folder, monkeypatch, runs, epsilon=EPSILON):
     """Return the bound of `runs` whole runs per table."""
     pipeline = Pipeline(folder, schema([COUNT], epsilon=epsilon), monkeypatch)
     plan = pipeline.run(TABLES[0]).plan
@@ -59,7 +59,7 @@ def gathered(plan: ReleasePlan, files: list[bytes]):
 def test_whole_runs_tell_no_more_than_epsilon(tmp_path, monkeypatch, evidence):
     if not NIGHTLY:
         monkeypatch.setattr(os, "urandom", ReplayBits("whole runs").read)
-    bound = looked_at(tmp_path / "project", monkeypatch, RUNS)
+    bound = run_check(tmp_path / "project", monkeypatch, RUNS)
     assert bound.epsilon <= EPSILON, bound
     evidence(
         "black box, everything re-run",
@@ -74,7 +74,7 @@ def test_a_seed_that_is_used_twice_is_caught(tmp_path, monkeypatch, evidence):
     repeatable(monkeypatch, "a seed")
     whole = stages.validated
     monkeypatch.setattr(stages, "validated", lambda n, **_: whole(n, great_expectations=False))
-    bound = looked_at(tmp_path / "project", monkeypatch, 48, epsilon=0.1)
+    bound = run_check(tmp_path / "project", monkeypatch, 48, epsilon=0.1)
     assert bound.epsilon > 0.1, bound
     evidence(
         "black box, everything re-run: a seed used twice",

@@ -254,11 +254,11 @@ def test_draws_are_covered_and_fifths_are_not(name: str) -> None:
             column = columns[s.table or "", s.name]
             rows = exact["count"][s.table or ""]
             known = rows > 0
-            inside = (column.lower <= truth[s.name]) & (truth[s.name] <= column.upper)
+            inside = (column["lower"] <= truth[s.name]) & (truth[s.name] <= column["upper"])
             covered.setdefault((s.table or "", s.name), []).append(float(inside[known].mean()))
             if s.table == "nation":
-                half = (column.upper - column.lower) / 10
-                middle = (column.upper + column.lower) / 2
+                half = (column["upper"] - column["lower"]) / 10
+                middle = (column["upper"] + column["lower"]) / 2
                 short.append(float(abs(truth[s.name] - middle[0]) <= half[0]))
     for found in covered.values():
         mean, error = share(found)
@@ -280,7 +280,7 @@ def test_errors_are_those_that_draws_have() -> None:
     chance, off = np.random.default_rng(8), []
     for _ in range(60):
         cells = drawn(plan, exact, chance)
-        value = columns_of(plan, cells, fits_of(plan, cells))["regions", "mean_income"].value
+        value = columns_of(plan, cells, fits_of(plan, cells))["regions", "mean_income"]["value"]
         off += np.abs(value - 40).tolist()
     # the plan's figure is for a value anywhere in the range: t^2 is 2,800 on average, here 1,600
     assert planned.planned_error is not None

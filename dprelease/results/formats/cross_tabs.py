@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.core.codec import decode
+from dprelease.fitting.structure import within
 from dprelease.release_plan.detail import branches, detail_by, keys_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.tables import PlannedTables
@@ -34,7 +34,7 @@ def keys_above(plan: PlannedTables, name: str) -> tuple[Key, list[Key]]:
     levels = [
         table.name
         for table in sorted(plan.tables, key=lambda t: sum(t.level))
-        if table != own and all(a <= b for a, b in zip(table.level, own.level, strict=True))
+        if table != own and within(table.level, own.level)
     ]
     levels.append(name)
     by = detail_by([plan.named(level).by for level in levels])[:-1]
@@ -61,8 +61,9 @@ def labels_above(tables: PlannedTables, plan: ReleasePlan) -> dict[str, list[str
 
 def labels_above_in_folder(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, pa.Array]:
     """Return these columns of one table of a folder, a label per group; older folders stay without them."""
-    tables = manifest["plan"].get("tables") if of_today(manifest) else None
-    found = {} if tables is None else labels_above(decode(PlannedTables, tables), noised.plan)
+    found = {}
+    if noised.all_tables is not None and of_today(manifest):
+        found = labels_above(noised.all_tables, noised.plan)
     return {name: pa.array(labels, pa.utf8()) for name, labels in found.items()}
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dprelease.core.errors import ArgumentError
-from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.draw import Draw
 from dprelease.results.formats.cross_tabs import labels_above
 from dprelease.results.formats.wide import wide_table
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 def frame_of(
     drawn: Draw,
-    tables: PlannedTables | None,
     pivot: str | Sequence[str] | None,
     *,
     intervals: bool,
@@ -29,8 +27,8 @@ def frame_of(
     """Return the wide table of `drawn`; labels stay in their declared order.
 
     Args:
-        tables: what it adds up to, if it is one of several: without `pivot` it ends with their keys.
-        pivot: keys whose labels go into the columns.
+        pivot: keys whose labels go into the columns. Without it one of several tables ends with the keys of those
+            that it adds up to.
         intervals, status: as `wide_table`.
 
     Raises:
@@ -41,7 +39,8 @@ def frame_of(
     gaps = [c for c in wide.column_names if str(wide[c].type) == "int64" and wide[c].null_count]
     frame = frame.astype(dict.fromkeys(gaps, "Int64"))
     if pivot is None:
-        return frame if tables is None else frame.assign(**labels_above(tables, drawn.plan))
+        above = {} if drawn.all_tables is None else labels_above(drawn.all_tables, drawn.plan)
+        return frame.assign(**above)
     by, columns = drawn.plan.by, [pivot] if isinstance(pivot, str) else list(pivot)
     unknown = next((name for name in columns if name not in by), None)
     if unknown is not None:

@@ -38,19 +38,6 @@ def group_places(table: pa.Table, plan: ReleasePlan) -> Places:
             table.column(i).equals(pa.chunked_array([c.take(at)])) for i, c in enumerate(columns)
         ):
             return usual
-    declared = np.zeros(groups, dtype=np.int64)
-    found = np.zeros(rows, dtype=np.int64)
-    stray = np.zeros(rows, dtype=bool)
-    for i, column in enumerate(columns):
-        labels = column.unique()
-        part = places_of(table.column(i), labels)
-        stray |= part < 0
-        # Compact after every column, so that the mixed-radix codes never overflow.
-        both = np.concatenate(
-            [declared * len(labels) + places_of(column, labels), found * len(labels) + part]
-        )
-        _, compact = np.unique(both, return_inverse=True)
-        declared, found = compact[:groups], compact[groups:]
-    position = np.full(int(max(declared.max(), found.max(initial=0))) + 1, -1, dtype=np.int64)
-    position[declared] = np.arange(groups)
-    return np.where(stray, -1, position[found])
+    known = {key: group for group, key in enumerate(plan.keys)}
+    labels = zip(*(table.column(i).to_pylist() for i in range(len(plan.by))), strict=True)
+    return np.array([known.get(key, -1) for key in labels], dtype=np.int64)

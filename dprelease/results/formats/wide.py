@@ -52,22 +52,20 @@ def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> 
     """
     plan, table = noised.plan, noised.table
     keys, parts = len(plan.by), tidy_columns(plan)
-    published = [name for s in plan.statistics for name in s.columns]
     at = wide_rows(noised)
     columns: list[pa.Array] = [
         pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(keys)
     ]
-    whole = [is_whole(s) for s in plan.statistics for _ in s.columns]
-    ending = [plan.block(s.block).certain(s.function) for s in plan.statistics for _ in s.columns]
     names = [*plan.by]
-    for place, (name, is_count, certain) in enumerate(zip(published, whole, ending, strict=True)):
+    published = [(name, s) for s in plan.statistics for name in s.columns]
+    for place, (name, statistic) in enumerate(published):
         rows = pa.array(at[:, place], mask=at[:, place] < 0)
 
         def taken(part: str, rows: pa.Array = rows) -> pa.Array:
             column = table.column(keys + parts.get_field_index(part))
             return pa.chunked_array([column.combine_chunks()]).take(rows).combine_chunks()
 
-        kind = pa.int64() if is_count else pa.float64()
+        kind = pa.int64() if is_whole(statistic) else pa.float64()
         said = taken("status")
         value = taken("value").cast(kind)
         if not status:
@@ -76,6 +74,7 @@ def wide_table(noised: Draw, *, intervals: bool = True, status: bool = True) -> 
         columns.append(value)
         names.append(name)
         if intervals:
+            certain = plan.block(statistic.block).certain(statistic.function)
             ends = WIDE_PARTS[certain][:-1]
             columns += [taken(end).cast(kind) for end in ends]
             names += [f"{name}_{end}" for end in ends]

@@ -24,7 +24,6 @@ settle beyond doubt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -65,19 +64,15 @@ class _Table:
     certain: tuple[Floats, Floats]
 
 
-def check(noised: Draw, empty: Sequence[bool] = ()) -> Verdict:
-    """Return the verdict of the built-in rules on a drawn release. Never raises on its values.
-
-    Args:
-        empty: of one table of several, which of its groups can hold no row.
-    """
+def check(noised: Draw) -> Verdict:
+    """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
     if noised.plan.tables is not None:
         return _several(noised)
     plan = noised.plan
     rows = noised.table.num_rows
     if not has_tidy_columns(noised.table, plan):
         return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
-    table = _read(noised.table, plan, empty or [False] * len(plan.keys))
+    table = _read(noised)
     stray = int((table.slot < 0).sum())
     results = [RuleResult("shape", "*", rows, stray)]
     start = 0
@@ -97,8 +92,8 @@ def _several(noised: Draw) -> Verdict:
         if part is None:
             results.append(RuleResult("shape", table.name, 1, 1))
             continue
-        found = check(part, noised.plan.tables.empty(table.name, part.rows))
-        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in found.rules]
+        found = check(part).rules
+        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in found]
     values = sum(part.table.num_rows for part in noised.parts.values())
     for name, problems in broken(noised.plan, noised.fits).items():
         results.append(RuleResult("adds_up", name, values, len(problems)))
@@ -115,7 +110,9 @@ def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
     )
 
 
-def _read(table: pa.Table, plan: ReleasePlan, empty: Sequence[bool]) -> _Table:
+def _read(noised: Draw) -> _Table:
+    table, plan, tables = noised.table, noised.plan, noised.all_tables
+    empty = [] if tables is None else tables.empty(plan.statistics[0].table or "", noised.rows)
     keys = len(plan.by)
     published = [c for s in plan.statistics for c in s.columns]
     column = places_of(table.column(keys), published)

@@ -116,8 +116,8 @@ GUARDS = (
     ),
     _ratios(
         "a cell without a row has a mean like any other",
-        old='    status[empty] = "empty_signal"\n',
-        new="",
+        old="published_interval(statistic, value, ends, empty)",
+        new="published_interval(statistic, value, ends, empty & False)",
     ),
     Guard(
         "a person of two groups counts twice in a coarser table",
@@ -141,8 +141,8 @@ GUARDS = (
     Guard(
         "of equally near values any may be stated",
         file="verification/fits.py",
-        old="        if again.values != _lists(values):",
-        new="        if any(off.values()) and again.values != _lists(values):",
+        old='        if again.values != _lists(stated["values"]):',
+        new='        if any(off.values()) and again.values != _lists(stated["values"]):',
         tests=("tests/results/test_fitted.py",),
     ),
     Guard(
