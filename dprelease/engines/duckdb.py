@@ -149,7 +149,9 @@ class DuckDBEngine:
                     break
                 if exact and kind is not None:
                     _SLOWER.append(kind)
-                elif kind is not None and query.user is None:  # no salt is in it
+                elif (
+                    kind is not None or source.kind in in_memory.IN_MEMORY
+                ) and query.user is None:  # no salt
                     self._ready = source, query, connection, run, opened.pop_all()
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
@@ -186,7 +188,8 @@ class DuckDBEngine:
             answer = self._answer(source, query, salt, self.timeout, exact=False)
             left = None if self.timeout is None else self.timeout - (monotonic() - start)
             again = answer is None and not cancelled.is_set() and (left is None or left > 0)
-            if again and source.holds("parquet"):  # the slower way (`parquet_rows`)
+            # the slower way (`parquet_rows`), or a frame whose rows have other types than it had without them
+            if again and (source.holds("parquet") or source.kind in in_memory.IN_MEMORY):
                 answer = self._answer(source, query, salt, left, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
@@ -279,7 +282,13 @@ class DuckDBEngine:
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
         run = partial(self._table if query.groups.found else self._run, connection, sql, used)
-        return run if empty else run()
+
+        def over_rows() -> Any:
+            if open_rows(tables, source, query)[0].stored != opened.stored:
+                raise TypeError("the statement is of other types")
+            return run()
+
+        return (over_rows if source.kind in in_memory.IN_MEMORY else run) if empty else run()
 
     def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
         self.statements.append(sql)

@@ -7,6 +7,7 @@ import gc
 import gzip
 import os
 import random
+import shutil
 import traceback
 from collections.abc import Callable
 from datetime import datetime
@@ -679,6 +680,6 @@ def test_settings_are_tried_before_the_charge_though_others_were_accepted(tmp_pa
     gone.mkdir()
     engine = DuckDBEngine(temp_directory=gone)
     engine.preflight(as_source(HELD), query())
-    gone.rmdir()
+    shutil.rmtree(gone)
     with pytest.raises(FileNotFoundError):
         engine.preflight(as_source(HELD), query())
