@@ -28,6 +28,7 @@ def with_parts(style: str, script: str = "") -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        optimized=False,  # a page is rendered once or twice: to fold constants takes longer
     )
     environment.filters.update(breaks=breaks, isolated=isolated)
     # Style and script are ours and hold no data: the only texts that skip escaping.
