@@ -132,8 +132,10 @@ def insert_entry(
 
 def _row(db: Connection, entry: Entry, *, ceiling: bool) -> Cost:
     """Return what the table holds of a debit: a delta that would reach a ceiling stands in the event alone."""
+    if not ceiling:
+        return entry.cost
     after = summed(db, entry.key.dataset) + entry.cost
-    if not ceiling or after.atto_delta <= rho_filter.CEILING.atto_delta:
+    if after.atto_delta <= rho_filter.CEILING.atto_delta:
         return entry.cost
     raise_version(db, chain.UNSUMMED)
     return Cost(entry.cost.nano_epsilon, 0)
