@@ -94,7 +94,8 @@ class Pricing:
         size: public guess of rows per group (pricing only).
         sensitivity: of the measurement.
         judge: by the error averaged over answers, or at the worst one.
-        only_as: price only the way that this candidate is drawn: its law's family.
+        only_as: price only the way that this candidate is drawn: its law's family. Where it has no errors nobody
+            asks for any, and those of a way with one law may be 0.
     """
 
     block: BlockLayout

@@ -29,6 +29,9 @@ _MOST_FACTOR = 1024.0
 _MOST_EPSILON = 100
 _SOLVED = 8
 
+Near = list[float]
+"""Two factors, of which the first did not and the second did, for the statistic before; empty where none was found."""
+
 
 def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: bool = True) -> bool:
     """Return whether a typical interval in a group of `size` rows is the whole domain.
@@ -53,20 +56,24 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
 
 
-def least_size(candidate: Candidate, member: Member, size: int) -> int | None:
-    """Return about how many rows per group would say something at the same draw, to two digits."""
-    return _least(
-        lambda factor: not says_nothing(candidate, member, math.ceil(size * factor)), size
-    )
+def least_size(candidate: Candidate, member: Member, size: int, near: Near) -> int | None:
+    """Return about how many rows per group would say something at the same draw, to two digits.
 
+    Args:
+        size: rows that say nothing.
+        near: as in `least_factor`.
+    """
 
-def _least(says: Callable[[float], bool], size: int) -> int | None:
-    factor = 1.0
+    def holds(factor: float) -> bool:
+        return not says_nothing(candidate, member, math.ceil(size * factor))
+
+    says, factor = _asked_once(holds, near), 1.0
     while not says(factor):
         factor *= 2
         if size * factor > _LARGEST:
             return None
-    return math.ceil(two_digits(Fraction(size * _between(says, factor / 2, factor))))
+    near[:] = _between(says, factor / 2, factor)
+    return math.ceil(two_digits(Fraction(size * near[1])))
 
 
 def two_digits(value: Fraction) -> Fraction:
@@ -75,13 +82,14 @@ def two_digits(value: Fraction) -> Fraction:
     return math.ceil(value / unit) * unit
 
 
-def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction | None:
+def least_factor(says: Callable[[Fraction], bool], total: Fraction, near: Near) -> Fraction | None:
     """Return about the least factor of the budget `total` at which `says` holds, to 3 %.
 
     None where neither 1,024 times it nor an epsilon of 100 would do: more is not advice.
 
     Args:
         says: prices the statistic at that multiple; a DpreleaseError counts as no.
+        near: what was found for another statistic, which is tried first; then what is found.
     """
 
     def holds(factor: float) -> bool:
@@ -95,12 +103,27 @@ def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction 
     most = min(_MOST_FACTOR, float(_MOST_EPSILON / total))
     if most <= 1 or not holds(most):
         return None
-    return Fraction(_between(holds, 1.0, most, steps=_SOLVED))
+    near[:] = _between(_asked_once(holds, near), 1.0, most, steps=_SOLVED)
+    return Fraction(near[1])
 
 
-def _between(says: Callable[[float], bool], low: float, high: float, *, steps: int = 3) -> float:
-    """Return a factor that does, near the least one: `low` does not, `high` does."""
+def _asked_once(says: Callable[[float], bool], near: Near) -> Callable[[float], bool]:
+    """Return `says`, which holds from some factor above 1 on, and so is asked only between what is known, first `near`."""
+    known = [1.0, math.inf]
+
+    def asked(factor: float) -> bool:
+        if known[0] < factor < known[1]:
+            known[says(factor)] = factor
+        return factor >= known[1]
+
+    for factor in reversed(near):
+        asked(factor)
+    return asked
+
+
+def _between(says: Callable[[float], bool], low: float, high: float, *, steps: int = 3) -> Near:
+    """Return two factors, close together: the first does not, the second does, as `low` and `high`."""
     for _ in range(steps):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if says(middle) else (middle, high)
-    return high
+    return [low, high]

@@ -85,6 +85,9 @@ class LinearCells(MeasurementFamily):
         measurement, name = asked.measurement, asked.pin or self.mechanisms[0]
         law = self.laws[0 if measurement.public_rows is None else -1]
         draw = law(noise, len(measurement.cells), self.upper(measurement), name)
+        if asked.only_as and not asked.only_as.errors:
+            of = len(asked.block.members)
+            return [Candidate(measurement, draw, (0.0,) * of, (None,) * of, note=self.way)]
         return [self.candidate(asked, draw, self.way)]
 
     def candidate(self, asked: Pricing, draw: CellLaw, note: str) -> Candidate:

@@ -8,6 +8,7 @@ Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,6 +21,7 @@ from dprelease.core.patience import tick
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.informative import (
+    Near,
     least_factor,
     least_size,
     says_nothing,
@@ -111,6 +113,7 @@ class Prices:
         self.uses_types = query.schema.adjacency is Adjacency.substitution and _uses_types(query)
         self.by_rho = query.spec.composition == "zcdp"
         self._known: dict[tuple[int, Share, int, int], _Found] = {}
+        self._near: dict[int, tuple[Near, Near]] = defaultdict(lambda: ([], []))
 
     def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
         bounds, groups = self._bounds(block)
@@ -230,7 +233,7 @@ class Prices:
             size=size,
             narrow=not says_nothing(best, member, size, narrow=False),
             epsilon=None if factor is None else two_digits(total * factor),
-            rows=least_size(best, member, size),
+            rows=least_size(best, member, size, self._near[size][1]),
         )
 
     def _factor_that_says(
@@ -245,7 +248,8 @@ class Prices:
         alone = len(priced.block.options) == 1
 
         def ranked(factor: Fraction, only_as: Candidate | None) -> Candidate:
-            return self._candidates(priced.block, priced.share.times(factor), size, only_as)[0]
+            law = only_as and replace(only_as, errors=())
+            return self._candidates(priced.block, priced.share.times(factor), size, law)[0]
 
         def least(only_as: Candidate | None) -> Fraction | None:
             def says(factor: Fraction) -> bool:
@@ -254,7 +258,7 @@ class Prices:
                 only_as = best if alone else only_as
                 return not says_nothing(best, member, size)
 
-            return least_factor(says, total)
+            return least_factor(says, total, self._near[size][0])
 
         only_as = priced.best
         for _ in range(0 if alone else _WAYS_SEARCHED):

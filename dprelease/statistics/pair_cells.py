@@ -41,9 +41,9 @@ def shares(cells: Floats) -> Floats:
 def moments(cells: Floats) -> tuple[Floats, Floats, Floats]:
     """Return (cov, var_s, var_t) of a tensor, each `(groups,)`, in their joint domain."""
     c = shares(cells).reshape(-1, 3, 3)
-    x = np.array([0.0, 0.5, 1.0])
-    one, other = bernstein_variance(c.sum(axis=2)), bernstein_variance(c.sum(axis=1))
-    cov = np.einsum("gij,i,j->g", c, x, x) - (c.sum(axis=2) @ x) * (c.sum(axis=1) @ x)
+    x, s, t = np.array([0.0, 0.5, 1.0]), c.sum(axis=2), c.sum(axis=1)
+    one, other = bernstein_variance(s), bernstein_variance(t)
+    cov = np.einsum("gij,i,j->g", c, x, x) - (s @ x) * (t @ x)
     most = np.sqrt(one * other)
     return np.clip(cov, -most, most), one, other
 
