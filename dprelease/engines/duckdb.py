@@ -302,18 +302,23 @@ class DuckDBEngine:
     def _connection(self) -> Iterator[Any]:
         import duckdb
 
-        with self._spill() as spill, closing(duckdb.connect(":memory:")) as connection:
-            connection.execute("SET temp_directory = $folder", {"folder": spill})
-            for name, value in self._settings.items():
-                if value is not None:
-                    connection.execute(f"SET {name} = $value", {"value": value})
-            self._run(connection, "SET TimeZone = 'UTC'")
-            self._set_bar(connection)
-            self._run(connection, "SET preserve_insertion_order = false")
-            known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
-            off = ",".join(name for name in _HARMFUL if (name,) in known)
-            self._run(connection, f"SET disabled_optimizers = '{off}'")
-            yield connection
+        # a folder of its own: DuckDB's default would spill rows to .tmp in the working one
+        folder = tempfile.mkdtemp(prefix="dprelease-", dir=self._temp_directory)
+        try:
+            with closing(duckdb.connect(":memory:")) as connection:
+                connection.execute("SET temp_directory = $folder", {"folder": folder})
+                for name, value in self._settings.items():
+                    if value is not None:
+                        connection.execute(f"SET {name} = $value", {"value": value})
+                self._run(connection, "SET TimeZone = 'UTC'")
+                self._set_bar(connection)
+                self._run(connection, "SET preserve_insertion_order = false")
+                known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
+                off = ",".join(name for name in _HARMFUL if (name,) in known)
+                self._run(connection, f"SET disabled_optimizers = '{off}'")
+                yield connection
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _set_bar(self, connection: Any) -> None:
         """Let the bar that measures progress be there for a meter alone, and never print.
@@ -325,15 +330,6 @@ class DuckDBEngine:
             on = "false" if self.meter is None else "true"
             self._run(connection, f"SET enable_progress_bar = {on}")
             self._run(connection, "SET enable_progress_bar_print = false")
-
-    @contextmanager
-    def _spill(self) -> Iterator[str]:
-        """Make a private folder; DuckDB's own default would spill rows to .tmp in the working one."""
-        folder = tempfile.mkdtemp(prefix="dprelease-", dir=self._temp_directory)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _kind_of_rows(source: Source, query: BoundedQuery) -> tuple[BoundedQuery, Any] | None:

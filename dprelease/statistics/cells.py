@@ -78,7 +78,7 @@ def centred_variance_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def _variance(c0: Floats, c1: Floats, c2: Floats) -> Floats:
     b0, b1, b2 = _ratio(np.stack((c0, c1, c2)), c0 + c1 + c2, 0.0)
-    return np.clip(b0 * b2 - b1 * b1 / 4, 0.0, 0.25)
+    return np.asarray(np.clip(b0 * b2 - b1 * b1 / 4, 0.0, 0.25))
 
 
 def bernstein_variance(cells: Floats) -> Floats:
