@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.budget import read_only
-from dprelease.budget.storage import failed
+from dprelease.budget.storage import storage_error
 from dprelease.cli import app
 from dprelease.core.errors import DpreleaseError
 from dprelease.schema.naming import nearest
@@ -596,7 +596,9 @@ def test_a_folder_for_a_file_names_a_file_in_it(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_be_written_or_read_names_commands_that_work(tmp_path: Path) -> None:
     place = tmp_path / "my l.db"
     dp.create_ledger(place, declared(), epsilon=10)
-    fixes = [failed(place, "SQLite reported SQLITE_FULL", committing=False, charged=False).fix]
+    fixes = [
+        storage_error(place, "SQLite reported SQLITE_FULL", committing=False, charged=False).fix
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_only, "is_read_only", lambda _: True)
         fixes.append(refused(lambda: read_only.must_be_writable(place), "DPR402").fix)

@@ -75,8 +75,8 @@ def outcomes(
         inside = []
         for table, truth in (("coarse", (sum(exact),)), ("fine", exact)):
             column = one.column(table, values)
-            inside += list((column.lower <= truth) & (truth <= column.upper))
-        coarse = max(0, round(one.column("coarse", values).unbiased[0]))
+            inside += list((column["lower"] <= truth) & (truth <= column["upper"]))
+        coarse = max(0, round(one.column("coarse", values)["unbiased"][0]))
         yield float(np.prod([chance[k] for k in drawn])), coarse, np.array(inside)
 
 
@@ -141,7 +141,7 @@ def covered_in_detail(
         }
         fits = fits_of(plan, cells)
         column = columns_of(plan, cells, fits)["fine", "count"]
-        inside = (column.lower <= exact["fine"]) & (exact["fine"] <= column.upper)
+        inside = (column["lower"] <= exact["fine"]) & (exact["fine"] <= column["upper"])
         for choose, found in zip(choosers, out, strict=True):
             shown = np.repeat(np.array(choose(cells, fits)) == 1, 2)
             small = shown & (

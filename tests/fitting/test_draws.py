@@ -119,10 +119,10 @@ def test_no_draw_breaks_a_rule_and_every_table_is_covered(name: str, evidence: A
             for part in fit.tables:
                 column, truth = columns[part.table, part.column], exact[fit.name][part.table]
                 key = fit.name, part.table
-                inside = (column.lower <= truth) & (truth <= column.upper)
+                inside = (column["lower"] <= truth) & (truth <= column["upper"])
                 covered.setdefault(key, []).append(float(inside.mean()))
                 half = SHORTER * max(map(float, part.halves)) * float(fit.step_size)  # the control
-                near = np.abs(column.unbiased - truth) <= half
+                near = np.abs(column["unbiased"] - truth) <= half
                 short.setdefault(key, []).append(float(near.mean()))
     for key, values in covered.items():
         mean, error = share(values)

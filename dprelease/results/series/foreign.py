@@ -6,7 +6,6 @@ the series and named. So no folder can make a page that is built of many fail, o
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from dprelease.budget.record import Anchor
 from dprelease.budget.timeline import Instants, Timeline, timeline, window_of_texts
 from dprelease.core.codec import decode
 from dprelease.core.numeric import fraction_from_json
-from dprelease.core.strict_json import canonical_json
+from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.formats.over_time import release_over_time
@@ -178,7 +177,7 @@ def _drawn(rows: object) -> list[list[int]]:
 def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
     """Return the statistics by published column, of their JSON: nearly all periods ask for the same."""
     found: dict[Place, PlannedStatistic] = {}
-    for part in _list(json.loads(text)):
+    for part in _list(read_json(text)):
         for name in (
             "name",
             "statistic",
