@@ -672,6 +672,24 @@ def _held(kind: str, folder: Path) -> Source:
     return as_source(file)
 
 
+@pytest.mark.parametrize(("then", "anew"), [([2, 3], 0), ([1.5, 2.0], 1), (["x", 2.5], 1)])
+def test_a_frame_is_summed_where_it_was_planned_unless_its_types_are_others_by_then(
+    then: list[Any], anew: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a: (made.append(connect(*a)), made[-1])[1])
+    frame = pd.DataFrame({"x": [1, 2], "user": ["u", "v"], "region": ["a", "a"]})
+    source, asked = as_source(frame), query()
+    engine = DuckDBEngine()
+    engine.preflight(source, asked)
+    frame["x"] = then
+    found = engine.compute(source, asked, b"").reveal_to_mechanism().sums
+    assert len(made) == 1 + anew
+    fresh = DuckDBEngine().compute(source, asked, b"").reveal_to_mechanism().sums
+    assert np.array_equal(found, fresh)
+
+
 def test_settings_are_tried_before_the_charge_though_others_were_accepted(tmp_path: Path) -> None:
     DuckDBEngine().preflight(as_source(HELD), query())
     with pytest.raises(duckdb.Error):
