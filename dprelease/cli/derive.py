@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json
+from dprelease.cli.terminal import AsJson, console, print_json, say
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
         print_json(found.to_json())
         return
     if to is not None:
-        console().print(f"wrote {to}: {counted(found.table.num_rows, 'row')}", soft_wrap=True)
+        say(f"wrote {to}: {counted(found.table.num_rows, 'row')}", soft_wrap=True)
         return
     from rich.table import Table
     from rich.text import Text
@@ -94,11 +94,11 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
     title = Text(f"{found.name}  ({found.said} intervals)")
     table = Table(title=title, title_justify="left")
     for column in found.table.column_names:
-        table.add_column(column, justify="left" if column in found.keys else "right")
+        table.add_column(Text(column), justify="left" if column in found.keys else "right")
     for row in found.table.to_pylist():
         table.add_row(
             *(
-                "" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)
+                Text("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v))
                 for v in row.values()
             )
         )
@@ -113,4 +113,4 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
             table.add_row(Text("  " + ", ".join(numbers)))
     out.print(table)
     for note in found.notes:
-        out.print(note, style="dim", soft_wrap=True)
+        say(note, "dim", soft_wrap=True)

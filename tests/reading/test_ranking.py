@@ -8,6 +8,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -235,3 +236,21 @@ def test_its_files_and_the_command_show_the_confidence(tmp_path):
     assert "at most 1 less its confidence" in page
     said = CliRunner().invoke(app, ["derive", str(folder.parent), "top(count, 1)"])
     assert (said.exit_code, "confidence" in said.stdout) == (0, True)
+
+
+def test_the_command_shows_keys_as_they_are(tmp_path, monkeypatch):
+    """Found keys are texts of rows, and terminals read some texts as markup."""
+    asked = schema(["count"]) | {"name": "marked"}
+    regions = ["[a] of b", "[/bold]", "[bold]c"]
+    asked["columns"] = {"[red]": {"kind": "category", "values": regions}}
+    asked["release"]["by"] = ["[red]"]
+    rows = pa.table({"[red]": [region for region in regions for _ in range(90)]})
+    ledger = dp.create_ledger(tmp_path / "l.db", asked, epsilon=9, dataset="trips")
+    held = dp.release(rows, asked, ledger=ledger, dataset="trips", period="1")
+    folder = held.publish(tmp_path / "out")
+    for width in ("140", "30"):
+        monkeypatch.setenv("COLUMNS", width)
+        said = CliRunner().invoke(app, ["derive", str(folder), "top(count, 3)"])
+        assert said.exit_code == 0
+        assert all(text in said.stdout for text in regions)
+        assert ("[red]" in said.stdout) == (width == "140")
