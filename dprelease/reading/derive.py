@@ -110,8 +110,9 @@ def derive(
 
 
 def _one_text(expression: object) -> str:
-    if not isinstance(expression, str):
-        what = f"an expression is one text, not of type {type(expression).__name__}"
+    if not isinstance(expression, str) or not expression.strip():
+        kind = type(expression).__name__
+        what = "an expression is one text, not " + ("empty" if kind == "str" else f"of type {kind}")
         fix = 'write one call for each, e.g. derive("late / count", name="share late")'
         raise ArgumentError(what, where="derive(...)", fix=fix, code="DPR660")
     return expression

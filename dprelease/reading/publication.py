@@ -180,7 +180,7 @@ class Series(Mapping[str, Publication]):
 
     def derive(
         self,
-        expression: str,
+        expression: str = "",
         *,
         by: Sequence[str] | None = None,
         table: str | None = None,

@@ -131,7 +131,7 @@ class Released:
 
     def derive(
         self,
-        expression: str,
+        expression: str = "",
         *,
         by: Sequence[str] | None = None,
         table: str | None = None,

@@ -320,6 +320,13 @@ def test_what_is_no_text_is_no_expression(asked):
     assert caught.value.code == "DPR660"
 
 
+@pytest.mark.parametrize("asked", [(), ("",), ("  ",)])
+def test_what_to_compute_is_to_be_said(asked):
+    with pytest.raises(dp.errors.ArgumentError, match="one text, not empty") as caught:
+        release().derive(*asked, by=[])
+    assert caught.value.code == "DPR660" and 'derive("late / count"' in caught.value.fix
+
+
 def test_a_release_alone_has_no_other_periods():
     with pytest.raises(dp.errors.ArgumentError, match="no period `previous`"):
         release().derive("growth(count)")
