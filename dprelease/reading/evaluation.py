@@ -62,7 +62,7 @@ def result_keys(tree: Node, values: ReleasedValues, asked: Sequence[str] | None)
     """
     by = values.by
     if asked is not None:
-        known = (*values.levels, *by)
+        known, asked = (*values.levels, *by), (asked,) if isinstance(asked, str) else asked
         for name in asked:
             if name not in known:
                 raise ArgumentError(

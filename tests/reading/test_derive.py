@@ -311,6 +311,12 @@ def test_unknown_periods_and_columns():
     assert caught.value.code == "DPR625"
 
 
+def test_one_key_column_is_asked_for_by_its_name():
+    assert rows("count", by="region") == rows("count", by=["region"])
+    with pytest.raises(dp.errors.ArgumentError, match="`carrier` is not a key column"):
+        rows("count", by="carrier")
+
+
 @pytest.mark.parametrize("asked", [{"a": "count"}, ["count"], None, 3])
 def test_what_is_no_text_is_no_expression(asked):
     with pytest.raises(
