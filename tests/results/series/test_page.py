@@ -118,6 +118,7 @@ def test_336_groups_are_all_there_by_name(tmp_path):
     assert outline.open == []
     assert all(text.count(f">g{i:03d}") >= 1 for i in range(336))
     assert text.count("312 more groups") == 3  # 24 shown at once, per column
+    assert "An interval much wider than the others may go on beyond its edge" in text
     assert outline.counts["svg"] > 336 * 3
     assert len(text) < 12_000_000
 
