@@ -24,6 +24,7 @@ from dprelease.core.entropy import SystemBits
 from dprelease.core.errors import InternalError
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.law import RAW_LIMIT
+from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
@@ -35,7 +36,7 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
-from dprelease.schema.domain import GridSet
+from dprelease.schema.domain import Domain, GridSet
 from dprelease.statistics.recursive_ranks import steps
 from tests.planning.requests import X, planned
 from tests.sizes import FULL, some, whole
@@ -160,6 +161,12 @@ def every_sampler():
         type(sign),
         lambda: sign.draw_with(np.zeros(COUNT), SystemBits()),
         lambda drawn: np.isin(drawn, (-1, 1)).all(),
+    )
+    unit = BoundedLaplace.calibrate(Domain(0, 10), sensitivity=1, epsilon=1).on_grid(1)
+    out["a law in the unit of its domain"] = (
+        type(unit),
+        lambda: unit.draw_with(np.zeros(COUNT), SystemBits()),
+        lambda drawn: ((drawn >= 0) & (drawn <= 10)).all(),
     )
     box = plans()["a box"].blocks[0].law.law
     out["a box's points"] = (
