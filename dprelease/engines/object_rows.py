@@ -88,11 +88,10 @@ def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) 
     if own is None or asked is None or own not in stored - elsewhere or len(places) < 2:
         return source
     rows = _Placed(ObjectRows(objects, (own,)), places)
-    kept = kept_places(connection, asked, rows, rows.rows.stored, "place")
     groups: dict[StoredObject, list[int]] = {one: [] for one in objects}
-    for place, (one, group) in enumerate(places):
-        if place in kept:
-            groups[one].append(group)
+    for place in kept_places(connection, asked, rows, rows.rows.stored, "place"):
+        one, group = places[place]
+        groups[one].append(group)
     left = tuple(one.only(tuple(found)) for one, found in groups.items())
     return replace(source, payload=left)
 

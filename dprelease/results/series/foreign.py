@@ -207,7 +207,7 @@ def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
 def _anchor(value: Any) -> dict[str, Any]:
     """Return the ledger's head as the manifest cites it."""
     found = decode(Anchor, value)
-    if not 0 < found.seq <= 10**15:
+    if value["seq"] != found.seq or not 0 < found.seq <= 10**15:
         raise ValueError("not an entry of a ledger")
     _text(found.ledger_id)
     _like(_HASH, found.head_hash)

@@ -59,12 +59,10 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
     if not {*WITHOUT_VALUE}.isdisjoint(values["status"].unique().to_pylist()):
         kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
         table, values = table.filter(kept), values.filter(kept)  # no value, no place in a line
-    numbers = pa.chunked_array(
-        [part for held in values.drop_columns("status").columns for part in held.chunks]
-    )
+    numbers = values.drop_columns("status").columns
     names = table.column(at["statistic"])
     missing = names.null_count or values["value"].null_count or values["status"].null_count
-    if missing or not pc.all(pc.is_finite(numbers), min_count=0).as_py():
+    if missing or not all(pc.all(pc.is_finite(part), min_count=0).as_py() for part in numbers):
         raise ValueError("a row of no statistic, value or status, or an end that is no number")
     out: dict[str, PeriodColumn] = {}
     seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None

@@ -71,7 +71,8 @@ def test_another_definition_under_the_same_name_is_another_track(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault", ["no manifest", "not json", "renamed", "other table", "a link", "old version"]
+    "fault",
+    ["no manifest", "not json", "renamed", "other table", "a link", "old version", "text as entry"],
 )
 def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, tmp_path, fault):
     bad = folder / "2026-W03"
@@ -89,9 +90,11 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
         (bad / "data.parquet").unlink()
         (bad / "data.parquet").symlink_to(folder / "2026-W04" / "data.parquet")
     else:
-        manifest.write_text(
-            json.dumps({**json.loads(manifest.read_text()), "dprelease": "release/0"})
-        )
+        said = json.loads(manifest.read_text())
+        other = {"dprelease": "release/0"}
+        if fault == "text as entry":
+            other = {"ledger": {**said["ledger"], "seq": str(said["ledger"]["seq"])}}
+        manifest.write_text(json.dumps({**said, **other}))
     series = collect(folder)
     assert series.unreadable == (bad.name,)
     assert len(series.periods) == 5

@@ -49,6 +49,13 @@ def test_of_a_repeated_group_the_last_row_counts() -> None:
     assert [line[0].value for line in lines.values()] == [3, 2]
 
 
+def test_a_period_whose_rows_are_all_suppressed_has_no_place_in_any_line() -> None:
+    table = tidy([("a", "n", 1), ("b", "n", 2)])
+    hidden = table.drop_columns("status").append_column("status", [["suppressed"] * 2])
+    assert released(hidden, 1) == {}
+    assert list(Lines([None, period(("a", 1))])) == [A]
+
+
 def test_a_table_without_keys_has_one_group() -> None:
     table = tidy([("a", "n", 1)]).drop_columns("key")
     assert released(table, 0)["n"].keys == [()]
