@@ -263,8 +263,8 @@ GUARDS = (
     Guard(
         "row groups are chosen without a look at their rows",
         file="engines/object_rows.py",
-        old="        if place in kept:\n",
-        new="        if place in list(kept)[:1]:\n",
+        old='rows.rows.stored, "place"):',
+        new='rows.rows.stored, "place")[:1]:',
         tests=("tests/engines/test_object_rows.py",),
     ),
     Guard(
