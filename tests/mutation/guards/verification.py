@@ -63,6 +63,13 @@ GUARDS = (
         _signed,
     ),
     Guard(
+        "the number of a ledger's entry may be a text in the index",
+        file="results/series/foreign.py",
+        old='if value["seq"] != found.seq or not 0',
+        new="if not 0",
+        tests=("tests/results/series/test_collect.py",),
+    ),
+    Guard(
         "a period that another's signature stands in is in the index",
         "results/series/collect.py",
         'signed_by(read_small(path / SIGNATURE) or b"", data)\n',
