@@ -200,10 +200,14 @@ def _margin_weight(own: npt.NDArray[np.float64], side: npt.NDArray[np.float64]) 
     return max(1, round(_HEAVIEST * least / typical)) * _MARGIN if typical > 0 else _R
 
 
-def _allowed(given: Sequence[Any] | None, cell: int, value: int) -> bool:
-    if given is None:
+def _allowed(runs_of_cells: Sequence[Any] | None, cell: int, value: int) -> bool:
+    if runs_of_cells is None:
         return True
-    runs = given if given and isinstance(given[0][0], int) else given[cell]
+    runs = (
+        runs_of_cells
+        if runs_of_cells and isinstance(runs_of_cells[0][0], int)
+        else runs_of_cells[cell]
+    )
     return any(low <= value <= high for low, high in runs)
 
 

@@ -96,8 +96,8 @@ class Spaces:
         for at, k in enumerate(level):
             if k:
                 above = (*level[:at], k - 1, *level[at + 1 :])
-                beside = self.spread(self.summed(values, level, above), above, level)
-                values = self.axes[at].fan(k) * values - beside
+                averages = self.spread(self.summed(values, level, above), above, level)
+                values = self.axes[at].fan(k) * values - averages
         return values
 
 
@@ -140,16 +140,16 @@ class CrossEstimator(Spaces):
 
     def _weighed(self, space: Level) -> dict[int, Fraction]:
         """Return what the sums of every source that holds a residual space weigh there."""
-        held = [
+        holding = [
             (i, s, self._worth[i])
             for i, s in enumerate(self.sources)
             if (s.level == space if s.residual else within(space, s.level))
         ]
-        sure = [i for i, s, _ in held if s.noise is None]
+        sure = [i for i, s, _ in holding if s.noise is None]
         if sure:
             return dict.fromkeys(sure, Fraction(1, len(sure)))
-        total = sum((worth for _, _, worth in held), Fraction(0))
-        return {i: worth / total / s.factor for i, s, worth in held}
+        total = sum((worth for _, _, worth in holding), Fraction(0))
+        return {i: worth / total / s.factor for i, s, worth in holding}
 
     def _spaced(self, level: Level) -> list[tuple[Level, int]]:
         """Return the residual spaces of a table that hold something, and how many of its cells are in one of theirs."""
@@ -173,7 +173,7 @@ class CrossEstimator(Spaces):
         levels: Iterable[Level],
     ) -> dict[Level, Objects]:
         """Return the estimates of all cells of some levels, structural zeros or not."""
-        given = [
+        values = [
             whole_numbers((totals if s.noise is None else noisy)[s.name]).reshape(
                 self.shape(s.level)
             )
@@ -185,7 +185,7 @@ class CrossEstimator(Spaces):
             weights = self._weights(space)
             bottom = math.lcm(*(w.denominator for w in weights.values()))
             top: Any = sum(
-                self.summed(given[i], self.sources[i].level, space) * int(w * bottom)
+                self.summed(values[i], self.sources[i].level, space) * int(w * bottom)
                 for i, w in weights.items()
             )
             return self.residuals(top, space), bottom * math.prod(self.fans(space))
@@ -283,8 +283,8 @@ class CrossEstimator(Spaces):
         place = [int(next(at)) if k else 0 for k in one.level]
         found: Counter[tuple[str, Fraction]] = Counter()
         noises: dict[str, Noise] = {}
-        held = {i for space, _ in self._spaces(one.level) for i in self._weights(space)}
-        for i in sorted(held):
+        holding = {i for space, _ in self._spaces(one.level) for i in self._weights(space)}
+        for i in sorted(holding):
             if (s := self.sources[i]).noise is None:
                 continue
             noises[s.block] = s.noise

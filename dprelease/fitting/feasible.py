@@ -87,18 +87,18 @@ def feasible(
 
 def per_cell(domains: Domains, table: Table) -> Sequence[Runs] | None:
     """Return the domain of every cell of a table; None where none is declared."""
-    given = domains.get(table.name)
-    if given is None:
+    declared = domains.get(table.name)
+    if declared is None:
         return None
-    if given and isinstance(given[0][0], int):
-        return [cast("Runs", given)] * table.cells
-    if len(given) != table.cells:
+    if declared and isinstance(declared[0][0], int):
+        return [cast("Runs", declared)] * table.cells
+    if len(declared) != table.cells:
         raise PlanError(
-            f"the table `{table.name}` has {table.cells} cells and {len(given)} domains",
+            f"the table `{table.name}` has {table.cells} cells and {len(declared)} domains",
             fix="give one domain per cell",
             code="DPR281",
         )
-    return cast("Sequence[Runs]", given)
+    return cast("Sequence[Runs]", declared)
 
 
 def _own(
@@ -109,18 +109,18 @@ def _own(
     sums: list[Runs] | None,
 ) -> list[Runs]:
     """Return every cell's domain, cut to its parts' sums, structural zeros and public totals."""
-    given = per_cell(domains, table)
-    if given is None and sums is None:
+    declared = per_cell(domains, table)
+    if declared is None and sums is None:
         raise PlanError(
             f"the table `{table.name}` has no domain",
             why="its cells are the finest, so nothing else says what they can be",
             fix="give the finest table a domain",
             code="DPR281",
         )
-    if given is None or sums is None:
-        sets = list(given or sums or ())
+    if declared is None or sums is None:
+        sets = list(declared or sums or ())
     else:
-        sets = [met(a, b) for a, b in zip(given, sums, strict=True)]
+        sets = [met(a, b) for a, b in zip(declared, sums, strict=True)]
     for cell in structure.empty(table).nonzero()[0].tolist():
         sets[cell] = ZERO
     if table.name in totals:
@@ -179,7 +179,7 @@ def _side(
 ) -> list[Runs]:
     """Return the hulls of a margin's sums, which its domain must hold whole."""
     if side.name in totals:
-        raise _beside(side, "public totals")
+        raise _crossing_error(side, "public totals")
     finest = sets[structure.finest.name]
     roots = sets[structure.tables[structure.chain[0]].name]
     low, high = [0] * side.cells, [0] * side.cells
@@ -193,7 +193,7 @@ def _side(
     for hull, domain in zip(hulls, per_cell(domains, side) or hulls, strict=True):
         if met(hull, domain) != hull:
             gaps = "allow all values in it" if len(domain) > 1 else None
-            raise _beside(side, "a domain that leaves out sums of its cells", gaps)
+            raise _crossing_error(side, "a domain that leaves out sums of its cells", gaps)
     return hulls
 
 
@@ -230,7 +230,7 @@ def _nothing(table: Table, cell: int) -> PlanError:
     )
 
 
-def _beside(side: Table, what: str, fix: str | None = None) -> PlanError:
+def _crossing_error(side: Table, what: str, fix: str | None = None) -> PlanError:
     whole = "add the table of all rows, whose domain caps every margin"
     return PlanError(
         f"the table `{side.name}` crosses the others and has {what}",

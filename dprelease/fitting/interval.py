@@ -107,11 +107,11 @@ def holding(
         runs: the allowed values.
     """
     edges = {k for (_, left), (right, _) in pairwise(runs) for k in (left, right)}
-    kept = [
+    wider = [
         (low, high) if value in edges else (min(low, value), max(high, value))
         for value, low, high in zip(values, lows, highs, strict=True)
     ]
-    return [low for low, _ in kept], [high for _, high in kept]
+    return [low for low, _ in wider], [high for _, high in wider]
 
 
 def certain_ends(

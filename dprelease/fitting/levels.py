@@ -191,9 +191,9 @@ class _Search:
     def own(self, shares: Mapping[str, Fraction]) -> dict[str, float | None]:
         """Return the variances of the measurements; None where there is none."""
         return {
-            name: self._variance(share, moved) if share > 0 or not moved else None
+            name: self._variance(share, sensitivity) if share > 0 or not sensitivity else None
             for name in self.names
-            for share, moved in [(shares.get(name, Fraction(0)), self.sensitivities[name])]
+            for share, sensitivity in [(shares.get(name, Fraction(0)), self.sensitivities[name])]
         }
 
     def judged(self, after: Mapping[str, float]) -> float:
@@ -241,9 +241,9 @@ def _exchanged(
     """Move parts between two tables as long as the sum falls; the finest keeps at least one."""
     best = worth(parts)
     for step in _STEPS:
-        moved = True
-        while moved:
-            moved = False
+        improved = True
+        while improved:
+            improved = False
             for giver, taker in itertools.permutations(parts, 2):
                 rest = parts[giver] - step
                 if rest < (giver == finest):
@@ -251,7 +251,7 @@ def _exchanged(
                 tried = {**parts, giver: rest, taker: parts[taker] + step}
                 value = worth(tried)
                 if value < best * (1 - _GAIN):
-                    best, parts, moved = value, tried, True
+                    best, parts, improved = value, tried, True
     return best, parts
 
 

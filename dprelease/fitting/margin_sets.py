@@ -41,8 +41,8 @@ def tables_first(tables: Iterable[Level]) -> list[tuple[Level, tuple[Level, ...]
     Raises:
         LookupError: whole tables may not exist: a table, and its maximal margins.
     """
-    asked = set(tables)
-    found = _closed(asked | {tuple(0 for _ in t) for t in asked})
+    wanted = set(tables)
+    found = _closed(wanted | {tuple(0 for _ in t) for t in wanted})
     while True:
         margins = {t: _maximal([s for s in found if s != t and within(s, t)]) for t in found}
         wrong = [t for t in sorted(found, key=_size) if not _fits(t, margins[t])]
@@ -140,8 +140,8 @@ def fit(
         places = np.lexsort((columns, rows, blocks))
         for part in np.split(places, np.flatnonzero(np.diff(blocks[places])) + 1):
             own, other = np.unique(rows[part]), np.unique(columns[part])
-            kept = values[first][own], values[last][other]
-            made = nearest_whole(aim[part].reshape(own.size, -1), *kept)
+            sums = values[first][own], values[last][other]
+            made = nearest_whole(aim[part].reshape(own.size, -1), *sums)
             values[table][part] = made.values.reshape(-1)
             numbers[0][own], numbers[1][other] = made.rows, made.columns
         nodes[table] = [part.tolist() for part in numbers]
@@ -157,22 +157,22 @@ def designs(
     row costs scale^2 prod f (f - 1), and a table of c cells in each of a space's has prod (f - 1) / (scale^2 prod f^3 c^2)
     of it, products over the axes of the space.
     """
-    asked = tuple(sorted(set(tables), key=_size))
+    levels = tuple(sorted(set(tables), key=_size))
     whole = Design(
-        axes, counted := tuple(_maximal(asked)), tuple(map(MarginSource, counted)), asked
+        axes, counted := tuple(_maximal(levels)), tuple(map(MarginSource, counted)), levels
     )
     spaces = Spaces(whole.structure().axes)
     if not all(a.axis.even for a in spaces.axes):
         return (whole,)
-    held: dict[Level, float] = {}
-    for t in asked:
+    sizes: dict[Level, float] = {}
+    for t in levels:
         for r in up_to(t):
-            held[r] = held.get(r, 0.0) + (spaces.merged(t) / spaces.merged(r)) ** 2
-    wanted = {r: s**0.25 / math.prod(spaces.fans(r)) for r, s in held.items()}
+            sizes[r] = sizes.get(r, 0.0) + (spaces.merged(t) / spaces.merged(r)) ** 2
+    wanted = {r: s**0.25 / math.prod(spaces.fans(r)) for r, s in sizes.items()}
     least = min(wanted.values())
     rest = tuple(
         MarginSource(r, round(_FINE * wanted[r] / least), residual=True)
         for r in sorted(wanted, key=_size)
         if 1 not in spaces.fans(r)
     )
-    return whole, Design(axes, counted, rest, asked)
+    return whole, Design(axes, counted, rest, levels)

@@ -223,7 +223,7 @@ class _Pull:
             pair = next((p for p in ends if p not in done and self._worth(*p)), None)
             if pair is None:
                 return
-            if self._moved(*pair):
+            if self._improve(*pair):
                 done.clear()
             else:
                 done.add(pair)
@@ -237,11 +237,11 @@ class _Pull:
         fall = a * a - (a - FINE) ** 2 + b * b - (b + FINE) ** 2
         return self.side.weight * fall
 
-    def _moved(self, high: int, low: int) -> bool:
+    def _improve(self, high: int, low: int) -> bool:
         """Move one unit per key, cheapest first, as long as the objective falls."""
         out, into = self._best(high, -1), self._best(low, 1)
         both = sorted((out[k][0] + into[k][0], out[k][1], into[k][1]) for k in out.keys() & into)
-        moved = False
+        improved = False
         for cost, giver, taker in both:
             if not self._worth(high, low) or cost >= self._gain(high, low):
                 break
@@ -249,8 +249,8 @@ class _Pull:
             self.values[taker] += 1
             self.over[high] -= FINE
             self.over[low] += FINE
-            moved = True
-        return moved
+            improved = True
+        return improved
 
     def _best(self, at: int, move: int) -> dict[int, tuple[int, int]]:
         """Return the cheapest cell per key that can make the move, with its cost."""

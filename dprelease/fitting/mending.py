@@ -23,7 +23,7 @@ from dprelease.fitting.sets import Runs, added, holds, met, nearest_in
 
 _FINE = 2**16
 _MOST_WINDOW = 512
-_KEPT = 2
+_CANDIDATES = 2
 """Children kept per size of move."""
 
 
@@ -76,7 +76,7 @@ def _cheapest(children: Sequence[Child], left: int, window: int) -> list[int] | 
                 offers.setdefault(move, []).append((child.cost(move), place))
     options: dict[int, list[tuple[int, int]]] = {}
     for move, some in offers.items():
-        for cost, place in sorted(some)[:_KEPT]:
+        for cost, place in sorted(some)[:_CANDIDATES]:
             options.setdefault(place, []).append((move, cost))
     best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {0: (0, ())}
     for place in sorted(options):

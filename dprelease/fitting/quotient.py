@@ -38,7 +38,7 @@ MOST = 4096
 """More classes of cells than that are refused."""
 _JOINT = 256
 """For more classes the two parts are bounded apart."""
-_BESIDE = 0.02
+_REST_RISK = 0.02
 """e, as a part of the risk."""
 _ROOM = 1e-12
 
@@ -113,14 +113,14 @@ def _edges(low: int, high: int, pieces: int, bend: int) -> list[Fraction]:
 def _together(
     top: SumLaw, bottom: SumLaw, edges: Sequence[Fraction], level: float
 ) -> tuple[Fraction, ...]:
-    risk = _BESIDE * (1 - level)
+    risk = _REST_RISK * (1 - level)
     most = quantile_of(bottom, 1 - risk)
     known: dict[Fraction, Fraction] = {}
     out = []
     for a, b in pairwise(edges):
         middle = abs(a + b) / 2  # the law is symmetric in the sign of t
         if middle not in known:
-            law = SumLaw.of([(top, 1.0, 1), (bottom, float(middle), 1)])
+            law = SumLaw.weighted_sum([(top, 1.0, 1), (bottom, float(middle), 1)])
             known[middle] = quantile_of(law, level + risk)
         out.append(known[middle] + most * (b - a) / 2)
     return tuple(out)

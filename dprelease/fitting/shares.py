@@ -174,8 +174,8 @@ def laid_out(
         np.asarray(weights, dtype=np.int64)[order],
         np.flatnonzero(np.diff(parent[order], prepend=-1)),
     )
-    asked = [total - whole for total, whole in zip(totals, _whole_sums(children), strict=True)]
-    wanted = np.array([min(max(x, -_TOP), _TOP) for x in asked], dtype=np.int64)
+    rest = [total - whole for total, whole in zip(totals, _whole_sums(children), strict=True)]
+    wanted = np.array([min(max(x, -_TOP), _TOP) for x in rest], dtype=np.int64)
     return order, children, wanted
 
 

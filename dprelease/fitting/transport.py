@@ -82,8 +82,8 @@ def _routed(aims: Objects, u: Objects, v: Objects, rows: Objects, columns: Objec
         up = 2 * FINE * values + FINE - 2 * aims - u[:, None] - v[None, :]
         down = np.where(values > 0, 2 * FINE - up, _FAR)
         far, before, end = _nearest(up, down, excess)
-        moved = np.minimum(far, far[end])
-        u, v = u - moved[:height], v + moved[height:]
+        shortest = np.minimum(far, far[end])
+        u, v = u - shortest[:height], v + shortest[height:]
         excess[end] += 1
         at = end
         while before[at] >= 0:

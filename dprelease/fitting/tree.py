@@ -316,7 +316,7 @@ def _exact(parts: Iterable[_Part]) -> Counter[tuple[int, Fraction]]:
 
 
 def _law(parts: Iterable[_Part]) -> SumLaw:
-    return SumLaw.of((law, float(weight), count) for law, weight, count in parts)
+    return SumLaw.weighted_sum((law, float(weight), count) for law, weight, count in parts)
 
 
 def _shifted(values: Objects) -> Objects:

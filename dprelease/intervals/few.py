@@ -113,8 +113,8 @@ def _unit_law(terms: tuple[Term, ...], size: int) -> SumLaw:
     law: Floats = np.ones(points // 2 + 1)
     slack = 0.0
     for noise, draws, share in terms:
-        weight, (survival, moved) = float(share), _sum_of_equal(noise, draws)
-        slack += weight * moved + (0.0 if exact else float(h) / 2)
+        weight, (survival, rounding) = float(share), _sum_of_equal(noise, draws)
+        slack += weight * rounding + (0.0 if exact else float(h) / 2)
         law = law * np.fft.rfft(_on_lattice(survival, weight, float(h), points)).real
     mass = np.fft.irfft(law, points)
     half = np.maximum(mass[: points // 2], 0.0)

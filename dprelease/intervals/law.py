@@ -3,7 +3,7 @@
     X = S over terms of weight * (sum of `draws` draws) + a bulk of many small terms
 
 A few different terms are convolved one by one (`intervals.few`). Of more, as behind tables that add up, what counts
-is kept draw by draw: the `KEPT` terms (`MOST_KEPT` of narrow noise, or where one law alone is asked for) with the
+is kept draw by draw: the `EXACT_TERMS` terms (`MOST_EXACT_TERMS` of narrow noise, or where one law alone is asked for) with the
 largest part of the variance. Of the others only three numbers are kept, which bracket their characteristic function:
 
     e^(-v t^2 / 2 - q t^4) <= phi(t) <= e^(-v t^2 / 2 + q t^4)   while  widest * t^2 <= 1,
@@ -36,8 +36,8 @@ from dprelease.intervals.noise import Gaussian, Laplace, Noise, Term
 
 Floats = npt.NDArray[np.float64]
 
-KEPT = 12
-MOST_KEPT = 64
+EXACT_TERMS = 12
+MOST_EXACT_TERMS = 64
 """Where noise is narrower than a step: its characteristic function does not fall off, so a bulk says little."""
 
 Draws = tuple[Noise, float]
@@ -64,7 +64,9 @@ def quantile(terms: Terms, level: float, *, points: int = FINE) -> float:
     """Return q with P(|S| <= q) >= level; `points` of a lattice of a few terms, where the weights give none."""
     if _few(terms):
         return few_quantile(terms, level, points=points)
-    return float(quantile_of(law_of(terms, kept=MOST_KEPT), level, points=FINE)) * (1 + 1e-12)
+    return float(quantile_of(law_of(terms, exact=MOST_EXACT_TERMS), level, points=FINE)) * (
+        1 + 1e-12
+    )
 
 
 def chance(terms: Terms, size: float) -> float:
@@ -86,7 +88,7 @@ def half_width(terms: Sequence[Term], level: float = 0.95) -> Fraction:
     exact = exact_quantile(used, level, most=EXACT) if len(used) <= FEW else None
     if exact is not None:
         return exact
-    return quantile_of(law_of(used, kept=MOST_KEPT), level, points=FINE)
+    return quantile_of(law_of(used, exact=MOST_EXACT_TERMS), level, points=FINE)
 
 
 def _few(terms: Terms) -> bool:
@@ -129,7 +131,9 @@ class SumLaw:
     bulk: Bulk = Bulk()
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[SumLaw, float, int]], *, kept: int = KEPT) -> SumLaw:
+    def weighted_sum(
+        cls, parts: Iterable[tuple[SumLaw, float, int]], *, exact: int = EXACT_TERMS
+    ) -> SumLaw:
         """Return the law of a sum: per part its law, a weight, and how many independent copies.
 
         Args:
@@ -145,26 +149,26 @@ class SumLaw:
                 key = noise, abs(own * weight)
                 found[key] = found.get(key, 0) + n * count
         narrow = any(float(noise.variance()) < 1 for noise, _ in found)
-        kept = MOST_KEPT if narrow else kept
-        if len(found) <= kept:
+        exact = MOST_EXACT_TERMS if narrow else exact
+        if len(found) <= exact:
             return cls(found, bulk)
         sized = {key: float(key[0].variance()) * key[1] ** 2 for key in found}
         ranked = sorted(found, key=lambda key: (-found[key] * sized[key], key[1]))
-        for noise, weight in ranked[kept:]:
+        for noise, weight in ranked[exact:]:
             variance = sized[noise, weight]
             quartic = weight**4 * (float(noise.variance()) ** 2 / 4 + noise.fourth() / 24)
             widest = weight**2 * max(float(noise.variance()), 1.0)
             bulk = bulk.plus(Bulk(variance, quartic, widest).scaled(1.0, found[noise, weight]))
-        return cls({key: found[key] for key in ranked[:kept]}, bulk)
+        return cls({key: found[key] for key in ranked[:exact]}, bulk)
 
 
-def law_of(terms: Sequence[Term], *, kept: int = KEPT) -> SumLaw:
-    """Return the law of a sum of Laplace and Gaussian terms, `kept` of them draw by draw."""
+def law_of(terms: Sequence[Term], *, exact: int = EXACT_TERMS) -> SumLaw:
+    """Return the law of a sum of Laplace and Gaussian terms, `exact` of them draw by draw."""
     parts = []
     for noise, draws, weight in terms:
         assert isinstance(noise, Laplace | Gaussian)
         parts.append((SumLaw({(noise, 1.0): draws}), float(weight), 1))
-    return SumLaw.of(parts, kept=kept)
+    return SumLaw.weighted_sum(parts, exact=exact)
 
 
 def quantile_of(law: SumLaw, level: float, *, points: int = COARSE) -> Fraction:

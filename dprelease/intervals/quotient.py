@@ -36,7 +36,7 @@ Part = tuple[IntegerNoise, int, Fraction, Fraction]
 
 _GRID = 512
 """The m are whole multiples of 1 / _GRID, of forms in closed form; of others each law takes its time, and every fourth is one."""
-_BESIDE = 0.01
+_REST_RISK = 0.01
 """e, as a part of the risk."""
 _USUAL = 0.5
 """Noise is about as wide as this part of its draws."""
@@ -75,8 +75,8 @@ class _Pivot:
             if isinstance(noise, Laplace) and noise.scale >= WIDE:
                 scales += [noise.scale] * n
             draws += n
-        moved, top, bottom = np.sqrt(squares).tolist()
-        if not unit or (bottom and not 0.25 * unit <= moved / bottom <= 4 * unit):
+        spread, top, bottom = np.sqrt(squares).tolist()
+        if not unit or (bottom and not 0.25 * unit <= spread / bottom <= 4 * unit):
             ratio = top / bottom if top and bottom else 1.0
             centre, unit = Fraction(0), Fraction(2) ** round(math.log2(ratio))
         least = 1
@@ -90,7 +90,7 @@ class _Pivot:
         self._scales = np.array(scales) if wide and draws <= _CLOSED else None
         self._far = scales[0] if wide and FAR <= scales[0] == max(scales) == min(scales) else None
         self._grid = _GRID // 4 if self._scales is None else _GRID
-        self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _BESIDE)
+        self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _REST_RISK)
         self.known = np.full((2, 2 * self._grid + 1), np.nan)
 
     def _quantiles(self, x: Floats, y: Floats, part: float) -> Floats:
@@ -163,7 +163,7 @@ class _Pivot:
                 new = np.unique(new) if self._scales is None else np.arange(known.size)
                 m, one = new / grid - 1, np.ones(new.size)
                 x, y = (m, one) if beyond else (one, -m)
-                known[new] = self._quantiles(x, y, 1 - _BESIDE)
+                known[new] = self._quantiles(x, y, 1 - _REST_RISK)
                 q = known[wanted]
             rest = t - (q + slack) + place / grid * turn - room
             bound = np.where(rest > 0, np.inf, -np.inf)
@@ -180,7 +180,7 @@ def ends(
     level: float,
     top: Floats,
     bottom: Floats,
-    moved: Ends,
+    rounding: Ends,
     within: Ends,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the intervals of `top / bottom` at `level`, inside `within`; infinite where nothing bounds it.
@@ -199,7 +199,7 @@ def ends(
         top = np.maximum(top, low * bottom)
     if math.isfinite(high):
         top = np.minimum(top, high * bottom)
-    slack = moved[0] + moved[1] * (abs(centre) + unit)
+    slack = rounding[0] + rounding[1] * (abs(centre) + unit)
     least = centre + unit * pivot.lowest(1, top, bottom, (low, high), slack)
     most = centre - unit * pivot.lowest(-1, -top, bottom, (-high, -low), slack)
     # Of what lies in a range, such as a mean, the bottom is no less than 0: where it seems so, nothing is said.

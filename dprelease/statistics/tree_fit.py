@@ -157,7 +157,7 @@ def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float
         return 0.0
     if all(weight == 1 for weight, _ in draws):
         return float(half_width([Term(noise, n, Fraction(1)) for _, n in draws], level))
-    law = SumLaw.of((SumLaw({(noise, 1.0): 1}), weight, n) for weight, n in draws)
+    law = SumLaw.weighted_sum((SumLaw({(noise, 1.0): 1}), weight, n) for weight, n in draws)
     return float(quantile_of(law, level) * _SLACK)
 
 

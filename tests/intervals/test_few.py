@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.intervals import law as whole_laws
 from dprelease.intervals.few import ROOM, few_chance, few_quantile, sum_law
-from dprelease.intervals.law import KEPT
+from dprelease.intervals.law import EXACT_TERMS
 from dprelease.intervals.noise import Gaussian, Laplace, Term
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
@@ -127,5 +127,7 @@ def test_a_sum_of_many_like_weights_is_as_narrow_as_its_exact_law(count, monkeyp
     terms = tuple(Term(noise, 1, Fraction(w)) for w in range(1, count + 1))
     exact = Summed(terms, 2**16).quantile(0.95)
     assert 0.99 * exact <= whole_laws.quantile(terms, 0.95) <= 1.003 * exact
-    monkeypatch.setattr(whole_laws, "MOST_KEPT", KEPT)  # the control: with fewer terms it is wider
+    monkeypatch.setattr(
+        whole_laws, "MOST_EXACT_TERMS", EXACT_TERMS
+    )  # the control: with fewer terms it is wider
     assert whole_laws.quantile.__wrapped__(terms, 0.95) > 1.008 * exact

@@ -9,7 +9,14 @@ import pytest
 
 from dprelease.fitting.interval import half_widths
 from dprelease.fitting.least_squares import estimator
-from dprelease.intervals.law import KEPT, MOST_KEPT, SumLaw, half_width, law_of, quantile_of
+from dprelease.intervals.law import (
+    EXACT_TERMS,
+    MOST_EXACT_TERMS,
+    SumLaw,
+    half_width,
+    law_of,
+    quantile_of,
+)
 from dprelease.intervals.noise import Gaussian, Laplace, Term
 from tests.fitting.small import NOISES, cube, tree
 from tests.intervals.test_noise import law as plain_law
@@ -72,8 +79,8 @@ def test_a_bulk_of_small_terms_is_bracketed():
     law = law_of(terms)
     kept = set(law.draws)
     small = [t for t in terms if (t.noise, abs(float(t.weight))) not in kept]
-    assert len(law.draws) == KEPT
-    assert len(small) == 201 - KEPT
+    assert len(law.draws) == EXACT_TERMS
+    assert len(small) == 201 - EXACT_TERMS
     t = np.linspace(0, law.bulk.widest**-0.5, 50)
     exact = np.zeros(t.size)
     for term in small:
@@ -152,7 +159,9 @@ def test_very_wide_and_very_narrow_noise():
 def test_very_many_draws_that_are_nearly_always_0_have_a_width(rate: int) -> None:
     """Their moments end where E e^(s X) of noise as wide as its variance would only begin."""
     noise = Laplace(Fraction(rate))
-    law = SumLaw.of((SumLaw({(noise, 1.0): 1}), 1 / (k + 1), 1) for k in range(2 * MOST_KEPT))
+    law = SumLaw.weighted_sum(
+        (SumLaw({(noise, 1.0): 1}), 1 / (k + 1), 1) for k in range(2 * MOST_EXACT_TERMS)
+    )
     assert law.bulk.variance > 0
     assert 0 <= quantile_of(law, 0.95) < 10
 
@@ -161,8 +170,8 @@ def test_very_many_draws_that_are_nearly_always_0_have_a_width(rate: int) -> Non
 def test_noise_of_less_than_a_step_is_kept_draw_by_draw(rate: int) -> None:
     """A bulk of it brackets little: with twelve draws kept the width was ten times the quantile."""
     noise = Laplace(Fraction(rate))
-    weights = [1 / (k + 1) for k in range(3 * KEPT)]
-    law = SumLaw.of((SumLaw({(noise, 1.0): 1}), weight, 1) for weight in weights)
+    weights = [1 / (k + 1) for k in range(3 * EXACT_TERMS)]
+    law = SumLaw.weighted_sum((SumLaw({(noise, 1.0): 1}), weight, 1) for weight in weights)
     chance, p = np.random.default_rng(17), -np.expm1(-float(rate))
     drawn = sum(w * (chance.geometric(p, 40_000) - chance.geometric(p, 40_000)) for w in weights)
     found = float(quantile_of(law, 0.95))

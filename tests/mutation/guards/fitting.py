@@ -148,8 +148,8 @@ GUARDS = (
     Guard(
         "narrow noise is put into the bulk",
         file="intervals/law.py",
-        old="MOST_KEPT if narrow else kept",
-        new="kept",
+        old="MOST_EXACT_TERMS if narrow else exact",
+        new="exact",
         tests=("tests/intervals/test_law.py",),
     ),
     _interval(
@@ -169,8 +169,8 @@ GUARDS = (
     ),
     _quotient(
         "the noise of the rows does not count",
-        old="            law = SumLaw.of([(top, 1.0, 1), (bottom, float(middle), 1)])",
-        new="            law = SumLaw.of([(top, 1.0, 1)])",
+        old="            law = SumLaw.weighted_sum([(top, 1.0, 1), (bottom, float(middle), 1)])",
+        new="            law = SumLaw.weighted_sum([(top, 1.0, 1)])",
     ),
     _quotient(
         "both parts at the whole risk",
@@ -179,8 +179,8 @@ GUARDS = (
     ),
     _feasible(
         "what parts add up to does not matter",
-        old="        sets = [met(a, b) for a, b in zip(given, sums, strict=True)]",
-        new="        sets = list(given)",
+        old="        sets = [met(a, b) for a, b in zip(declared, sums, strict=True)]",
+        new="        sets = list(declared)",
     ),
     _feasible(
         "sums of some children may be in any number of pieces",
