@@ -165,7 +165,7 @@ class PermuteAndFlipLaw(ExponentialLaw):
     @classmethod
     def of(cls, draw: ExponentialLaw) -> PermuteAndFlipLaw:
         """Return permute-and-flip with the weights of `draw`."""
-        return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
+        return cls(FlipLaw.from_scores(draw.law), draw.allowed, draw.step)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of any pure choices: the losses of one pair may differ by twice that."""

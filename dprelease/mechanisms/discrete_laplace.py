@@ -73,8 +73,8 @@ class DiscreteLaplace(GridCurves, Scaled):
         check_domain(domain)
         distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         size = positive(step, "step")
-        moved = -(-distance // size) * size
-        scale = least_scale(moved, budget)
+        on_grid = -(-distance // size) * size
+        scale = least_scale(on_grid, budget)
         return cls(domain, scale=scale, step=size, sensitivity=distance, epsilon=budget)
 
     def loss(self, *, sensitivity: Number) -> float:
@@ -100,7 +100,7 @@ class DiscreteLaplace(GridCurves, Scaled):
 
         `step` defaults to the mechanism's own. See `unit_law.on_grid` for errors.
         """
-        distance, budget = self._asked(sensitivity)
+        distance, budget = self._sensitivity_and_loss(sensitivity)
         size = self.step if step is None else step
         return on_grid(self.domain, size, distance, budget, self.grid_laws, loss=loss)
 

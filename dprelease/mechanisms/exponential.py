@@ -67,7 +67,7 @@ class Exponential(TruncatedLaplace):
 
         It is the table of bounded Laplace at this mechanism's wider scale.
         """
-        distance, budget = self._asked(sensitivity)
+        distance, budget = self._sensitivity_and_loss(sensitivity)
 
         def build(request: GridRequest) -> list[GridLaw]:
             rate = float(request.epsilon) / (2 * request.capped_sensitivity)

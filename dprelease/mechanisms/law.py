@@ -243,10 +243,10 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         ConfigError: a number is missing, malformed or inconsistent (DPR180).
     """
     name = str(value.get("family"))
-    kept = name not in registry.REMOVED
-    family: Any = registry.load("mechanisms" if kept else "removed", name)
+    current = name not in registry.REMOVED
+    family: Any = registry.load("mechanisms" if current else "removed", name)
     try:
-        law: GridLaw = family.grid_law_from_json(value) if kept else family.from_json(value)
+        law: GridLaw = family.grid_law_from_json(value) if current else family.from_json(value)
         return law
     except (KeyError, TypeError, ValueError, ZeroDivisionError, ArgumentError) as problem:
         raise ConfigError(

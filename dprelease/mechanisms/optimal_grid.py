@@ -163,11 +163,11 @@ def _solve(request: GridRequest) -> RowLaw | None:
         )
         if found is None:
             return None
-        kept, rows = programme.integer_rows(found[0], request, slack)
+        outputs, rows = programme.integer_rows(found[0], request, slack)
         law = RowLaw(
             allowed, request.sensitivity, request.epsilon, request.loss, "optimal_grid",
             tuple(range(allowed.lower, allowed.upper + 1)),
-            tuple(allowed.points()[kept].tolist()),
+            tuple(allowed.points()[outputs].tolist()),
             tuple(tuple(row) for row in rows),
         )  # fmt: skip
         if law.certify().epsilon_upper <= request.epsilon:

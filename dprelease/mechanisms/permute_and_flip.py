@@ -35,4 +35,4 @@ class PermuteAndFlip(Unpriced):
         Raises:
             ArgumentError: as there.
         """
-        return FlipLaw.of(ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon))
+        return FlipLaw.from_scores(ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon))

@@ -52,7 +52,9 @@ class Scaled(Unpriced):
         """Return the loss that a grid law may have for this sensitivity: linear, unless a proof says less."""
         return sensitivity / Fraction(self.scale)
 
-    def _asked(self, sensitivity: Number | None) -> tuple[Fraction | None, Fraction | None]:
+    def _sensitivity_and_loss(
+        self, sensitivity: Number | None
+    ) -> tuple[Fraction | None, Fraction | None]:
         """Return the sensitivity and the loss of a grid law: those it was made for, or of a given sensitivity."""
         distance = optional(sensitivity, "sensitivity") or self.sensitivity
         if distance is not None and (self.epsilon is None or sensitivity is not None):
@@ -61,4 +63,4 @@ class Scaled(Unpriced):
 
     def on_grid(self, step: Number, *, sensitivity: Number | None = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        return on_grid(self.domain, step, *self._asked(sensitivity), self.grid_laws)
+        return on_grid(self.domain, step, *self._sensitivity_and_loss(sensitivity), self.grid_laws)

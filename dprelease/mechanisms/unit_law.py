@@ -100,15 +100,17 @@ class GridCurves(ABC):
 
     def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
-        return self._at(x, location, lambda v, law: law.get(v, 0))
+        return self._per_location(x, location, lambda v, law: law.get(v, 0))
 
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y <= x), vectorised over `x` and `location`."""
-        return self._at(x, location, lambda v, law: sum(p for y, p in law.items() if y <= v))
+        return self._per_location(
+            x, location, lambda v, law: sum(p for y, p in law.items() if y <= v)
+        )
 
     def mean(self, location: npt.ArrayLike) -> FloatArray:
         """Return the mean of the released value per location."""
-        return self._at(0.0, location, lambda _, law: _mean(law))
+        return self._per_location(0.0, location, lambda _, law: _mean(law))
 
     def variance(self, location: npt.ArrayLike) -> FloatArray:
         """Return the variance of the released value per location (unit squared)."""
@@ -117,9 +119,9 @@ class GridCurves(ABC):
             centre = _mean(law)
             return sum((Fraction(y) - centre) ** 2 * p for y, p in law.items())
 
-        return self._at(0.0, location, variance)
+        return self._per_location(0.0, location, variance)
 
-    def _at(
+    def _per_location(
         self,
         x: npt.ArrayLike,
         location: npt.ArrayLike,

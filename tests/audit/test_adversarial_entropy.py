@@ -126,7 +126,7 @@ def every_sampler():
         drawn = (lambda n=noise: n.sample(COUNT, SystemBits())), lambda d: d.shape == (COUNT,)
         out[f"{type(noise).__name__} {getattr(noise, 'square', '')}"] = (type(noise), *drawn)
     choice = ScoreLaw.calibrate(12, spread=2, epsilon=1)
-    for name, law in (("a choice", choice), ("coins", FlipLaw.of(choice))):
+    for name, law in (("a choice", choice), ("coins", FlipLaw.from_scores(choice))):
         out[name] = (
             type(law),
             lambda law=law: law.draw_scores(np.zeros((COUNT, 12), dtype=np.int64), SystemBits()),

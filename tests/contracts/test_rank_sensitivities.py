@@ -192,7 +192,7 @@ def test_ranks_around_the_target_only_lower_the_rank_error(
 ) -> None:
     """P(rank error > k) is at most that of a score that ends at 0, for every k and table, but for scores that weigh alike."""
     law = ScoreLaw.calibrate(4, spread=2, epsilon=Fraction(1, 2))
-    law = FlipLaw.of(law) if flip else law
+    law = FlipLaw.from_scores(law) if flip else law
     gained = 0.0
     for tally in itertools.product((0, 1, 2, 9), repeat=4):
         scores = rank_scores([tally], *target)[0]
@@ -261,7 +261,7 @@ def test_the_end_itself_is_the_best_candidate_of_min_and_max() -> None:
 def worst_ratio(score: Any, spread: int, n: int, *, replaced: bool, flip: bool = False) -> float:
     """Return the largest log ratio of the law at epsilon 1 over neighbouring tables of n rows."""
     law = ScoreLaw.calibrate(6, spread=spread, epsilon=1)
-    law = FlipLaw.of(law) if flip else law
+    law = FlipLaw.from_scores(law) if flip else law
 
     @cache
     def logs(table: tuple[int, ...]) -> Any:

@@ -151,7 +151,7 @@ def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() 
     planned_draw = planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
     assert isinstance(planned_draw, ExponentialLaw)
     assert isinstance(planned_draw.law, FlipLaw)
-    naive = FlipLaw.of(ScoreLaw.calibrate(1001, spread=1, epsilon=1))
+    naive = FlipLaw.from_scores(ScoreLaw.calibrate(1001, spread=1, epsilon=1))
     found = {
         shape: (
             expected_error(planned_draw.law, data(shape), aimed(1, 1, 20)),

@@ -70,7 +70,7 @@ def test_the_error_for_rows_that_differ_is_that_of_evenly_spaced_ones(
     apart = np.flatnonzero(many)
     for draw in (
         ExponentialLaw(law, grid, Fraction(1)),
-        PermuteAndFlipLaw(FlipLaw.of(law), grid, Fraction(1)),
+        PermuteAndFlipLaw(FlipLaw.from_scores(law), grid, Fraction(1)),
     ):
         error = typical_error(draw, 2, 0)
         assert error is not None

@@ -408,7 +408,7 @@ def test_permute_and_flip_is_taken_where_losses_add_up_by_epsilon_and_by_rho_the
 
 def test_twin_the_range_of_the_exponential_mechanism_is_not_that_of_permute_and_flip() -> None:
     """Two candidates whose order turns round: their divergence is above two eighths of epsilon squared."""
-    law = FlipLaw.of(ScoreLaw.calibrate(2, spread=2, epsilon=1))
+    law = FlipLaw.from_scores(ScoreLaw.calibrate(2, spread=2, epsilon=1))
     one, two = (np.array([float(p) for p in law.pmf(s)]) for s in ([0, 1], [1, 0]))
     found = max(float(np.log((one**a * two ** (1 - a)).sum())) / (a - 1) / a for a in ORDERS)
     proved = law.certify().epsilon_upper

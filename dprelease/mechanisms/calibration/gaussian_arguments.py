@@ -53,9 +53,9 @@ SensitivityLike = PerSide | BothLimits | Capped
 
 def sides_of(domain: object) -> SideList:
     if isinstance(domain, Domain):
-        return (Side.of(domain),)
+        return (Side.from_domain(domain),)
     if isinstance(domain, Box):
-        return tuple(Side.of(side) for side in domain.sides)
+        return tuple(Side.from_domain(side) for side in domain.sides)
     raise ArgumentError(
         "a bounded Gaussian needs a Domain or a Box",
         fix="write dp.Domain(lower, upper, forbidden=[...]) or dp.Box([(a, b), (c, d)])",

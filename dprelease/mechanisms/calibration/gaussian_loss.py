@@ -49,7 +49,7 @@ class Side:
     width: float
 
     @classmethod
-    def of(cls, domain: Domain) -> Side:
+    def from_domain(cls, domain: Domain) -> Side:
         """Return the side of a finite domain.
 
         Raises:
@@ -191,5 +191,5 @@ class Side:
         def curve(start: FloatArray) -> FloatArray:
             return self.hockey(start, distance, scale, epsilon)
 
-        kept = sorted(m for m in marks if first <= m <= max(first, last))
-        return maximum(curve, np.array(kept))[0]
+        inside = sorted(m for m in marks if first <= m <= max(first, last))
+        return maximum(curve, np.array(inside))[0]

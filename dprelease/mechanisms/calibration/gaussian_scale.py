@@ -177,12 +177,12 @@ def _stationary(slope: Slope, cap: float, multiplier: float, start: float) -> fl
         else:
             high = c
         step = gap / (2 * multiplier - bend) if 2 * multiplier > bend else math.inf
-        moved = c + step
-        if not low < moved < high:
-            moved = (low + high) / 2
-        if abs(moved - c) <= 1e-13 * cap:
-            return moved
-        c = moved
+        following = c + step
+        if not low < following < high:
+            following = (low + high) / 2
+        if abs(following - c) <= 1e-13 * cap:
+            return following
+        c = following
     return c
 
 

@@ -140,12 +140,12 @@ def integer_rows(
     The weights have shape `(hull points, kept outputs)`; row sums are close to 2**44 but not
     equal, which the exact certificate takes into account.
     """
-    kept = table.max(axis=0) > _DUST
+    columns_used = table.max(axis=0) > _DUST
     limit = exp_lower(request.epsilon) * (1 - slack)
     limit = max(limit, Fraction(1))
-    weights = np.rint(table[:, kept] * 2.0**_WEIGHT_BITS).astype(np.int64)
+    weights = np.rint(table[:, columns_used] * 2.0**_WEIGHT_BITS).astype(np.int64)
     columns = [_dilate(column.tolist(), request.capped_sensitivity, limit) for column in weights.T]
-    return kept, [list(row) for row in zip(*columns, strict=True)]
+    return columns_used, [list(row) for row in zip(*columns, strict=True)]
 
 
 def _dilate(column: list[int], distance: int, limit: Fraction) -> list[int]:

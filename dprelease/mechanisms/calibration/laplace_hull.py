@@ -50,7 +50,7 @@ def worst_pair(
         def judge(pairs: AnswerPairs) -> Callable[[FloatArray], FloatArray]:
             return lambda b: pair_losses(ends, pairs, b)
 
-    everywhere = AnswerPairs.of([nodes for nodes, _ in smooth])
+    everywhere = AnswerPairs.joined([nodes for nodes, _ in smooth])
     values = judge(everywhere)(at).reshape(len(smooth), -1)  # as many nodes on every stretch
     tops = values.argmax(axis=1)
     best, pair = _better(0.0, everywhere.take(0), everywhere, values.ravel())
@@ -85,14 +85,14 @@ def hull_scale(ends: Ends, distance: Fraction, epsilon: float) -> float:
     """Return the smallest scale found at which no pair of answers in the hull, `distance` apart, loses more."""
     least = float(distance) / epsilon
     smooth = ends.stretches(distance, 2 * least)
-    passes = Passes.of(ends, float(distance), epsilon)
+    passes = Passes.for_answers(ends, float(distance), epsilon)
 
     def judge(pairs: AnswerPairs) -> Callable[[FloatArray], FloatArray]:
         if passes is not None:
             return passes.losses(ends, pairs)
         return lambda b: pair_losses(ends, pairs, b)
 
-    few = AnswerPairs.of([nodes.every(8) for nodes, _ in smooth])
+    few = AnswerPairs.joined([nodes.every(8) for nodes, _ in smooth])
     scale, goal = least, epsilon * _JUDGED
     for attempt in range(_WORST_PAIRS):
         at = judge(few)
@@ -108,5 +108,5 @@ def hull_scale(ends: Ends, distance: Fraction, epsilon: float) -> float:
         loss, pair = worst_pair(ends, smooth, scale, judge)
         if loss <= goal:
             return scale
-        few = AnswerPairs.of([few, pair])
+        few = AnswerPairs.joined([few, pair])
     return widen(lambda b: worst_pair(ends, smooth, b)[0] <= goal, scale)

@@ -99,10 +99,10 @@ def bounded_laplace_scale(
     rate = goal / (2 * distance)
     for _ in range(60):
         step = (goal - interval_loss(rate, distance, width)) / _slope(rate, distance, width)
-        moved = np.clip(rate + step, rate, goal / distance)
-        if np.all(moved - rate <= 1e-16 * rate):
+        following = np.clip(rate + step, rate, goal / distance)
+        if np.all(following - rate <= 1e-16 * rate):
             break
-        rate = moved
+        rate = following
     scale = np.where(free, distance / goal, 1 / rate)
     for k in range(40):
         loss = np.where(free, distance / scale, interval_loss(1 / scale, distance, width))
@@ -151,7 +151,7 @@ class LossView:
             width = float(self.domain.width)  # not high - low: the ends are rounded
             value = interval_loss(np.array(1 / scale), np.array(float(capped)), np.array(width))
             return float(value)
-        ends = Ends.of(self.domain)
+        ends = Ends.from_domain(self.domain)
         if self.answers == "domain":
             pairs = ends.inside(Fraction(distance))
             worst = float(pair_losses(ends, pairs, scale).max())
@@ -174,7 +174,7 @@ class LossView:
             if self.domain.is_finite:
                 low, high = 0.0, float(self.domain.width)
             return float(bounded_laplace_scale(low, high, float(distance), epsilon))
-        ends = Ends.of(self.domain)
+        ends = Ends.from_domain(self.domain)
         if self.answers == "domain":
             pairs = ends.inside(Fraction(distance))
             capped = float(np.max(pairs.distance) if self.domain.is_finite else distance)
@@ -217,7 +217,7 @@ class LossView:
         """
         capped = float(self._capped(distance))
         if self.answers == "domain" and not self._one_interval():
-            ends = Ends.of(self.domain)
+            ends = Ends.from_domain(self.domain)
             first, second = ends.floats(ends.inside(Fraction(distance)))
             worst = float(np.max(self._hockey(first, second, scale, epsilon)))
             # Inside a run of pairs at full distance the worst place is often no end.

@@ -57,7 +57,7 @@ class AnswerPairs:
         return AnswerPairs(self.anchor[at], self.offset[at], self.distance[at])
 
     @classmethod
-    def of(cls, parts: list[AnswerPairs]) -> AnswerPairs:
+    def joined(cls, parts: list[AnswerPairs]) -> AnswerPairs:
         """Join sets of pairs."""
         return cls(
             np.concatenate([part.anchor for part in parts]),
@@ -116,7 +116,7 @@ class Ends:
     length: FloatArray
 
     @classmethod
-    def of(cls, domain: Domain) -> Ends:
+    def from_domain(cls, domain: Domain) -> Ends:
         """Read a domain with at least one finite end."""
         pieces = tuple(domain.exact_pieces)
         values = tuple(sorted({e for p in pieces for e in p if isinstance(e, Fraction)}))
@@ -159,9 +159,9 @@ class Ends:
             found.setdefault(e, (i, 0.0))
             found.setdefault(e - distance, (i, -float(distance)))
         last = high - distance
-        kept = [(q, *at) for q, at in found.items() if low <= q <= last]
-        common = math.lcm(*(q.denominator for q, _, _ in kept))
-        return sorted(kept, key=lambda mark: mark[0].numerator * (common // mark[0].denominator))
+        within = [(q, *at) for q, at in found.items() if low <= q <= last]
+        common = math.lcm(*(q.denominator for q, _, _ in within))
+        return sorted(within, key=lambda mark: mark[0].numerator * (common // mark[0].denominator))
 
     def stretches(self, distance: Fraction, scale: float) -> list[tuple[AnswerPairs, float]]:
         """Return nodes on every smooth stretch and its length: `_FRACTIONS` of the way.

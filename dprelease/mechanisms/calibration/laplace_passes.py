@@ -7,7 +7,7 @@ one finite end e to the next, f further,
 
 likewise R from above. No term is negative, so nothing cancels: C is exact to a few ulp at every answer, for a cost
 that grows with answers plus ends, where `laplace_pairs` looks at every interval from every answer. The difference
-of two logarithms has an *absolute* error of some 1e-15; `Passes.of` refuses where that or underflow would matter.
+of two logarithms has an *absolute* error of some 1e-15; `Passes.for_answers` refuses where that or underflow would matter.
 What is found here proposes; `laplace_pairs` is the judge.
 
 Units    the domain's unit; rates are 1 / b.
@@ -43,7 +43,7 @@ class Passes:
     gaps: FloatArray
 
     @classmethod
-    def of(cls, found: Ends, distance: float, epsilon: float) -> Passes | None:
+    def for_answers(cls, found: Ends, distance: float, epsilon: float) -> Passes | None:
         """Return it for answers `distance` apart at scales from distance / epsilon on; None where it is not exact enough."""
         ends = np.array([float(e) for e in found.values])
         padded = np.concatenate([[-math.inf], ends, [math.inf]])

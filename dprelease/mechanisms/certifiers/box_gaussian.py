@@ -89,13 +89,13 @@ class BoundedGaussianBoxLaw(BoxLaw):
         """
         parts = zip(box.sides, steps, strict=True)
         allowed = tuple(side.on_grid(step) for side, step in parts)
-        moved = _moved(allowed, steps, l2, per_coordinate)
-        _check(allowed, moved if l2 is not None else (0,) * len(moved))
+        distances = _steps_apart(allowed, steps, l2, per_coordinate)
+        _check(allowed, distances if l2 is not None else (0,) * len(distances))
 
         def law_at(factor: float) -> BoundedGaussianBoxLaw:
             parts = zip(scales, steps, strict=True)
             decays = tuple(decay_of(s * factor / float(g)) for s, g in parts)
-            return cls._of(allowed, decays, steps, l2, per_coordinate, moved, epsilon)
+            return cls._build(allowed, decays, steps, l2, per_coordinate, distances, epsilon)
 
         bad, good = 0.0, 1.0
         law = law_at(good)
@@ -114,26 +114,26 @@ class BoundedGaussianBoxLaw(BoxLaw):
         return law
 
     @classmethod
-    def _of(
+    def _build(
         cls,
         allowed: tuple[GridSet, ...],
         decays: tuple[int, ...],
         steps: tuple[Fraction, ...],
         l2: Fraction | None,
         per_coordinate: tuple[Fraction, ...] | None,
-        moved: tuple[int, ...],
+        distances: tuple[int, ...],
         epsilon: Fraction,
     ) -> BoundedGaussianBoxLaw:
         laws = []
-        for a, k, p in zip(allowed, moved, decays, strict=True):
+        for a, k, p in zip(allowed, distances, decays, strict=True):
             own = _side_loss(a, p, k) or epsilon
             laws.append(BoundedGaussianLaw(a, max(k, 1), own, "absolute", p))
         multiplier = Fraction(0)
         if l2 is not None:
-            curves = _curves(tuple(laws), moved)
+            curves = _curves(tuple(laws), distances)
             multiplier = Fraction(_best_multiplier(curves, steps, l2))
-        kept = None if l2 is None else per_coordinate
-        return cls(tuple(laws), steps, l2, moved, epsilon, multiplier, kept)
+        stated = None if l2 is None else per_coordinate
+        return cls(tuple(laws), steps, l2, distances, epsilon, multiplier, stated)
 
     @property
     def certificate(self) -> Certificate:
@@ -157,20 +157,20 @@ class BoundedGaussianBoxLaw(BoxLaw):
         return Certificate("bounded_gaussian", proved, None, method, tuple(stated))
 
     def completed(self) -> BoundedGaussianBoxLaw:
-        laws, steps, moved, l2 = self.laws, self.steps, self.moved, self.l2
-        if not len(laws) == len(steps) == len(moved) or self.multiplier < 0:
+        laws, steps, distances, l2 = self.laws, self.steps, self.moved, self.l2
+        if not len(laws) == len(steps) == len(distances) or self.multiplier < 0:
             raise ValueError("sides")
         if self.per_coordinate is not None and (
             l2 is None or len(self.per_coordinate) != len(laws)
         ):
             raise ValueError("per_coordinate")
         allowed = tuple(law.allowed for law in laws)
-        if l2 is not None and moved != _moved(allowed, steps, l2, self.per_coordinate):
+        if l2 is not None and distances != _steps_apart(allowed, steps, l2, self.per_coordinate):
             raise ValueError("moved")
         return self
 
 
-def _moved(
+def _steps_apart(
     allowed: tuple[GridSet, ...],
     steps: tuple[Fraction, ...],
     l2: Fraction | None,
@@ -188,8 +188,8 @@ def _moved(
     return tuple(out)
 
 
-def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:
-    for a, k in zip(allowed, moved, strict=True):
+def _check(allowed: tuple[GridSet, ...], distances: tuple[int, ...]) -> None:
+    for a, k in zip(allowed, distances, strict=True):
         check_size(a)
         if (a.hull_steps + 1) * k > _CURVE_LIMIT:
             raise ArgumentError(
@@ -201,20 +201,20 @@ def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _side_loss(allowed: GridSet, p: int, moved: int) -> Fraction:
-    """Return the certified loss of the table that `p` makes at distances up to `moved`; 0 for 0."""
-    if not moved:
+def _side_loss(allowed: GridSet, p: int, distance: int) -> Fraction:
+    """Return the certified loss of the table that `p` makes at distances up to `distance`; 0 for 0."""
+    if not distance:
         return Fraction(0)
-    side = BoundedGaussianLaw(allowed, moved, Fraction(1), "absolute", p)
-    return log_upper(worst_ratio(side.table, moved))
+    side = BoundedGaussianLaw(allowed, distance, Fraction(1), "absolute", p)
+    return log_upper(worst_ratio(side.table, distance))
 
 
 @lru_cache(maxsize=8)
 def _curves(
-    laws: tuple[BoundedGaussianLaw, ...], moved: tuple[int, ...]
+    laws: tuple[BoundedGaussianLaw, ...], distances: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.float64], ...]:
     """Return E_i(0), E_i(1), ..., E_i(moved_i) per side."""
-    return tuple(loss_curve(law.table, k) for law, k in zip(laws, moved, strict=True))
+    return tuple(loss_curve(law.table, k) for law, k in zip(laws, distances, strict=True))
 
 
 def _dual(
@@ -225,8 +225,8 @@ def _dual(
 ) -> float:
     total = multiplier * float(l2) ** 2
     for curve, step in zip(curves, steps, strict=True):
-        moved = np.maximum(np.arange(curve.size) - 1, 0) * float(step)
-        total += float((curve - multiplier * moved**2).max())
+        moves = np.maximum(np.arange(curve.size) - 1, 0) * float(step)
+        total += float((curve - multiplier * moves**2).max())
     return total
 
 

@@ -133,8 +133,8 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
                 drawn = low + uniform_below(span + 1, todo.size, bits)
                 at = np.flatnonzero(self.allowed.contains(drawn))
                 drawn = drawn[at]
-                kept = self.noise.keep_uniform(np.abs(drawn - q[todo[at]]), span, bits)
-                return at[kept], drawn[kept]
+                accepted = self.noise.keep_uniform(np.abs(drawn - q[todo[at]]), span, bits)
+                return at[accepted], drawn[accepted]
             at, away = self.noise.attempt_block(todo.size, span, bits)
             drawn = q[todo[at]] + away
             good = self.allowed.contains(drawn)

@@ -60,11 +60,11 @@ def worst_ratio(table: SymmetricTable, distance: int) -> Fraction:
         raise InternalError("a table was certified over no pairs")
     mass = table.mass.astype(np.float64)
     weights = table.weights.astype(np.float64)
-    worst = max(_one_way(weights, z, distance) for z in (mass, mass[::-1]))
+    worst = max(_one_direction(weights, z, distance) for z in (mass, mass[::-1]))
     return Fraction(worst) * _SLACK
 
 
-def _one_way(weights: FloatArray, mass: FloatArray, distance: int) -> float:
+def _one_direction(weights: FloatArray, mass: FloatArray, distance: int) -> float:
     hull, worst = weights.size - 1, 0.0
     # Nothing lies beyond the hull: zeros there never win a maximum.
     window, size, last = np.concatenate([mass, np.zeros(distance)]), 1, distance

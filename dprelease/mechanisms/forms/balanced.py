@@ -95,11 +95,11 @@ class BalancedNoise(CellNoise):
             drawn = self.noise.draws(todo.size * self.cells, bits).astype(object)
             free = drawn.reshape(todo.size, self.cells)
             last = -free[:, :-1].sum(axis=1)
-            kept = np.flatnonzero((free[:, -1] >= np.abs(last)).astype(bool))
-            made = np.empty(kept.size, dtype=object)
-            for place, row in enumerate(kept.tolist()):
+            accepted = np.flatnonzero((free[:, -1] >= np.abs(last)).astype(bool))
+            made = np.empty(accepted.size, dtype=object)
+            for place, row in enumerate(accepted.tolist()):
                 made[place] = (*free[row, :-1].tolist(), last[row])
-            return kept, made
+            return accepted, made
 
         rows = drawn_by_rejection(count, attempt, wide=True, bits=bits)
         out = np.empty((count, self.cells), dtype=object)

@@ -64,7 +64,7 @@ class FlipLaw(ScoreLaw):
     lead: ClassVar[int] = 2
 
     @classmethod
-    def of(cls, law: ScoreLaw) -> FlipLaw:
+    def from_scores(cls, law: ScoreLaw) -> FlipLaw:
         """Return the law of the same weights, and of the same certificate."""
         return cls(law.candidates, law.spread, law.epsilon, law.p, law.last)
 

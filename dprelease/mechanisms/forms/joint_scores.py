@@ -143,15 +143,15 @@ class JointExponential:
         sums = np.concatenate([[0], np.cumsum(weights)]).astype(object)
         under = self._under(points, misses, weights, sums)
         over = self._over(points, misses, weights, sums)
-        at = _at(points, misses, weights) * self._best
+        at = _weights_at(points, misses, weights) * self._best
         runs = self._of_runs(under + over)
         free = ~np.isin(misses, points) & (points[0] < misses) & (misses < points[-1])
-        held = np.searchsorted(points, misses[free])  # the heap before the first point above
+        heap = np.searchsorted(points, misses[free])  # the heap before the first point above
         every = np.arange(points.size)
         state = [
             (points[:-1], 2 * every[:-1] + 1, (under + at)[:-1]),
             (points[1:], 2 * every[:-1] + 1, over[1:]),
-            (misses[free], 2 * held - 1, weights[free] * self._best),
+            (misses[free], 2 * heap - 1, weights[free] * self._best),
             (points, 2 * every, runs),
         ]
         miss, place, weight = (np.concatenate(part) for part in zip(*state, strict=True))
@@ -186,8 +186,10 @@ class JointExponential:
             part = slice(start[i], near[i])
             out[i] += int(weights[part] @ self._weights(misses[part] - points[i]))
         at = np.minimum(np.searchsorted(most, before.miss), points.size - 1)
-        kept = (most[at] == before.miss) & (before.place < 2 * at)
-        np.add.at(out, at[kept], before.weight[kept] * int(self._weights(np.array([step]))[0]))
+        counted = (most[at] == before.miss) & (before.place < 2 * at)
+        np.add.at(
+            out, at[counted], before.weight[counted] * int(self._weights(np.array([step]))[0])
+        )
         return np.asarray(out, dtype=object)
 
     def _of_runs(self, entry: Wholes) -> Wholes:
@@ -241,7 +243,7 @@ def _merged(state: _State) -> tuple[Ints, Wholes]:
     return misses, np.add.reduceat(state.weight, first)
 
 
-def _at(points: Ints, misses: Ints, weights: Wholes) -> Wholes:
+def _weights_at(points: Ints, misses: Ints, weights: Wholes) -> Wholes:
     """Return the weight of the states that stand at each point."""
     place = np.minimum(np.searchsorted(misses, points), misses.size - 1)
     return np.where(misses[place] == points, weights[place], 0).astype(object)

@@ -110,9 +110,9 @@ class Copies:
         upto = np.concatenate([[0], self.upto])
         i = np.searchsorted(self.places, point, side="left")
         below = upto[i]
-        held = upto[np.searchsorted(self.places, point, side="right")] - below
-        low = 2 * (self.copies * below + held * level)
-        return low, low + 2 * held
+        rows = upto[np.searchsorted(self.places, point, side="right")] - below
+        low = 2 * (self.copies * below + rows * level)
+        return low, low + 2 * rows
 
     def near(self, ends: tuple[int, int], aim: int, window: int) -> tuple[int, int]:
         """Return the values between two copies whose ranks come within `window` of the aim."""
@@ -170,11 +170,11 @@ class _Choice:
         start, end = self._copies.near(self._ends, self._aim, (last // self._unit + 2) * 2 * many)
         places = self._copies.places[start:end]
         edges = [np.array([lo, hi + 1]), places * many, (places + 1) * many]
-        held = self._copies.upto[start:end] - self._copies.below[start:end]
+        heaps = self._copies.upto[start:end] - self._copies.below[start:end]
         apart = np.arange(-(last // wide) - 1, last // wide + 2) * (wide / self._unit)
-        for i in np.flatnonzero(held * self._unit > wide):
+        for i in np.flatnonzero(heaps * self._unit > wide):
             rows = (self._aim - 2 * many * int(self._copies.below[start + i])) / (2 * many) + apart
-            inside = np.clip(rows * (many / held[i]), 0, many).astype(np.int64)
+            inside = np.clip(rows * (many / heaps[i]), 0, many).astype(np.int64)
             edges += [places[i] * many + inside, places[i] * many + np.minimum(inside + 1, many)]
         found = np.unique(np.clip(np.concatenate(edges), lo, hi + 1))
         return found[:-1], found[1:]

@@ -62,7 +62,7 @@ class SymmetricTable:
     mass: IntArray
 
     @classmethod
-    def of(cls, allowed: GridSet, weights: IntArray) -> SymmetricTable:
+    def from_weights(cls, allowed: GridSet, weights: IntArray) -> SymmetricTable:
         """Return the table; `weights` has shape `(hull_steps + 1,)`, positive, not increasing."""
         if (
             weights.size != allowed.hull_steps + 1
@@ -234,7 +234,7 @@ def _table(
     out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
     above = weights(allowed, p)
     out[: len(above)] = above
-    return SymmetricTable.of(allowed, out)
+    return SymmetricTable.from_weights(allowed, out)
 
 
 def check_epsilon(epsilon: Fraction, why: str | None = None) -> None:

@@ -43,7 +43,7 @@ class EndingLaplaceNoise(Stored):
 
     @classmethod
     def calibrate(
-        cls, moved: int, total: int, epsilon: Fraction, delta: Fraction
+        cls, steps: int, total: int, epsilon: Fraction, delta: Fraction
     ) -> EndingLaplaceNoise:
         """Return the noise with the least bound that has the loss (epsilon, delta).
 
@@ -51,10 +51,10 @@ class EndingLaplaceNoise(Stored):
             moved: steps that one unit moves a cell at most; total: all cells together.
         """
         rate = DiscreteLaplaceNoise.calibrate(total, epsilon).rate
-        low, high = 0, moved
-        while cls(rate, high).delta(moved, total) > delta:
+        low, high = 0, steps
+        while cls(rate, high).delta(steps, total) > delta:
             low, high = high, 2 * high
-        least = first_holding(lambda n: cls(rate, n).delta(moved, total) <= delta, low, high)
+        least = first_holding(lambda n: cls(rate, n).delta(steps, total) <= delta, low, high)
         return cls(rate, least)
 
     @property
@@ -74,10 +74,10 @@ class EndingLaplaceNoise(Stored):
         below = 1 + 1 / exp_upper(self.rate, _BITS) - 2 / exp_lower(far, _BITS)
         return min(Fraction(1), above / below)
 
-    def delta(self, moved: int, total: int) -> Fraction:
-        """Return the probability, rounded up, of a draw that says more: cells move `total` steps, each `moved` at most."""
-        whole, rest = divmod(total, moved)
-        stays = (1 - self.outermost(moved)) ** whole
+    def delta(self, steps: int, total: int) -> Fraction:
+        """Return the probability, rounded up, of a draw that says more: cells move `total` steps, each `steps` at most."""
+        whole, rest = divmod(total, steps)
+        stays = (1 - self.outermost(steps)) ** whole
         return 1 - (stays * (1 - self.outermost(rest)) if rest else stays)
 
     @property

@@ -99,10 +99,10 @@ def wide_draws(square: int, count: int, bits: RandomBits) -> AnyInts:
         parts = [divmod((abs(d) * t - square) ** 2, divisor) for d in found.tolist()]
         # `geometric_e` stays below ROUND_LIMIT, so a larger whole part never passes.
         whole = np.array([min(w, ROUND_LIMIT) for w, _ in parts], dtype=np.int64)
-        kept = geometric_e(todo.size, bits) >= whole
-        hits = np.flatnonzero(kept)
+        accepted = geometric_e(todo.size, bits) >= whole
+        hits = np.flatnonzero(accepted)
         rests = np.array([parts[i][1] for i in hits.tolist()], dtype=object)
-        kept[hits] = bernoulli_exp(rests, divisor, bits)
-        return kept, found[kept]
+        accepted[hits] = bernoulli_exp(rests, divisor, bits)
+        return accepted, found[accepted]
 
     return drawn_by_rejection(count, attempt, wide=square > _NARROW)

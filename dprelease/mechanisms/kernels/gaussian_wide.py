@@ -82,11 +82,11 @@ class WideGaussianNoise(Stored):
         h = low[at] + 8 * geometric_e(at.size, bits)
         near = h <= span >> b
         at, h = at[near], h[near]
-        kept = _keep(self.p * h * h + (1 << (n - 1)) - (h << (n - 3)), n, bits)
-        at, h = at[kept], h[kept]
+        accepted = _keep(self.p * h * h + (1 << (n - 1)) - (h << (n - 3)), n, bits)
+        at, h = at[accepted], h[accepted]
         r = uniform_below(1 << b, at.size, bits)
-        kept = self._keep_rest(h, r, b, n, bits)
-        at, d = at[kept], (h[kept] << b) + r[kept]
+        accepted = self._keep_rest(h, r, b, n, bits)
+        at, d = at[accepted], (h[accepted] << b) + r[accepted]
         minus = uniform_below(2, at.size, bits) == 1
         good = ~(minus & (d == 0))  # else zero would be drawn twice as often
         return at[good], np.where(minus, -d, d)[good]
@@ -101,13 +101,13 @@ class WideGaussianNoise(Stored):
             return uniform_below(1 << n, at.size, bits) < limit[at]
 
         whole, rest = (2 * self.p * h) >> n, (2 * self.p * h) & ((1 << n) - 1)
-        kept = exp_coin(lambda at: below(rest, at) & part(at), h.size, bits)
+        heads = exp_coin(lambda at: below(rest, at) & part(at), h.size, bits)
         fixed = np.full(h.size, self.p)
-        kept &= exp_coin(lambda at: below(fixed, at) & part(at) & part(at), h.size, bits)
+        heads &= exp_coin(lambda at: below(fixed, at) & part(at) & part(at), h.size, bits)
         for i in range(int(whole.max(initial=0))):
-            left = np.flatnonzero(kept & (whole > i))
-            kept[left] = exp_coin(lambda at, left=left: part(left[at]), left.size, bits)  # type: ignore[misc]
-        return kept
+            left = np.flatnonzero(heads & (whole > i))
+            heads[left] = exp_coin(lambda at, left=left: part(left[at]), left.size, bits)  # type: ignore[misc]
+        return heads
 
     def keep_uniform(self, distance: IntArray, span: int, bits: RandomBits) -> BoolArray:
         """Flip coins of probability e^(-rate d^2), 0 <= d <= span, where `uniform_fits(span)`."""
@@ -122,15 +122,15 @@ class WideGaussianNoise(Stored):
         def rare(at: IntArray) -> BoolArray:
             return bernoulli(rest.numerator, rest.denominator, at.size, bits) & square(at)
 
-        kept = exp_coin(rare, distance.size, bits)
+        heads = exp_coin(rare, distance.size, bits)
         for _ in range(whole):
-            kept &= exp_coin(square, distance.size, bits)
-        return kept
+            heads &= exp_coin(square, distance.size, bits)
+        return heads
 
 
 def _keep(exponent: IntArray, n: int, bits: RandomBits) -> BoolArray:
     """Flip coins of probability e^(-exponent / 2**n)."""
-    kept: BoolArray = geometric_e(exponent.size, bits) >= exponent >> n
-    hits = np.flatnonzero(kept)
-    kept[hits] = bernoulli_exp(exponent[hits] & ((1 << n) - 1), 1 << n, bits)
-    return kept
+    heads: BoolArray = geometric_e(exponent.size, bits) >= exponent >> n
+    hits = np.flatnonzero(heads)
+    heads[hits] = bernoulli_exp(exponent[hits] & ((1 << n) - 1), 1 << n, bits)
+    return heads

@@ -122,12 +122,14 @@ class DiscreteLaplaceNoise(Stored):
 
         def attempt(todo: IntArray) -> tuple[IntArray, AnyInts]:
             u = uniform_below(t, todo.size, bits)
-            kept = np.flatnonzero(bernoulli_exp(u, t, bits))
-            whole = geometric_e(kept.size, bits).astype(object if wide else np.int64, copy=False)
-            size = (u[kept] + t * whole) // s
-            minus = uniform_below(2, kept.size, bits) == 1
+            accepted = np.flatnonzero(bernoulli_exp(u, t, bits))
+            whole = geometric_e(accepted.size, bits).astype(
+                object if wide else np.int64, copy=False
+            )
+            size = (u[accepted] + t * whole) // s
+            minus = uniform_below(2, accepted.size, bits) == 1
             good = ~(minus & (size == 0))  # else zero would be drawn twice as often
-            return kept[good], np.where(minus, -size, size)[good]
+            return accepted[good], np.where(minus, -size, size)[good]
 
         return drawn_by_rejection(count, attempt, wide=wide)
 

@@ -27,7 +27,7 @@ from tests.sizes import some, whole
 
 EPSILONS = [0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 GRAPH = Box([(0, 10), (1, 9)])  # algebraic connectivity and degree on 10 nodes, [BG] section 4
-SIDES = (Side.of(Domain(0, 10)), Side.of(Domain(1, 9)))
+SIDES = (Side.from_domain(Domain(0, 10)), Side.from_domain(Domain(1, 9)))
 
 
 def random_domain(pick: random.Random, gaps: int) -> Domain:
@@ -265,7 +265,7 @@ def test_sides_with_gaps_are_tried_at_both_ends() -> None:
     near_bottom = Domain.from_pieces([(0, "0.1"), ("0.99", 1)])
     box = Box([near_top, near_bottom])
     m = BoundedGaussian.calibrate(box, sensitivity=0.4, epsilon=1)
-    sides = tuple(Side.of(d) for d in box.sides)
+    sides = tuple(Side.from_domain(d) for d in box.sides)
     one_way = SensitivitySet(l2=0.4).loss(sides, m.scales)
     for turn in itertools.product((0, 1), repeat=2):
         turned = tuple(s.mirror if t else s for s, t in zip(sides, turn, strict=False))
@@ -281,7 +281,7 @@ class TestErrata:
     """Each printed form, shown failing beside the corrected one."""
 
     def test_theorem_2_4_accepts_a_negative_denominator(self) -> None:
-        side, sensitivity, epsilon, scale = Side.of(Domain(0, 1)), 0.5, 0.1, 0.05
+        side, sensitivity, epsilon, scale = Side.from_domain(Domain(0, 1)), 0.5, 0.1, 0.05
         room = epsilon - log_ratio((side,), scale, sensitivity)
         assert room < 0  # so scale^2 >= (w + D / 2) D / room holds for every scale
         assert scale**2 >= (1 + sensitivity / 2) * sensitivity / room
@@ -293,7 +293,7 @@ class TestErrata:
         )
 
     def test_the_normaliser_is_subtracted_not_added(self) -> None:
-        side, sensitivity, scale = Side.of(Domain(0, 1)), 0.3, 0.5
+        side, sensitivity, scale = Side.from_domain(Domain(0, 1)), 0.3, 0.5
         lead = (2 * 0.3 - 0.09) / (2 * scale**2)
         ratio = log_ratio((side,), scale, sensitivity)
         with mp.workdps(40):

@@ -152,7 +152,7 @@ def test_unions_at_the_extremes_do_not_cancel(epsilon: float, answers: Any) -> N
 def test_the_difference_of_two_logarithms_would_have_cancelled() -> None:
     """The broken twin: at epsilon = 1e-9 it is wrong in the seventh digit, in both directions."""
     domain = Domain.from_pieces([(0.25, 1.0), (2.0, 2.5), (7.0, 8.5)])
-    ends, sensitivity = Ends.of(domain), 0.01
+    ends, sensitivity = Ends.from_domain(domain), 0.01
     pairs = AnswerPairs(np.array([0, 1, 2]), np.array([0.1, 0.2, 0.0]), np.full(3, sensitivity))
     b = 2e7
     ours, (q, r) = log_ratio(ends, pairs, b), ends.floats(pairs)
@@ -172,7 +172,7 @@ def test_the_difference_of_two_logarithms_would_have_cancelled() -> None:
 def test_the_ratio_far_beyond_the_range_of_floats() -> None:
     """A sensitivity of thousands of scales: the integrals underflow, their ratio does not."""
     domain = Domain.from_pieces([(0, 1), (9, 10), (30, 31)])
-    ends = Ends.of(domain)
+    ends = Ends.from_domain(domain)
     pairs = AnswerPairs(
         np.array([0, 1, 2]), np.array([0.5, 2.0, -3.0]), np.array([14.0, 12.0, 20.0])
     )

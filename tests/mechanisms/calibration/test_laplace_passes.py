@@ -27,17 +27,17 @@ def union(pick: random.Random) -> Domain:
 
 
 def everywhere(ends: Ends, distance: Fraction, scale: float) -> AnswerPairs:
-    return AnswerPairs.of([nodes for nodes, _ in ends.stretches(distance, scale)])
+    return AnswerPairs.joined([nodes for nodes, _ in ends.stretches(distance, scale)])
 
 
 def test_passes_agree_with_every_interval_by_itself() -> None:
     pick, looked = random.Random(1), 0
     for _ in range(60):
-        ends, distance = Ends.of(union(pick)), Fraction(pick.randint(1, 60), 10)
+        ends, distance = Ends.from_domain(union(pick)), Fraction(pick.randint(1, 60), 10)
         hull = ends.hull
         distance = min(distance, hull[1] - hull[0]) if isinstance(hull[0], Fraction) else distance
         epsilon = pick.choice([0.03, 0.3, 1.0, 6.0])
-        passes = Passes.of(ends, float(distance), epsilon)
+        passes = Passes.for_answers(ends, float(distance), epsilon)
         if passes is None:
             continue
         scales = float(distance) / epsilon * np.array([1.0, 1.4, 2.0])
@@ -66,13 +66,16 @@ def test_passes_agree_with_every_interval_by_itself() -> None:
 def test_where_passes_are_not_exact_enough_there_are_none(
     domain: Domain, distance: float, epsilon: float
 ) -> None:
-    assert Passes.of(Ends.of(domain), distance, epsilon) is None
-    assert Passes.of(Ends.of(Domain(0, 10, forbidden=[(4, 6)])), 2.0, 1.0) is not None
+    assert Passes.for_answers(Ends.from_domain(domain), distance, epsilon) is None
+    assert (
+        Passes.for_answers(Ends.from_domain(Domain(0, 10, forbidden=[(4, 6)])), 2.0, 1.0)
+        is not None
+    )
 
 
 def test_scales_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pick = random.Random(2)
-    cases = [(Ends.of(union(pick)), Fraction(pick.randint(1, 30), 10)) for _ in range(8)]
+    cases = [(Ends.from_domain(union(pick)), Fraction(pick.randint(1, 30), 10)) for _ in range(8)]
     quick = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
     monkeypatch.setattr(Passes, "of", lambda *_: None)
     slow = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
@@ -81,7 +84,11 @@ def test_scales_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_passes_propose_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: passes that see nine tenths of every loss. The scale would be too small, and is widened."""
-    ends, distance, epsilon = Ends.of(Domain(0, 10, forbidden=[(3, 4), (7, 8)])), Fraction(2), 1.0
+    ends, distance, epsilon = (
+        Ends.from_domain(Domain(0, 10, forbidden=[(3, 4), (7, 8)])),
+        Fraction(2),
+        1.0,
+    )
     honest = hull_scale(ends, distance, epsilon)
     found: Any = Passes.losses
 

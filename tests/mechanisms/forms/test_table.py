@@ -29,7 +29,7 @@ def table_of(parts: list[tuple[int, int]], drops: list[int]) -> SymmetricTable:
     for d in range(allowed.hull_steps + 1):
         weights.append(w)
         w = max(1, w * drops[d % len(drops)] // 10)
-    return SymmetricTable.of(allowed, np.array(weights, dtype=np.int64))
+    return SymmetricTable.from_weights(allowed, np.array(weights, dtype=np.int64))
 
 
 def pmfs(table: SymmetricTable) -> dict[int, dict[int, Fraction]]:
@@ -84,7 +84,9 @@ def test_renyi_divergences_are_bounded_whatever_the_weights(
 
 def test_ranges_not_losses_are_squared() -> None:
     """The twin that takes an eighth of the squared loss: two points, one likely, show it."""
-    table = SymmetricTable.of(GridSet.from_runs([(0, 1)]), np.array([1000, 900], dtype=np.int64))
+    table = SymmetricTable.from_weights(
+        GridSet.from_runs([(0, 1)]), np.array([1000, 900], dtype=np.int64)
+    )
     found = renyi_rate(pmfs(table), 1)
     loss = math.log(float(worst_ratio(table, 1)))
     assert found > loss**2 / 8 * 3
@@ -92,7 +94,7 @@ def test_ranges_not_losses_are_squared() -> None:
 
 
 def test_the_range_is_that_of_the_furthest_pair_for_a_geometric_table() -> None:
-    table = SymmetricTable.of(
+    table = SymmetricTable.from_weights(
         GridSet.from_runs([(0, 20)]), np.array([3 ** (20 - d) for d in range(21)], dtype=np.int64)
     )
     assert float(range_rho(table, 7)) == pytest.approx((14 * math.log(3)) ** 2 / 8)
@@ -108,7 +110,7 @@ def test_the_bound_is_exact_for_a_geometric_table_on_an_interval() -> None:
 def test_shorter_distances_are_checked_too() -> None:
     """The twin that checks the largest distance only: here a shorter one is worse."""
     weights = np.array([1000, 1000, 1000, 10, 10, 10, 10], dtype=np.int64)
-    table = SymmetricTable.of(GridSet.from_runs([(0, 6)]), weights)
+    table = SymmetricTable.from_weights(GridSet.from_runs([(0, 6)]), weights)
     law = pmfs(table)
     at = {
         k: max(law[q][y] / law[q + s * k][y] for q in law for s in (1, -1) if q + s * k in law
@@ -155,7 +157,7 @@ def test_draws_intervals_and_errors() -> None:
 @pytest.mark.parametrize("weights", [[5, 6], [5], [5, 0], [5, 4, 3]], ids=str)
 def test_malformed_weights_are_refused(weights: list[int]) -> None:
     with pytest.raises(InternalError):
-        SymmetricTable.of(GridSet.from_runs([(0, 1)]), np.array(weights, dtype=np.int64))
+        SymmetricTable.from_weights(GridSet.from_runs([(0, 1)]), np.array(weights, dtype=np.int64))
 
 
 def test_no_pairs_is_an_error() -> None:

@@ -26,7 +26,7 @@ ROWS: list[dict[str, Any]] = [
 def computed(row: dict[str, Any]) -> float:
     name = row["name"]
     if name == "delta":
-        side = Side.of(Domain.from_pieces(row.get("pieces", [(0, 1)])))
+        side = Side.from_domain(Domain.from_pieces(row.get("pieces", [(0, 1)])))
         if row["q"] < row["r"]:
             start, side = np.array([-row["r"]]), side.mirror
         else:

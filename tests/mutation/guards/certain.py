@@ -18,8 +18,8 @@ _wall = partial(Guard, file="wall/ending_noise.py", tests=(_LOSS, _BLOCKS))
 GUARDS = (
     _kernel(
         "noise that ends is priced for one cell, however many a unit moves",
-        old="stays = (1 - self.outermost(moved)) ** whole",
-        new="stays = 1 - self.outermost(moved)",
+        old="stays = (1 - self.outermost(steps)) ** whole",
+        new="stays = 1 - self.outermost(steps)",
     ),
     _kernel(
         "noise that ends is priced for the last point alone",

@@ -43,7 +43,7 @@ GUARDS = (
     Guard(
         "a stored box moves less than its limits allow",
         "mechanisms/certifiers/box_gaussian.py",
-        "if l2 is not None and moved != _moved(allowed, steps, l2, self.per_coordinate):",
+        "if l2 is not None and distances != _steps_apart(allowed, steps, l2, self.per_coordinate):",
         "if False:",
         ("tests/mechanisms/certifiers/test_box_gaussian.py",),
     ),
@@ -470,7 +470,7 @@ GUARDS = (
     Guard(
         "what a form turns by between two points of the grid is left out",
         "intervals/quotient.py",
-        "self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _BESIDE)",
+        "self._turns = self._quantiles(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1 - _REST_RISK)",
         "self._turns = np.zeros(2)",
         ("tests/intervals/test_quotient.py",),
     ),
@@ -505,8 +505,8 @@ GUARDS = (
     Guard(
         "every attempt at noise that keeps a sum counts",
         "mechanisms/forms/balanced.py",
-        "kept = np.flatnonzero((free[:, -1] >= np.abs(last)).astype(bool))",
-        "kept = np.arange(todo.size)",
+        "accepted = np.flatnonzero((free[:, -1] >= np.abs(last)).astype(bool))",
+        "accepted = np.arange(todo.size)",
         ("tests/mechanisms/forms/test_balanced.py",),
     ),
     Guard(

@@ -112,8 +112,8 @@ GUARDS = (
     Guard(
         "a sequence of candidates may step back",
         file="mechanisms/forms/joint_scores.py",
-        old="kept = (most[at] == before.miss) & (before.place < 2 * at)",
-        new="kept = most[at] == before.miss",
+        old="counted = (most[at] == before.miss) & (before.place < 2 * at)",
+        new="counted = most[at] == before.miss",
         tests=("tests/mechanisms/forms/test_joint_scores.py",),
     ),
     Guard(
@@ -126,8 +126,8 @@ GUARDS = (
     Guard(
         "a target inside the rows of one value is drawn as if the miss ended there",
         file="mechanisms/forms/joint_scores.py",
-        old="(misses[free], 2 * held - 1, weights[free] * self._best)",
-        new="(misses[free][:0], 2 * held[:0] - 1, weights[free][:0] * self._best)",
+        old="(misses[free], 2 * heap - 1, weights[free] * self._best)",
+        new="(misses[free][:0], 2 * heap[:0] - 1, weights[free][:0] * self._best)",
         tests=("tests/mechanisms/forms/test_joint_scores.py",),
     ),
     Guard(
