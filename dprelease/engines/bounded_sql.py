@@ -88,7 +88,7 @@ class BoundedSelect(LabelStages):
         rows_table: the table or view with the rows.
         view: the query's view, which the rows come from instead.
         quick: take the forms that are quicker in DuckDB, and for row units and light ones in PostgreSQL; they give the same.
-        carried: a column of `rows_table` that `kept` returns.
+        carried: a column of `rows_table` that `passing` returns.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class BoundedSelect(LabelStages):
         select = self._select(self._every(), aliased(passes, "passes"))
         return self._finished(select.where(*self._inside(), copy=False))
 
-    def kept(self) -> Statement:
+    def passing(self) -> Statement:
         """Return the statement of what `carried` has in the window's rows that pass the filter, each once; the query is of rows."""
         assert self.carried is not None
         self._typed()
@@ -160,8 +160,8 @@ class BoundedSelect(LabelStages):
 
     def _finished(self, tree: exp.Select) -> Statement:
         for stage in self.stages:
-            name, kept = exp.to_identifier(stage.name), stage.kept or None
-            tree = tree.with_(name, as_=stage.tree, materialized=kept, copy=False)
+            name, materialized = exp.to_identifier(stage.name), stage.materialized or None
+            tree = tree.with_(name, as_=stage.tree, materialized=materialized, copy=False)
         return Statement(tree, self.parameters, self.tables)
 
     # -- stages ------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class BoundedSelect(LabelStages):
             # labels and conditions are codes already
             value = code_of_steps(code, f"s{j}") if isinstance(code, Fixed) else column(f"s{j}")
             parts.append(aliased(try_cast(value, kind), f"v{j}"))
-        self._stage("coded", self._select(*parts), kept=self.bounding.light_apart)
+        self._stage("coded", self._select(*parts), materialized=self.bounding.light_apart)
 
     def _bounded(self) -> None:
         if maps := self.query.cell_maps:
@@ -267,7 +267,7 @@ class BoundedSelect(LabelStages):
             cells = {f"m{j}": pa.array(of, pa.int32()) for j, of in enumerate(maps)}
             self.tables[CELLS] = pa.table({"g": places, **cells})
         for stage in self.bounding.stages(self.last):
-            self._stage(stage.name, stage.tree, kept=stage.kept)
+            self._stage(stage.name, stage.tree, materialized=stage.materialized)
 
     def _salt(self) -> exp.Expression:
         return self._bind(self.salt, "VARCHAR")
@@ -306,7 +306,7 @@ class BoundedSelect(LabelStages):
         few = None
         if query.user is not None and query.max_rows_total is not None:
             few = exp.LTE(this=column("c"), expression=number(query.max_rows_total))
-        tallies = Tallies.of(query)
+        tallies = Tallies.of_query(query)
         if tallies.places:
             return self._tallied(tallies, sums, few)
         select = self._select(column("g"), *sums).group_by(column("g"), copy=False)

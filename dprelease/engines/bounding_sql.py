@@ -56,11 +56,11 @@ INTERVAL = "i"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One named SELECT of a statement; a `kept` one is computed once, however often it is read."""
+    """One named SELECT of a statement; a `materialized` one is computed once, however often it is read."""
 
     name: str
     tree: exp.Query
-    kept: bool = False
+    materialized: bool = False
 
 
 def narrow(largest: int) -> str:
@@ -133,7 +133,7 @@ class Bounding:
         """Return the units of more rows than any of them may lose."""
         many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(least_cap(self.query)))
         units = _from(rows, *map(column, self.keys)).group_by(*map(column, self.keys), copy=False)
-        return Stage("heavy", units.having(many, copy=False), kept=True)
+        return Stage("heavy", units.having(many, copy=False), materialized=True)
 
     def _split(self, select: exp.Select, kind: str) -> exp.Select:
         same = all_of(exp.EQ(this=column(k, "t"), expression=column(k, "h")) for k in self.keys)

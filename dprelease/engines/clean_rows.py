@@ -33,7 +33,7 @@ def cleaned(column: Column, value: object) -> object:
     code = snapping(column)
     if code is None:
         assert default is not None or value is not None
-        return float(default or 0) if value is None else _moved(column, float(value))  # type: ignore[arg-type]
+        return float(default or 0) if value is None else _into_domain(column, float(value))  # type: ignore[arg-type]
     if value is None:
         step = (code.default or 0) + code.grid.lower
     else:
@@ -86,13 +86,13 @@ def _meanings(values: tuple[str, ...]) -> dict[object, str]:
         if number is None and re.fullmatch(r"-?\d(\.\d+)?e[-+]\d+", value, re.ASCII) is None:
             continue
         with np.errstate(over="ignore"):
-            held = (
+            stored = (
                 float(np.float32(float(value)))
                 if number is None or abs(number) < 2**64
                 else math.inf
             )
-        if math.isfinite(held):
-            single.setdefault(_meaning(repr(held), by_value), []).append(value)
+        if math.isfinite(stored):
+            single.setdefault(_meaning(repr(stored), by_value), []).append(value)
     # the single nearest to two declared values is none of them
     return {m: values[0] for m, values in single.items() if len(values) == 1} | found
 
@@ -106,7 +106,7 @@ def _meaning(text: str, by_value: bool) -> object:
     return text.removesuffix(" 00:00:00") if re.match(r"\d+-\d\d-\d\d", text) else text
 
 
-def _moved(column: Column, x: float) -> float:
+def _into_domain(column: Column, x: float) -> float:
     """Clamp to the range and move out of its gaps, as a double."""
     if column.domain is None:
         return x

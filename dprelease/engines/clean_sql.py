@@ -98,7 +98,7 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
     def text() -> exp.Expression:
         return trimmed(make())
 
-    def like(pattern: str) -> exp.Expression:
+    def fits(pattern: str) -> exp.Expression:
         return exp.RegexpLike(this=text(), expression=exp.Literal.string(pattern))
 
     if not compared_by_value(declared.values, declared.lists):
@@ -106,10 +106,10 @@ def spelt(declared: Column, make: Make) -> exp.Expression:
     word = exp.Lower(this=text())
     truth = exp.In(this=word, expressions=[exp.Literal.string(t) for t in TRUTHS])
     written = exp.And(
-        this=exp.Not(this=like("[^-+.0-9]")),
-        expression=like("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"),
+        this=exp.Not(this=fits("[^-+.0-9]")),
+        expression=fits("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"),
     )
-    return case((written, _number_spelt(text, like("[.]"))), (truth, word.copy()), default=text())
+    return case((written, _number_spelt(text, fits("[.]"))), (truth, word.copy()), default=text())
 
 
 def _number_spelt(text: Make, has_point: exp.Expression) -> exp.Expression:

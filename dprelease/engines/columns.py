@@ -12,7 +12,7 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.schema.column import Column, Kind
 
-_HELD = ("arrow", "pandas", "polars")
+_IN_MEMORY = ("arrow", "pandas", "polars")
 
 
 def stored_columns(source: Source) -> dict[str, Physical | None]:
@@ -24,8 +24,8 @@ def stored_columns(source: Source) -> dict[str, Physical | None]:
     """
     import duckdb
 
-    held = in_memory.names(source) if source.kind in _HELD else ()
-    columns = tuple(Column(name, Kind.category) for name in held)
+    names = in_memory.names(source) if source.kind in _IN_MEMORY else ()
+    columns = tuple(Column(name, Kind.category) for name in names)
     with duckdb.connect(":memory:") as connection:
         tables = DuckDBTables(lambda: connection, [])
         opened = unquoted(partial(tables.open, source, columns, rows=False), closed(source))

@@ -314,8 +314,8 @@ def _with_points(cells: Any, decimal: str) -> Any:
 def _text(cells: Any) -> Any:
     """Return cells as text; missing where empty, too long, or not UTF-8."""
     lengths = pc.binary_length(cells)
-    given = pc.and_(pc.greater(lengths, 0), pc.less_equal(lengths, LONGEST_CELL))
-    cells = pc.if_else(given, cells, pa.scalar(None, pa.large_binary()))
+    readable = pc.and_(pc.greater(lengths, 0), pc.less_equal(lengths, LONGEST_CELL))
+    cells = pc.if_else(readable, cells, pa.scalar(None, pa.large_binary()))
     try:
         return cells.cast(pa.large_string())
     except pa.ArrowInvalid:

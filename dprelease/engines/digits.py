@@ -127,14 +127,14 @@ def _counted_by_code(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Answe
     if not many:
         return query, lambda answer: answer
     binned = {place for places in many.values() for place in places}
-    kept = [place for place in range(len(query.primitives)) if place not in binned]
+    others = [place for place in range(len(query.primitives)) if place not in binned]
     tallies = [Primitive("tally", code, max_rows=cap) for code, cap in many]
-    less = replace(query, primitives=(*(query.primitives[place] for place in kept), *tallies))
+    less = replace(query, primitives=(*(query.primitives[place] for place in others), *tallies))
 
     def added_up(answer: Answer) -> Answer:
         sums = np.zeros((groups, len(query.primitives)), dtype=object)
-        sums[:, kept] = answer.sums[:, : len(kept)]
-        for at, ((code, _), places) in enumerate(many.items(), len(kept)):
+        sums[:, others] = answer.sums[:, : len(others)]
+        for at, ((code, _), places) in enumerate(many.items(), len(others)):
             top, bins = largest_code(query.codes[code]) + 1, [query.primitives[p] for p in places]
             low = np.array([min(max(b.low, 0), top) for b in bins])
             high = np.array([min(max(b.high + 1, 0), top) for b in bins])
@@ -145,7 +145,7 @@ def _counted_by_code(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Answe
                 upto = np.concatenate([[0], part[:, 3]])
                 rows = upto[np.searchsorted(part[:, 1], [low, np.maximum(low, high)])]
                 sums[group, places] = (rows[1] - rows[0]).tolist()
-        left = {place: answer.tallies[i] for i, place in enumerate(kept) if i in answer.tallies}
+        left = {place: answer.tallies[i] for i, place in enumerate(others) if i in answer.tallies}
         return Answer(sums, answer.tables, left)
 
     return less, added_up

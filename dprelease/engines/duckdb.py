@@ -214,14 +214,14 @@ class DuckDBEngine:
         """Return the integers, or None where anything failed."""
         check_query(query)
         self.statements = []
-        asked = query
+        whole = query
         query, together = apart(query)
         from dprelease.engines.tally import answer_of
 
         try:
             with ExitStack() as opened:
                 ready, self._ready = self._ready, None
-                same = ready is not None and ready[0] is source and ready[1] is asked
+                same = ready is not None and ready[0] is source and ready[1] is whole
                 if ready is not None and same and not exact and self.meter is None:
                     _, _, connection, start, before = ready
                     opened.enter_context(before)
@@ -265,8 +265,8 @@ class DuckDBEngine:
             stored |= opened.source
         types: dict[str, str] = {}
         if empty and query.view is None:
-            told = self._run(connection, f"DESCRIBE {ROWS}").fetchnumpy()
-            found = dict(zip(told["column_name"], told["column_type"], strict=True))
+            described = self._run(connection, f"DESCRIBE {ROWS}").fetchnumpy()
+            found = dict(zip(described["column_name"], described["column_type"], strict=True))
             for name, (place, _) in opened.stored.items():
                 types[name] = found.get(place, "")
         elsewhere = partial(in_memory.elsewhere, source)

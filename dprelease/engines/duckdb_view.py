@@ -17,7 +17,7 @@ from dprelease.engines import in_memory
 from dprelease.engines.code_sql import column
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.duckdb_tables import DuckDBTables, Opened
-from dprelease.engines.hive import kept_files
+from dprelease.engines.hive import files_with_rows
 from dprelease.engines.physical import of_duckdb, twice_named
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
@@ -66,7 +66,7 @@ def open_rows(
 def _open_one(tables: DuckDBTables, source: Source, query: BoundedQuery, *, empty: bool) -> Opened:
     columns = used_columns(query)
     if source.kind in ("parquet", "objects"):
-        fewer = kept_files(tables.connection, source, query)
+        fewer = files_with_rows(tables.connection, source, query)
         if fewer is not source:  # unless what they store depends on the files left out
             whole, part = (tables.open(s, columns, rows=False).stored for s in (source, fewer))
             source = (

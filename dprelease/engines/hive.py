@@ -26,7 +26,7 @@ from dprelease.query.nodes import Node, Type
 _TABLE = "file_parts"
 
 
-def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
+def files_with_rows(connection: Any, source: Source, query: BoundedQuery) -> Source:
     """Return the source without the files that hold no row that counts; one at least stays.
 
     Args:
@@ -35,8 +35,8 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
         query: as for the rows; without a view.
     """
     paths: Any = source.payload
-    asked = of_columns(query, frozenset(source.keys)) if source.keys else None
-    if asked is None:
+    narrowed = of_columns(query, frozenset(source.keys)) if source.keys else None
+    if narrowed is None:
         return source
     values: dict[str, list[object]] = {"file": list(range(len(paths)))}
     stored = {}
@@ -46,29 +46,29 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
     kinds = [pa.int64(), *([pa.string()] * len(stored))]
     arrays = [pa.array(cells, kind) for cells, kind in zip(values.values(), kinds, strict=True)]
     table = pa.table(arrays, names=list(values))
-    kept = kept_places(connection, asked, table, stored, "file") or [0]
+    places = places_with_rows(connection, narrowed, table, stored, "file") or [0]
     return replace(
         source,
-        payload=tuple(paths[i] for i in kept),
-        folders=tuple(source.folders[i] for i in kept),
+        payload=tuple(paths[i] for i in places),
+        folders=tuple(source.folders[i] for i in places),
     )
 
 
-def kept_places(
+def places_with_rows(
     connection: Any,
-    asked: BoundedQuery,
+    query: BoundedQuery,
     rows: object,
     stored: Mapping[str, tuple[str, Physical]],
     carried: str,
 ) -> list[int]:
-    """Return the numbers in the column `carried` of the rows that `asked` keeps, each once, in order.
+    """Return the numbers in the column `carried` of the rows that `query` keeps, each once, in order.
 
     Args:
         asked: as `of_columns` returns it.
         rows: what DuckDB can register.
         stored: as of `BoundedSelect`.
     """
-    statement = BoundedSelect(asked, stored, rows_table=_TABLE, carried=carried).kept()
+    statement = BoundedSelect(query, stored, rows_table=_TABLE, carried=carried).passing()
     tables = {_TABLE: rows, **statement.tables}
     for name, table in tables.items():
         connection.register(name, table)

@@ -181,8 +181,8 @@ def pandas_array(series: Any) -> Any:
     if series.dtype.name.startswith("Sparse"):
         return pandas_array(series.sparse.to_dense())
     kind = getattr(series.dtype, "kind", "O")
-    held = series.cat.categories.dtype if series.dtype.name == "category" else series.dtype
-    if held.name.startswith(_UNFIT):
+    dtype = series.cat.categories.dtype if series.dtype.name == "category" else series.dtype
+    if dtype.name.startswith(_UNFIT):
         return pa.nulls(len(series), pa.list_(pa.float64(), 2))
     if series.dtype.name == "category":
         codes = series.cat.codes.to_numpy()
@@ -228,5 +228,5 @@ def _unscaled(cell: Any) -> Decimal:
     if not value.is_finite() or not value:
         return Decimal(0) if value.is_finite() else value
     sign, digits, exponent = value.as_tuple()
-    kept = "".join(map(str, digits)).rstrip("0")
-    return Decimal((sign, tuple(map(int, kept)), int(exponent) + len(digits) - len(kept)))
+    trimmed = "".join(map(str, digits)).rstrip("0")
+    return Decimal((sign, tuple(map(int, trimmed)), int(exponent) + len(digits) - len(trimmed)))

@@ -63,17 +63,17 @@ class Limits:
             ConfigError: a variable is not understood (DPR159), or the folder for spilled rows does
                 not exist or cannot be written (DPR116).
         """
-        given: dict[str, object] = {}
+        own: dict[str, object] = {}
         readers: dict[str, Callable[[str], object]] = {**LIMITS, "temp_directory": Path}
         for name, read in readers.items():
             variable = f"DPRELEASE_{name.upper()}"
             if text := environment.get(variable):
-                given[name] = _read(variable, text, read)
-        merged = Limits(**{**self.options(), **given})  # type: ignore[arg-type]
+                own[name] = _read(variable, text, read)
+        merged = Limits(**{**self.options(), **own})  # type: ignore[arg-type]
         folder = merged.temp_directory
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
             said = (
-                "DPRELEASE_TEMP_DIRECTORY" if "temp_directory" in given else "engine.temp_directory"
+                "DPRELEASE_TEMP_DIRECTORY" if "temp_directory" in own else "engine.temp_directory"
             )
             raise ConfigError(
                 "the folder for spilled rows does not exist, or cannot be written",

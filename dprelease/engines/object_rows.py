@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.engines.hive import kept_places, of_columns
+from dprelease.engines.hive import of_columns, places_with_rows
 from dprelease.engines.object_store import StoredObject, opened_footers
 from dprelease.engines.parquet_rows import (
     BATCH,
@@ -84,12 +84,12 @@ def with_groups_of_period(connection: Any, source: Source, query: BoundedQuery) 
     own = query.window.column if query.window is not None else None
     elsewhere = {*source.keys, *(made.column for made in query.derived)}
     stored = {name for one in objects for name in _arrow_schema(one).names}
-    asked = None if own is None else of_columns(query, frozenset({own}))
-    if own is None or asked is None or own not in stored - elsewhere or len(places) < 2:
+    narrowed = None if own is None else of_columns(query, frozenset({own}))
+    if own is None or narrowed is None or own not in stored - elsewhere or len(places) < 2:
         return source
     rows = _Placed(ObjectRows(objects, (own,)), places)
     groups: dict[StoredObject, list[int]] = {one: [] for one in objects}
-    for place in kept_places(connection, asked, rows, rows.rows.stored, "place"):
+    for place in places_with_rows(connection, narrowed, rows, rows.rows.stored, "place"):
         one, group = places[place]
         groups[one].append(group)
     left = tuple(one.only(tuple(found)) for one, found in groups.items())
@@ -113,8 +113,8 @@ class _Placed:
             read = self.rows.read_of(one)
             for batch in _rows_of(one, (group,), read):
                 plain = self.rows.plain_batch(one, batch, read)
-                beside = pa.array([place] * batch.num_rows, pa.int64())
-                yield pa.RecordBatch.from_arrays([*plain.columns, beside], schema=schema)
+                places = pa.array([place] * batch.num_rows, pa.int64())
+                yield pa.RecordBatch.from_arrays([*plain.columns, places], schema=schema)
 
 
 def _rows_of(

@@ -71,13 +71,13 @@ class DoubleArithmetic:
         name = f"q{next(self._names)}"
         named: list[exp.Expression] = []
 
-        def maker(tree: exp.Expression, own: str) -> Callable[[], exp.Expression]:
+        def builder(tree: exp.Expression, own: str) -> Callable[[], exp.Expression]:
             if sum(1 for _ in tree.walk()) <= _SIMPLE:
                 return lambda: exp.Paren(this=tree.copy())
             named.append(aliased(tree, own))
             return lambda: column(own, name)
 
-        one, other = maker(left, "a"), maker(right, "b")
+        one, other = builder(left, "a"), builder(right, "b")
 
         def around(tree: exp.Expression) -> exp.Expression:
             if not named:

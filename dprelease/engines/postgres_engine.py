@@ -155,12 +155,12 @@ class PostgresEngine:
 
 def _rows(session: Any, source: Source, query: BoundedQuery) -> ViewRows:
     """Return the rows under the statement: those of the table, or of the query's view."""
-    held = session.pinned()
+    columns_stored = session.pinned()
     table = session.table.replace("%", "%%")
     if query.view is not None:
-        return view_rows(table, held, source, query)
-    columns = {name: (name, kind) for name, kind in held.items()}
-    stored = {name: kind.physical for name, kind in held.items()}
+        return view_rows(table, columns_stored, source, query)
+    columns = {name: (name, kind) for name, kind in columns_stored.items()}
+    stored = {name: kind.physical for name, kind in columns_stored.items()}
     return ViewRows(table, {}, {}, columns, stored)
 
 

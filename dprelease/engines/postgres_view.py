@@ -121,7 +121,7 @@ def private_source(source: Source, query: BoundedQuery) -> Source:
 
 
 def view_rows(
-    table: str, held: Mapping[str, PostgresType], source: Source, query: BoundedQuery
+    table: str, types: Mapping[str, PostgresType], source: Source, query: BoundedQuery
 ) -> ViewRows:
     """Return the view of `query` over a table of the database and public tables, which are read now.
 
@@ -140,25 +140,25 @@ def view_rows(
     named: Any = source.payload
     sources = {join.alias: named[join.table] for join in view.joins}
     with PublicTables(sources, missing=query.missing) as public:
-        return _Builder(view, query, held, public).build(table)
+        return _Builder(view, query, types, public).build(table)
 
 
 class _Builder:
-    """One view of one query; `ways` are the columns that its tables are read by."""
+    """One view of one query; `readings` are the columns that its tables are read by."""
 
     def __init__(
         self,
         view: View,
         query: BoundedQuery,
-        held: Mapping[str, PostgresType],
+        types: Mapping[str, PostgresType],
         public: PublicTables,
     ) -> None:
         assert view.private is not None
         self.private = view.private[1]
-        self.held = held
+        self.types = types
         self.public = public
         declared = {c.name: c for c in query.columns}
-        own = {name: kind.physical for name, kind in held.items()}
+        own = {name: kind.physical for name, kind in types.items()}
         self.physical = {self.private: own, **public.physical}
         self.scope = scope(view, self.physical, declared)
         made, where = view_expressions(view, self.scope)
@@ -169,7 +169,7 @@ class _Builder:
         self.made = {name: tree for name, tree in made.items() if name in self.kinds}
         self.read = [*self.made.values(), *([where] if where is not None else [])]
         self.names: dict[tuple[str, str, Kind | None], str] = {}
-        self.ways: dict[Place, tuple[str, Kind | None]] = {}
+        self.readings: dict[Place, tuple[str, Kind | None]] = {}
 
     def _check(self, view: View, made: Mapping[str, Expression], where: Expression | None) -> None:
         """Refuse missing and repeated columns, also of what no statistic reads: all engines do."""
@@ -181,12 +181,12 @@ class _Builder:
                 check_names(alias, names, self.public.opened[alias])
 
     def build(self, table: str) -> ViewRows:
-        view = self._by_ways()
+        view = self._by_readings()
         parts: dict[str, str] = {}
         stored: dict[str, dict[str, tuple[str, Physical]]] = {a: {} for a in self.physical}
         kinds: dict[str, Physical] = {}
         wanted: dict[str, dict[str, tuple[str, Kind]]] = {a: {} for a in self.public.physical}
-        for (alias, way), (name, kind) in self.ways.items():
+        for (alias, reading), (name, kind) in self.readings.items():
             identifier = self.names[alias, name, kind]
             if alias == self.private:
                 parts[identifier], kinds[identifier] = self._own(name, kind)
@@ -194,7 +194,7 @@ class _Builder:
                 assert kind is not None
                 wanted[alias][identifier] = (name, kind)
                 kinds[identifier] = _TYPES.get(kind, _TEXT).physical
-            stored[alias][way] = (identifier, kinds[identifier])
+            stored[alias][reading] = (identifier, kinds[identifier])
         tables = self._public_tables(wanted)
         rows = {
             a: SqlRows(_named(a, self.private, list(stored)), columns)
@@ -231,7 +231,7 @@ class _Builder:
 
     # -- ways ----------------------------------------------------------------------------------
 
-    def _by_ways(self) -> View:
+    def _by_readings(self) -> View:
         """Return the view over ways in place of columns, which are remembered."""
         joins = []
         for join in self.view.joins:
@@ -248,30 +248,30 @@ class _Builder:
                 columns.append(replace(one, place=self._key(one.place)))
                 continue
             kind = None if one.place[0] == self.private else _plain(self.kinds[one.name])
-            way = f"{one.place[1]}\0{'' if kind is None else kind}"
-            columns.append(replace(one, place=self._way(one.place, way, kind)))
+            reading = f"{one.place[1]}\0{'' if kind is None else kind}"
+            columns.append(replace(one, place=self._reading(one.place, reading, kind)))
         for alias, name in calculated_columns(self.view, self.read):
             dotted = self.scope.get(f"{alias}.{name}") or self.scope[name]
-            self._way((alias, name), name, _plain(dotted.kind))
+            self._reading((alias, name), name, _plain(dotted.kind))
         groups = tuple(map(self._key, self.view.groups))
         return replace(self.view, joins=tuple(joins), columns=tuple(columns), groups=groups)
 
     def _key(self, place: Place) -> Place:
-        return self._way(place, place[1] + _KEY, Kind.identifier)
+        return self._reading(place, place[1] + _KEY, Kind.identifier)
 
-    def _way(self, place: Place, way: str, kind: Kind | None) -> Place:
+    def _reading(self, place: Place, reading: str, kind: Kind | None) -> Place:
         alias, name = place
         self.names.setdefault((alias, name, kind), f"r{len(self.names)}")
-        self.ways[alias, way] = (name, kind)
-        return alias, way
+        self.readings[alias, reading] = (name, kind)
+        return alias, reading
 
     # -- columns -------------------------------------------------------------------------------
 
     def _own(self, name: str, kind: Kind | None) -> tuple[str, Physical]:
         """Return a private column as the view reads it, and how that is stored."""
         if kind is None:
-            return quoted(name), self.held[name].physical
-        made = cell(name, self.held[name], kind, unit=False)
+            return quoted(name), self.types[name].physical
+        made = cell(name, self.types[name], kind, unit=False)
         return made.sql, made.physical
 
     def _type(self, one: ViewColumn) -> PostgresType:
@@ -280,7 +280,7 @@ class _Builder:
         if self.view.groups:
             return _TEXT
         if one.place[0] == self.private:
-            return self.held[one.place[1]]
+            return self.types[one.place[1]]
         return _TYPES.get(self.kinds[one.name], _TEXT)
 
     def _stored(self, one: ViewColumn, calculated: Physical) -> Physical:

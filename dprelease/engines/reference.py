@@ -63,9 +63,9 @@ class ReferenceEngine:
         check_query(query)
         out: Answer | None
         try:
-            kept = list(coded_rows(source, query))
+            rows = list(coded_rows(source, query))
             numbered = (
-                [(row, 1) for row in kept] if query.user is None else _bound(kept, query, salt)
+                [(row, 1) for row in rows] if query.user is None else _bound(rows, query, salt)
             )
             out = _sum(numbered, query)
         except Exception:  # noqa: BLE001 - dropped, not chained: it may quote a cell
@@ -81,7 +81,7 @@ def coded_rows(source: Source, query: BoundedQuery) -> Iterator[Coded]:
     For engines that bound and sum in their own way. Call it inside the engine's own guard: what
     it raises may quote a cell.
     """
-    return (kept for row in load_rows(source, query) if (kept := _code(row, query)) is not None)
+    return (coded for row in load_rows(source, query) if (coded := _code(row, query)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,24 +222,24 @@ def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
     tables: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
     tallies: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
     for place, primitive in enumerate(query.primitives):
-        kept = [r for r, n in rows if query.user is None or n <= row_cap(query, primitive)]
-        known = [(r.group, c) for r in kept if (c := _code_of(primitive, r)) is not None]
+        within = [r for r, n in rows if query.user is None or n <= row_cap(query, primitive)]
+        known = [(r.group, c) for r in within if (c := _code_of(primitive, r)) is not None]
         match primitive.kind:
             case "edges":
-                tables[place] = _edges(primitive, kept)
+                tables[place] = _edges(primitive, within)
             case "tally":
                 tallies[place] = _tally(known, primitive.near)
             case "distinct":
                 for group, _ in set(known):
                     out[group, place] += 1
             case "persons" if query.user is not None:
-                for group, _ in {(row.group, row.unit) for row in kept}:
+                for group, _ in {(row.group, row.unit) for row in within}:
                     out[group, place] += 1
             case "persons_in_cells" if query.user is not None:
-                for group in _first_groups(primitive, kept):
+                for group in _first_groups(primitive, within):
                     out[group, place] += 1
             case _:
-                for row in kept:
+                for row in within:
                     out[row.group, place] += _summand(primitive, row.codes)
     return Answer(out, tables, tallies)
 

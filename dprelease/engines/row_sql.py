@@ -98,8 +98,8 @@ class RowStages:
         """Return a SELECT over the newest stage, which is called `t`."""
         return exp.Select(expressions=list(columns)).from_(named_table(self.last, "t"), copy=False)
 
-    def _stage(self, name: str, select: exp.Query, *, kept: bool = False) -> None:
-        self.stages.append(Stage(name, select, kept))
+    def _stage(self, name: str, select: exp.Query, *, materialized: bool = False) -> None:
+        self.stages.append(Stage(name, select, materialized))
         self.last = name
 
     def _bind(self, value: object, kind: str) -> exp.Expression:

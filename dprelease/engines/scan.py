@@ -63,7 +63,7 @@ def stopped_after(seconds: float | None, stop: Callable[[], object]) -> Iterator
             stop()
             late = done.wait(0.1)
 
-    with _beside(watch):
+    with _watched_by(watch):
         yield
 
 
@@ -81,12 +81,12 @@ def metered(connection: Any, meter: Meter | None) -> Iterator[None]:
             share = min(max(float(connection.query_progress()) / 100, 0.0), 1.0)
             report(share, remaining(share, monotonic() - start))
 
-    with _beside(watch):
+    with _watched_by(watch):
         yield
 
 
 @contextmanager
-def _beside(watch: Callable[[Event], None]) -> Iterator[None]:
+def _watched_by(watch: Callable[[Event], None]) -> Iterator[None]:
     """Run `watch` in a thread until the block ends, which sets its event."""
     done = Event()
     watching = Thread(target=watch, args=(done,), daemon=True)

@@ -267,13 +267,13 @@ def local_settings(
         raise _limits_elsewhere(
             "Spark does not start with less than 512 MiB", "allow it 512MiB or more"
         )
-    asked = {
+    settings = {
         "spark.master": None if threads is None else f"local[{threads}]",
         # Java's own unit: Spark takes a number of bytes only with it
         "spark.driver.memory": None if memory_limit is None else f"{memory_limit >> 20}m",
         "spark.local.dir": None if temp_directory is None else str(temp_directory),
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _limits_elsewhere(why: str, fix: str) -> ConfigError:

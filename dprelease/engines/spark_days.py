@@ -35,9 +35,9 @@ def look_up_days(tree: exp.Expression) -> None:
 
 def _day(moment: exp.Expression, stretches: Sequence[Stretch]) -> exp.Expression:
     place = _place(moment, [s.start for s in stretches])
-    shift = _at([shift_of(s) for s in stretches], place)
+    shift = _element([shift_of(s) for s in stretches], place)
     return within(
-        exp.Add(this=moment.copy(), expression=shift), _at(map(last_of, stretches), place)
+        exp.Add(this=moment.copy(), expression=shift), _element(map(last_of, stretches), place)
     )
 
 
@@ -50,12 +50,12 @@ def _place(moment: exp.Expression, starts: Sequence[datetime]) -> exp.Expression
     year: exp.Expression = exp.Year(this=moment.copy())
     year = exp.Greatest(this=year, expressions=[number(first)], ignore_nulls=True)
     year = exp.Least(this=year, expressions=[number(last)], ignore_nulls=True)
-    begun = _at(map(number, before), exp.Sub(this=year, expression=number(first - 1)))
+    begun = _element(map(number, before), exp.Sub(this=year, expression=number(first - 1)))
     # behind the last one stands one that never begins
     ahead = [*map(instant, starts), *[instant(_NEVER)] * most]
     out: exp.Expression = begun
     for further in range(1, most + 1):
-        start = _at(ahead, exp.Add(this=begun.copy(), expression=number(further)))
+        start = _element(ahead, exp.Add(this=begun.copy(), expression=number(further)))
         there = exp.GTE(this=moment.copy(), expression=start)
         out = exp.Add(this=out, expression=case((there, number(1)), default=number(0)))
     return exp.Paren(this=out)
@@ -66,6 +66,6 @@ def _most(before: Sequence[int]) -> int:
     return max(b - a for a, b in pairwise(before))
 
 
-def _at(values: Iterable[exp.Expression], place: exp.Expression) -> exp.Expression:
+def _element(values: Iterable[exp.Expression], place: exp.Expression) -> exp.Expression:
     constants = exp.Anonymous(this="array", expressions=[v.copy() for v in values])
     return exp.Anonymous(this="element_at", expressions=[constants, place.copy()])

@@ -129,7 +129,7 @@ def _check_depth(tree: exp.Expression) -> None:
 
 def _grouped(tree: exp.Select, query: BoundedQuery) -> exp.Select:
     """Return the statement with exact sums and the number of rows per group."""
-    tallied = bool(Tallies.of(query).places)
+    tallied = bool(Tallies.of_query(query).places)
     summing = (
         next((c.this for c in tree.find_all(exp.CTE) if c.alias == SETS), tree) if tallied else tree
     )
@@ -228,7 +228,7 @@ def _pattern(name: str) -> exp.Expression:
     return exp.Cast(this=exp.Placeholder(this=f"text_{name}"), to=exp.DataType.build("TEXT"))
 
 
-def _like(text: exp.Expression, pattern: str) -> exp.Expression:
+def _matches(text: exp.Expression, pattern: str) -> exp.Expression:
     return exp.RegexpLike(this=text, expression=_pattern(pattern))
 
 
@@ -254,8 +254,10 @@ def _number_of(cell: exp.Expression) -> exp.Expression:
     def digits() -> exp.Expression:
         return _call("REPLACE", text(), _text("_"), _text(""))
 
-    plain = exp.And(this=exp.Not(this=_like(text(), "stray")), expression=_like(digits(), "number"))
-    return case((_like(text(), "infinite"), infinity), (plain, try_cast(digits(), "DOUBLE")))
+    plain = exp.And(
+        this=exp.Not(this=_matches(text(), "stray")), expression=_matches(digits(), "number")
+    )
+    return case((_matches(text(), "infinite"), infinity), (plain, try_cast(digits(), "DOUBLE")))
 
 
 def _instant(text: exp.Expression) -> exp.Expression:
@@ -266,15 +268,15 @@ def _instant(text: exp.Expression) -> exp.Expression:
 
 
 def _moment_of(cell: exp.Expression) -> exp.Expression:
-    return case((_like(cell.copy(), "moment"), _instant(cell.copy())))
+    return case((_matches(cell.copy(), "moment"), _instant(cell.copy())))
 
 
 def _whole(node: exp.Expression) -> None:
     """Keep floor and ceil in doubles: beyond 2**53 a double is whole already."""
     inner = node.this.copy()
-    kept = type(node)(this=node.this)
+    rounded = type(node)(this=node.this)
     small = exp.LT(this=exp.Abs(this=inner), expression=number(2**53))
-    node.replace(case((small, try_cast(kept, "DOUBLE")), default=inner.copy()))
+    node.replace(case((small, try_cast(rounded, "DOUBLE")), default=inner.copy()))
 
 
 def _text_of(double: exp.Expression) -> exp.Expression:

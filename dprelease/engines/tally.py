@@ -54,7 +54,7 @@ class Tallies:
     sets: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, query: BoundedQuery) -> Tallies:
+    def of_query(cls, query: BoundedQuery) -> Tallies:
         places = tuple(i for i, p in enumerate(query.primitives) if p.kind == "tally")
         others = tuple(i for i in range(len(query.primitives)) if i not in places)
         return cls(query, places, others, tuple(dict.fromkeys(_counted(query, i) for i in places)))
@@ -238,7 +238,7 @@ def answer_of(
         return Answer(
             out, {0: np.concatenate(edges) if edges else np.zeros((0, 2), dtype=np.int64)}
         )
-    tallies, width = Tallies.of(query), len(query.primitives)
+    tallies, width = Tallies.of_query(query), len(query.primitives)
     counted = Counted(tallies)
     for rows in batches:
         alone = ((row[0], row[1 : width + 1], row[-1]) for row in rows)

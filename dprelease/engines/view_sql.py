@@ -74,10 +74,14 @@ def scope(
     found: dict[str, Column] = {}
     for alias, columns in stored.items():
         for name, physical in columns.items():
-            like = declared.get(name)
+            declaration = declared.get(name)
             kind = KINDS.get(physical)
-            if like is not None and like.derived is None and fits(like.kind, physical):
-                kind = like.kind
+            if (
+                declaration is not None
+                and declaration.derived is None
+                and fits(declaration.kind, physical)
+            ):
+                kind = declaration.kind
             if kind is None:
                 continue
             found[f"{alias}.{name}"] = Column(f"{alias}.{name}", kind)

@@ -67,7 +67,7 @@ def test_many_tallies_are_counted_in_one_table_as_the_reference_counts_them(tmp_
     users = 0
     for seed in range(whole(8, 60)):
         source, query = source_of("arrow", _rows(seed), tmp_path), tallied(seed)
-        assert Tallies.of(query).many
+        assert Tallies.of_query(query).many
         engine = DuckDBEngine(threads=1)
         engine.preflight(source, query)
         found = answer(engine, source, query)
@@ -77,8 +77,8 @@ def test_many_tallies_are_counted_in_one_table_as_the_reference_counts_them(tmp_
     assert users >= whole(1, 8)
     few = replace(query, primitives=query.primitives[: MANY - 1])
     with_sums = replace(query, primitives=(Primitive("rows"), *query.primitives))
-    assert not Tallies.of(few).many
-    assert not Tallies.of(with_sums).many
+    assert not Tallies.of_query(few).many
+    assert not Tallies.of_query(with_sums).many
 
 
 @needs_spark
