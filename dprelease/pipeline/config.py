@@ -111,12 +111,12 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     raw = said.get("release")
     block = with_paths(file.released, raw) if isinstance(raw, Mapping) else {}
     lines = file.marks.below("release") if raw is not None else {}
-    release = merge_release(schema, block, file.marks.at("release"), lines)
+    release = merge_release(schema, block, file.marks.line_of("release"), lines)
     period, schedule = model.period, model.schedule
     source = read_source(file, model.source, engine.kind, release.allow)
     return PipelineConfig(
         name=model.name,
-        origin=file.marks.at(),
+        origin=file.marks.line_of(),
         source=source,
         schema=schema,
         release=release,

@@ -70,7 +70,7 @@ class SecretReference:
 
 def secret_at(file: DeclarationFile, text: str, *place: str) -> SecretReference:
     """Return the reference that stands at a key of a pipeline file; ConfigError as its class."""
-    origin = file.at(*place)
+    origin = file.line_of(*place)
     return SecretReference(text, base=file.folder, root=file.root, origin=origin)
 
 

@@ -115,7 +115,7 @@ def _view(
         private=model.tables,
         public=model.public_tables,
         allow=allow,
-        origin=file.at("view"),
+        origin=file.line_of("view"),
     )
     used = {name: table for name, table in tables.items() if name in view.tables}
     return SourceConfig("view", view=view, tables=used)
@@ -138,7 +138,7 @@ def _table(file: DeclarationFile, model: TableModel, engine: str) -> SourceConfi
             f"engines that read it: {', '.join(e for e in registry.names('engines') if reads(e, kind))}",
             code="DPR140",
         )
-    where = file.at(kind)
+    where = file.line_of(kind)
     inside = {"base": file.folder, "root": file.root, "origin": where}
     if model.duckdb is not None:
         database = file.path(model.duckdb.database, kind, "database")
@@ -184,4 +184,4 @@ def _objects(file: DeclarationFile, text: str, kind: str, engine: str) -> Source
     else:
         return SourceConfig("objects", path=text)
     what, why, fix = told
-    raise SourceError(what, where=file.at(kind), why=why, fix=fix, code="DPR525")
+    raise SourceError(what, where=file.line_of(kind), why=why, fix=fix, code="DPR525")

@@ -74,7 +74,7 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RequestContext:
     """What a request is resolved against; `size`: its number of rows, where that is public."""
 
     schema: TableSchema
@@ -116,7 +116,7 @@ class Arguments(ABC):
         return spec
 
     @abstractmethod
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         """Return the statistic; PlanError where it does not fit its columns (DPR20x)."""
 
 
@@ -138,13 +138,13 @@ class NumberColumn(Arguments):
         """Return what to ask of a column that does not fit."""
         return _instead(column)
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        column = given.schema.columns[spec.arguments[0]]
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        column = context.schema.columns[spec.arguments[0]]
         code = code_of(column)
         if code is None:
             raise no_range(spec, column)
         # A null that keeps its row (nulls: {default: x}) keeps n; a dropped one makes n private.
-        public = given.size if code.default is not None else None
+        public = context.size if code.default is not None else None
         return Statistic(spec, spec.function, column=column, code=code, public_rows=public)
 
 
@@ -168,9 +168,9 @@ class NumberColumns(Arguments):
             )
         return spec
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         """Resolve a statistic of several columns; its rows are those where all of them are known."""
-        columns = tuple(given.schema.columns[name] for name in sorted(spec.arguments))
+        columns = tuple(context.schema.columns[name] for name in sorted(spec.arguments))
         codes: list[Fixed] = []
         for column in columns:
             code = code_of(column)
@@ -185,11 +185,11 @@ class NumberColumns(Arguments):
                     code="DPR222",
                 )
             codes.append(_coarse(column, code))
-        kept = all(c.default is not None for c in codes)
+        complete = all(c.default is not None for c in codes)
         return Statistic(
             spec,
             spec.function,
-            public_rows=given.size if kept else None,
+            public_rows=context.size if complete else None,
             columns=columns,
             codes=tuple(codes),
         )
@@ -236,12 +236,12 @@ class RowCondition(Arguments):
         condition = condition_of(spec.arguments[0], schema, origin=spec.origin)
         return replace(spec, condition=condition)
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         # A condition that may be unknown (null) on a row leaves the row out: n is private.
-        columns = given.schema.columns
+        columns = context.schema.columns
         condition = spec.condition
         assert condition is not None  # it was checked
-        public = given.size if never_null(condition, columns.values()) else None
+        public = context.size if never_null(condition, columns.values()) else None
         code = Condition(condition)
         return Statistic(spec, spec.function, condition=condition, code=code, public_rows=public)
 
@@ -277,7 +277,7 @@ class Syntax:
     certain: bool = False
     winsorised: str = ""
     weighted: str = ""
-    beside: tuple[tuple[str, str], ...] = ()
+    companions: tuple[tuple[str, str], ...] = ()
 
     @property
     def arity(self) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.core.errors import PlanError
-from dprelease.query.arguments import Arguments, Given, Statistic, unquoted
+from dprelease.query.arguments import Arguments, RequestContext, Statistic, unquoted
 from dprelease.query.bounded import Label
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
@@ -53,14 +53,14 @@ class Edges(Arguments):
 
     of_edges = True
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         """Resolve a statistic of a graph.
 
         Raises:
             PlanError: groups are asked for (DPR270), an unknown node (DPR271), or an end of a kind
                 that is not read as text (DPR273).
         """
-        schema, release = given.schema, given.release
+        schema, release = context.schema, context.release
         unit = schema.unit
         assert isinstance(unit, EdgeUnit)
         _check(spec, schema, release, unit)
@@ -84,18 +84,18 @@ class DeclaredNode(Edges):
     """One declared node."""
 
     def node(self, spec: StatisticSpec, unit: EdgeUnit) -> int:
-        labels, asked = unit.node_labels, unquoted(spec.arguments[0])
-        asked = asked[1:-1] if len(asked) > 1 and asked[0] == asked[-1] == "'" else asked
-        if asked not in labels:
+        labels, node = unit.node_labels, unquoted(spec.arguments[0])
+        node = node[1:-1] if len(node) > 1 and node[0] == node[-1] == "'" else node
+        if node not in labels:
             raise PlanError(
-                f"`{asked}` is not a node of this graph",
+                f"`{node}` is not a node of this graph",
                 where=spec.origin,
                 fix=f"nodes are {labels[0]} to {labels[-1]}"
                 if not unit.labels
                 else f"declared nodes begin with {', '.join(labels[:5])}",
                 code="DPR271",
             )
-        return labels.index(asked)
+        return labels.index(node)
 
 
 def _check(spec: StatisticSpec, schema: TableSchema, release: ReleaseSpec, unit: EdgeUnit) -> None:

@@ -137,12 +137,12 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
         hierarchies=read_hierarchies(file, model.hierarchies, columns),
         release_raw=block,
         release_lines=marks.below("release"),
-        origin=marks.at(),
+        origin=marks.line_of(),
         root=root,
     )
     if raw is None:
         return schema
-    where = marks.at("release")
+    where = marks.line_of("release")
     # a block may leave epsilon or statistics to the caller: what it does say is checked now
     missing = {
         key: value
@@ -156,9 +156,9 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     return replace(schema, release=None if missing else release, conditions=conditions)
 
 
-def overrides(given: Mapping[str, object]) -> dict[str, object]:
+def overrides(keys: Mapping[str, object]) -> dict[str, object]:
     """Return what a caller gives in place of a release block's keys."""
-    listed = {name: plain_values(value) for name, value in given.items() if value is not None}
+    listed = {name: plain_values(value) for name, value in keys.items() if value is not None}
     if isinstance(listed.get("tables"), tuple):
         listed["tables"] = list(listed["tables"])
     if isinstance(listed.get("statistics"), Mapping):
@@ -166,15 +166,15 @@ def overrides(given: Mapping[str, object]) -> dict[str, object]:
     return listed
 
 
-def _by_column(asked: Mapping[object, object]) -> object:
+def _by_column(statistics: Mapping[object, object]) -> object:
     """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`.
 
     Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
     """
     listed: list[object] = []
-    for column, names in asked.items():
+    for column, names in statistics.items():
         each = [names] if isinstance(names, str) else names
         if not isinstance(each, list | tuple) or not all(isinstance(name, str) for name in each):
-            return asked
+            return statistics
         listed += [f"{name}({quoted(str(column))})" for name in each]
-    return asked if "statistic" in asked else listed
+    return statistics if "statistic" in statistics else listed

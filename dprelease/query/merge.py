@@ -79,20 +79,20 @@ class _Merge:
         below, below_lines = _with_sql(
             schema, schema.release_raw, schema.release_lines, schema.origin, schema.name
         )
-        asked = override.get("sql") is not None
+        from_sql = override.get("sql") is not None
         override, lines = _with_sql(schema, override, lines, origin, table)
-        if asked and "keys_from" not in override and override.get("by") != below.get("by"):
+        if from_sql and "keys_from" not in override and override.get("by") != below.get("by"):
             override = {**override, "keys_from": None}  # it lists keys of other columns
-        if asked and "totals" not in override:
+        if from_sql and "totals" not in override:
             override = {**override, "totals": None}  # of tables of other names
         self.own = frozenset(override)
         gone = self._replaced(override, lines)
-        kept = {k: v for k, v in below.items() if k not in override and k not in gone}
-        given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
-        self.inherited = frozenset(kept) if schema.release is not None else frozenset()
-        merged = {**kept, **given}
+        inherited = {k: v for k, v in below.items() if k not in override and k not in gone}
+        own = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
+        self.inherited = frozenset(inherited) if schema.release is not None else frozenset()
+        merged = {**inherited, **own}
         self.lines = {
-            **{k: v for k, v in below_lines.items() if k and k[0] in kept},
+            **{k: v for k, v in below_lines.items() if k and k[0] in inherited},
             **lines,
         }
         self.raw = with_paths(self._path, {k: v for k, v in merged.items() if v is not None})
@@ -112,13 +112,13 @@ class _Merge:
                     code="DPR137",
                 )
         if override.get("keys") is not None:
-            return _NOT_BESIDE_KEYS
+            return _NOT_WITH_KEYS
         if override.get("tables") is not None:
             return *_ONE_TABLE, "keys"
         one = any(override.get(k) is not None for k in _ONE_TABLE)
         return (*_SEVERAL, "keys") if one else ()
 
-    def at(self, *place: str | int) -> str:
+    def line_of(self, *place: str | int) -> str:
         """Return `file:line` of the deepest known part of `place`."""
         for size in range(len(place), 0, -1):
             if place[:size] in self.lines:
@@ -130,10 +130,10 @@ class _Merge:
     def _path(self, text: str, *place: str | int) -> Path:
         """Return a caller's path; files' paths were resolved when they were read."""
         folder = self.schema.root or Path.cwd()
-        return confined(text, base=folder, root=folder, origin=self.at(*place))
+        return confined(text, base=folder, root=folder, origin=self.line_of(*place))
 
     def _fail(self, what: str, *place: str | int, fix: str | None, code: str) -> NoReturn:
-        raise ConfigError(what, where=self.at(*place), fix=fix, code=code)
+        raise ConfigError(what, where=self.line_of(*place), fix=fix, code=code)
 
     def spec(self) -> ReleaseSpec:
         from dprelease.schema.faults import checked
@@ -185,7 +185,7 @@ class _Merge:
             composition=model.composition or "basic",
             allow=tuple(model.allow),
             rules=None if model.rules is None else rules_of(model.rules),
-            origin=self.at(),
+            origin=self.line_of(),
         )
 
     def _statistics(self, items: Sequence[object]) -> tuple[StatisticSpec, ...]:
@@ -193,32 +193,32 @@ class _Merge:
         if self.schema.release is not None and "statistics" in self.inherited:
             return self.schema.release.statistics
         below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
-        return parse_statistics(items, origin=self.at("statistics"), lines=below)
+        return parse_statistics(items, origin=self.line_of("statistics"), lines=below)
 
     def _where(self, model: ReleaseModel) -> Expression | None:
         if model.where is None:
             return None
         if self.schema.release is not None and "where" in self.inherited:
             return self.schema.release.where
-        return condition_of(model.where, self.schema, origin=self.at("where"))
+        return condition_of(model.where, self.schema, origin=self.line_of("where"))
 
     def _found(self, model: ReleaseModel, keys: FoundModel) -> ReleaseModel:
         """Return the release of a list of keys as one of their persons."""
-        both = next(filter(self.raw.get, _NOT_BESIDE_KEYS), None)
+        both = next(filter(self.raw.get, _NOT_WITH_KEYS), None)
         if both is not None:
             what = f"`keys` and `{both}` both say what is released"
             fix = "keep one: a list of keys has an epsilon and a delta of its own"
             self._fail(what, both, fix=fix, code="DPR137")
         self.raw = {**self.raw, "epsilon": keys.epsilon, "delta": keys.delta}
-        asked = {"statistic": "count(persons)", "as": "persons", "certain": True}
+        persons = {"statistic": "count(persons)", "as": "persons", "certain": True}
         domain = {"range": [0, MOST_FOUND]}
         return model.model_copy(
-            update={"by": [keys.column], "statistics": [{**asked, "domain": domain}]}
+            update={"by": [keys.column], "statistics": [{**persons, "domain": domain}]}
         )
 
     def _several(self, model: ReleaseModel) -> ReleaseSpec:
         """Return the release of several tables."""
-        reader = TableReader(self.schema, self.at, self.lines, self._statistic)
+        reader = TableReader(self.schema, self.line_of, self.lines, self._statistic)
         tables = reader.tables(model.tables or [])
         self._add_up(tables, "tables")
         statistics = tuple(s for table in tables for s in table.statistics)
@@ -318,7 +318,7 @@ class _Merge:
         value = self.raw.get("keys_from")
         if value is None:
             return None
-        origin = self.at("keys_from")
+        origin = self.line_of("keys_from")
         if not by:
             self._fail("`keys_from` needs `by`", "keys_from", fix="add `by: […]`", code="DPR136")
         if not isinstance(value, Path):
@@ -345,7 +345,7 @@ MAX_EPSILON = 1000
 _LISTS = ("by", "statistics", "allow")
 _ONE_TABLE = ("by", "statistics", "keys_from", "sql")
 _SEVERAL = ("tables", "totals")
-_NOT_BESIDE_KEYS = ("epsilon", "delta", "rules", *_ONE_TABLE, *_SEVERAL)
+_NOT_WITH_KEYS = ("epsilon", "delta", "rules", *_ONE_TABLE, *_SEVERAL)
 
 
 def _with_sql(

@@ -49,7 +49,7 @@ class TableReader:
     """
 
     schema: TableSchema
-    at: Place
+    line_of: Place
     lines: Mapping[tuple[str | int, ...], str]
     check: Callable[[StatisticSpec], StatisticSpec]
 
@@ -62,12 +62,12 @@ class TableReader:
         """
         if not 1 <= len(models) <= MOST_TABLES:
             self._fail("tables", f"a release has 1 to {MOST_TABLES} tables", "list at least one")
-        asked = [part for i, model in enumerate(models) for part in self._spread(i, model)]
-        if len(asked) > MOST_TABLES:
+        listed = [part for i, model in enumerate(models) for part in self._spread(i, model)]
+        if len(listed) > MOST_TABLES:
             self._fail(
-                "tables", f"{len(asked)} tables, at most {MOST_TABLES}", "name fewer columns"
+                "tables", f"{len(listed)} tables, at most {MOST_TABLES}", "name fewer columns"
             )
-        self._names([(i, name) for i, name, _, _ in asked])
+        self._names([(i, name) for i, name, _, _ in listed])
         detailed = [i for i, model in enumerate(models) if model.detail is not None]
         if len(detailed) > 1:
             self._fail(
@@ -77,7 +77,7 @@ class TableReader:
                 "two tables have a `detail`",
                 "keep it in the finest",
             )
-        return tuple(self._table(i, name, by, model) for i, name, by, model in asked)
+        return tuple(self._table(i, name, by, model) for i, name, by, model in listed)
 
     def _spread(
         self, i: int, model: TableModel
@@ -102,7 +102,7 @@ class TableReader:
 
     def _fail(self, *place_what_fix: Any, code: str = "DPR154", why: str | None = None) -> NoReturn:
         *place, what, fix = place_what_fix
-        raise ConfigError(what, where=self.at(*place), why=why, fix=fix, code=code)
+        raise ConfigError(what, where=self.line_of(*place), why=why, fix=fix, code=code)
 
     def _names(self, names: Sequence[tuple[int, str]]) -> None:
         seen: dict[str, str] = {}
@@ -123,7 +123,7 @@ class TableReader:
         for j, column in enumerate(by):
             self._key(i, j, column, by)
         below = {k[3:]: v for k, v in self.lines.items() if k[:3] == ("tables", i, "statistics")}
-        origin = self.at("tables", i, "statistics")
+        origin = self.line_of("tables", i, "statistics")
         if not model.statistics:
             self._fail("tables", i, f"table `{name}` has no statistics", "e.g. [count]")
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
@@ -131,7 +131,7 @@ class TableReader:
         detail = None
         if model.detail is not None:
             names = [s.name for s in statistics]
-            detail = detail_spec(model.detail, names, self.at("tables", i, "detail"))
+            detail = detail_spec(model.detail, names, self.line_of("tables", i, "detail"))
         return TableSpec(
             name=name,
             by=by,
@@ -139,7 +139,7 @@ class TableReader:
             share=self._share(i, model.share),
             zeros=self._zeros(i, model, by),
             detail=detail,
-            origin=self.at("tables", i),
+            origin=self.line_of("tables", i),
         )
 
     def _key(self, i: int, j: int, name: str, by: tuple[str, ...]) -> None:
@@ -166,8 +166,8 @@ class TableReader:
             "spikes: forbid": "a fitted value is put into its domain, which makes point masses",
             "accurate_for": "the bins of several tables are fitted to each other already, without coarser bins",
         }
-        for option, given in said.items():
-            if given:
+        for option, value in said.items():
+            if value:
                 raise ConfigError(
                     f"`{option}` of {spec.text} does not go with `tables`",
                     where=spec.origin,
@@ -199,7 +199,7 @@ class TableReader:
         if not by:
             self._fail("tables", i, "zeros_from", "`zeros_from` needs `by`", "add `by: […]`")
         path = self._path(model.zeros_from, "tables", i, "zeros_from")
-        return read_keys(path, by, self.at("tables", i, "zeros_from"))
+        return read_keys(path, by, self.line_of("tables", i, "zeros_from"))
 
     def _path(self, value: object, *place: str | int) -> Path:
         if not isinstance(value, Path):
@@ -229,7 +229,7 @@ class TableReader:
             if any((t.table, t.statistic) == (model.table, model.statistic) for t in out):
                 self._fail("totals", i, "these totals are stated twice", "keep one of them")
             values = self._values(i, model, table)
-            out.append(TotalSpec(model.table, model.statistic, values, self.at("totals", i)))
+            out.append(TotalSpec(model.table, model.statistic, values, self.line_of("totals", i)))
         return tuple(out)
 
     def _values(
@@ -243,7 +243,7 @@ class TableReader:
             lines = tuple(tuple(line) for line in model.values)
         else:
             path = self._path(model.values_from, "totals", i, "values_from")
-            lines = read_keys(path, (*table.by, "value"), self.at("totals", i, "values_from"))
+            lines = read_keys(path, (*table.by, "value"), self.line_of("totals", i, "values_from"))
         out = []
         for line in lines:
             number: object = None

@@ -99,7 +99,7 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         "loss": spec.loss,
         "judge": spec.judge,
         **({} if spec.composition == "basic" else {"composition": spec.composition}),
-        **_asked(spec),
+        **_what(spec),
         "allow": list(spec.allow),
         **({} if spec.rules is None else {"rules": spec.rules.to_json()}),
     }
@@ -114,7 +114,7 @@ def _without(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: part for name, part in said.items() if name not in names}
 
 
-def _asked(spec: ReleaseSpec) -> dict[str, Any]:
+def _what(spec: ReleaseSpec) -> dict[str, Any]:
     if not spec.tables:
         return {"by": list(spec.by), "statistics": [_statistic(s) for s in spec.statistics]}
     totals = [
@@ -183,10 +183,10 @@ def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
     block = dict(_mapping(value, None, "request.release"))
     keys = block.pop("keys") if isinstance(block.get("keys"), list) else None
     _no_files(block)
-    asked = _count(block)
-    if asked > MOST_STATISTICS:
+    count = _count(block)
+    if count > MOST_STATISTICS:
         raise ConfigError(
-            f"a request of {asked:,} statistics is too large to be read back",
+            f"a request of {count:,} statistics is too large to be read back",
             where="request.release.statistics",
             why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
             code="DPR155",

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Literal
 
 from dprelease.core.errors import ConfigError, PlanError
-from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
+from dprelease.query.arguments import RequestContext, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.derived import where_true
@@ -130,9 +130,9 @@ def resolve(
         and tables is None
     )
     size = schema.rows.exact if fixed_size else None
-    given = Given(schema, spec, size)
-    statistics = tuple(_statistic(s, given) for s in spec.statistics)
-    statistics = tuple(each for s in statistics for each in (s, *_beside(s, spec)))
+    context = RequestContext(schema, spec, size)
+    statistics = tuple(_statistic(s, context) for s in spec.statistics)
+    statistics = tuple(each for s in statistics for each in (s, *_companions(s, spec)))
     if view is not None:
         check_unit(view, schema.unit, schema.time)
         if window is not None:
@@ -181,11 +181,11 @@ def _check_listed(columns: tuple[Column, ...], spec: ReleaseSpec) -> None:
             )
 
 
-def _beside(found: Statistic, release: ReleaseSpec) -> tuple[Statistic, ...]:
+def _companions(found: Statistic, release: ReleaseSpec) -> tuple[Statistic, ...]:
     """Return what is published with a statistic, from the same block: it asks for no budget of its own."""
     spec, out = found.spec, []
     syntax = syntax_of(spec.function)
-    for end, function in () if syntax is None or release.tables else syntax.beside:
+    for end, function in () if syntax is None or release.tables else syntax.companions:
         name = f"{spec.name}_{end}"
         taken = next((s for s in release.statistics if s.name == name), None)
         if taken is not None:
@@ -196,15 +196,15 @@ def _beside(found: Statistic, release: ReleaseSpec) -> tuple[Statistic, ...]:
                 fix=f'give this one a name of its own: {{statistic: "{taken.text}", as: OTHER_NAME}}',
                 code="DPR134",
             )
-        beside = replace(
+        companion = replace(
             spec, name=name, weight=Fraction(0), share=None, max_error=None, domain=None, step=None,
             note=None, title=None,
         )  # fmt: skip
-        out.append(replace(found, spec=beside, function=function))
+        out.append(replace(found, spec=companion, function=function))
     return tuple(out)
 
 
-def _statistic(spec: StatisticSpec, given: Given) -> Statistic:
+def _statistic(spec: StatisticSpec, context: RequestContext) -> Statistic:
     syntax = syntax_of(spec.function)
     if syntax is None:
         raise PlanError(
@@ -214,15 +214,15 @@ def _statistic(spec: StatisticSpec, given: Given) -> Statistic:
             fix=f"available: {', '.join(syntaxes())}",
             code="DPR208",
         )
-    return syntax.arguments.resolve(spec, _of_some_rows(spec, given) if spec.where else given)
+    return syntax.arguments.resolve(spec, _of_some_rows(spec, context) if spec.where else context)
 
 
-def _of_some_rows(spec: StatisticSpec, given: Given) -> Given:
+def _of_some_rows(spec: StatisticSpec, context: RequestContext) -> RequestContext:
     """Return what a statistic with `where` is resolved against: no row is known to be in it, and its columns are null elsewhere."""
     named = {
-        a: where_true(given.schema.columns, a, spec.where)
+        a: where_true(context.schema.columns, a, spec.where)
         for a in spec.arguments
-        if a in given.schema.columns
+        if a in context.schema.columns
     }
-    schema = replace(given.schema, columns={**given.schema.columns, **named})
-    return replace(given, schema=schema, size=None)
+    schema = replace(context.schema, columns={**context.schema.columns, **named})
+    return replace(context, schema=schema, size=None)

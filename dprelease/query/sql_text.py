@@ -107,10 +107,10 @@ class SqlText:
                 code="DPR121",
             )
         self.tokens = self._lex()
-        kept = [False] * len(sql)
+        in_token = [False] * len(sql)
         for token in self.tokens:
-            kept[token.start : token.end] = [True] * (token.end - token.start)
-        self.clean = "".join(c if k else " " for c, k in zip(sql, kept, strict=True))
+            in_token[token.start : token.end] = [True] * (token.end - token.start)
+        self.clean = "".join(c if k else " " for c, k in zip(sql, in_token, strict=True))
 
     def _lex(self) -> list[SqlToken]:
         import sqlglot

@@ -284,10 +284,10 @@ class Options:
                     fix=fix,
                     code="DPR110",
                 )
-        step = Options({"step": value.get("step")}, self.origin, {"step": self._at()})
+        step = Options({"step": value.get("step")}, self.origin, {"step": self._line()})
         return self._range(value), step._positive("step")
 
-    def _at(self) -> str:
+    def _line(self) -> str:
         return self.lines.get("domain", self.origin)
 
     def _range(self, value: Mapping[object, object]) -> Domain | None:
@@ -306,7 +306,7 @@ class Options:
             domain = Domain(ends[0], ends[1], forbidden=gaps)
         except ArgumentError as error:
             raise ConfigError(
-                error.what, where=self._at(), why=error.why, fix=error.fix, code="DPR135"
+                error.what, where=self._line(), why=error.why, fix=error.fix, code="DPR135"
             ) from None
         if not domain.is_finite:
             self._fail("domain", "a statistic's domain is finite", "give both ends a number")

@@ -142,10 +142,10 @@ def table_groups(
     shape = tuple(len(axis.labels[-1]) for axis in axes)
     finest = np.indices(shape).reshape(len(axes), -1) if axes else np.zeros((0, 1), dtype=np.int64)
     of = [_cells(axes, table.level, finest) for table in tables]
-    kept = np.ones(count, dtype=bool)
+    possible = np.ones(count, dtype=bool)
     for table, cells in zip(tables, of, strict=True):
-        kept &= ~np.isin(cells, _zeros(table))
-    if not kept.any():
+        possible &= ~np.isin(cells, _zeros(table))
+    if not possible.any():
         raise PlanError(
             "the structural zeros leave no group",
             where=spec.origin,
@@ -153,9 +153,9 @@ def table_groups(
             code="DPR291",
         )
     labels = [axis.labels[-1] for axis in axes]
-    keys = tuple(itertools.compress(itertools.product(*labels), kept.tolist()))
+    keys = tuple(itertools.compress(itertools.product(*labels), possible.tolist()))
     named = tuple(
-        TableGroups(table.spec, table.level, table.keys, cells[kept])
+        TableGroups(table.spec, table.level, table.keys, cells[possible])
         for table, cells in zip(tables, of, strict=True)
     )
     return Tables(axes, named, GroupKeys(tuple(made.values()), keys))

@@ -40,7 +40,7 @@ from dprelease.schema.domain import GridSet
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ConditionCode:
     """A condition by its text; `known`: it is never null."""
 
     condition: str
@@ -55,9 +55,9 @@ class _Numbers:
     numbers: Annotated[int, AtLeast(0)]
 
 
-_Code = Fixed | Label | Cross | _Asked | _Numbers
+_Code = Fixed | Label | Cross | _ConditionCode | _Numbers
 _SHAPES: Mapping[str, Any] = {
-    "condition": _Asked,
+    "condition": _ConditionCode,
     "numbers": _Numbers,
     "values": Label,
     "crossed": Cross,
@@ -178,7 +178,7 @@ def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
 
 def _shape(code: Code, columns: Sequence[Column]) -> _Code:
     if isinstance(code, Condition):
-        return _Asked(code.expression.canonical, never_null(code.expression, columns))
+        return _ConditionCode(code.expression.canonical, never_null(code.expression, columns))
     if isinstance(code, Label) and code.values == _numbers(len(code.values)):
         return _Numbers(code.column, len(code.values))
     return code
@@ -210,7 +210,7 @@ def _query(task: _Task) -> BoundedQuery:
 
 
 def _meant(code: _Code) -> Code:
-    if isinstance(code, _Asked):
+    if isinstance(code, _ConditionCode):
         known = 0 if code.known else None  # else a row may be left out
         return Fixed(code.condition, GridSet(((0, 1),)), Fraction(1), known)
     return Label(code.column, _numbers(code.numbers)) if isinstance(code, _Numbers) else code

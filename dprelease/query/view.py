@@ -184,5 +184,5 @@ def view_notes(view: View | None) -> list[str]:
         ]
     if view.groups:
         return [f"rows come through a view, each made of one unit's rows alone: {view.sql}"]
-    kept = "" if view.keeps_rows else ", which makes the number of rows private"
-    return [f"rows come through a view, at most one per row{kept}: {view.sql}"]
+    fewer = "" if view.keeps_rows else ", which makes the number of rows private"
+    return [f"rows come through a view, at most one per row{fewer}: {view.sql}"]

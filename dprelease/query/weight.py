@@ -16,7 +16,7 @@ from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import (
     NUMERIC,
     Arguments,
-    Given,
+    RequestContext,
     Statistic,
     Written,
     find_column,
@@ -81,9 +81,9 @@ class WithWeight(Arguments):
             )
         return replace(found, arguments=spec.arguments)
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        found = self.of.resolve(spec, given)
-        weight = weight_of(spec, given.schema.columns[spec.arguments[-1]])
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        found = self.of.resolve(spec, context)
+        weight = weight_of(spec, context.schema.columns[spec.arguments[-1]])
         size = None if weight.code.default is None else found.public_rows
         return replace(found, weight=weight, public_rows=size)
 

@@ -35,15 +35,15 @@ class DeclarationFile:
         """Return the file for reading one block of it."""
         return replace(self, place=(*self.place, *place))
 
-    def at(self, *place: str | int) -> str:
+    def line_of(self, *place: str | int) -> str:
         """Return the `file:line` of a key."""
-        return self.marks.at(*self.place, *place)
+        return self.marks.line_of(*self.place, *place)
 
     def fail(
         self, what: str, *place: str | int, why: str | None = None, fix: str, code: str
     ) -> NoReturn:
         """Raise ConfigError at the key's place."""
-        raise ConfigError(what, where=self.at(*place), why=why, fix=fix, code=code)
+        raise ConfigError(what, where=self.line_of(*place), why=why, fix=fix, code=code)
 
     def column(
         self, name: str, columns: Mapping[str, Column], *place: str | int, block: str, fix: str = ""
@@ -68,7 +68,7 @@ class DeclarationFile:
 
     def path(self, text: str, *place: str | int) -> Path:
         """Return the path that stands at a key, absolute; ConfigError if it leaves the project."""
-        return confined(text, base=self.folder, root=self.root, origin=self.at(*place))
+        return confined(text, base=self.folder, root=self.root, origin=self.line_of(*place))
 
     def released(self, text: str, *place: str | int) -> Path:
         """Return the path that stands at a key of the release block."""
@@ -93,7 +93,7 @@ def must_be(kind: str, data: Mapping[str, object], marks: Marks) -> None:
     what, instead = _KINDS[said]
     raise ConfigError(
         f"this file is {what}, not {_KINDS[kind][0]}",
-        where=marks.at("dprelease"),
-        fix=instead.format(marks.at().rpartition(":")[0]),
+        where=marks.line_of("dprelease"),
+        fix=instead.format(marks.line_of().rpartition(":")[0]),
         code="DPR156",
     )

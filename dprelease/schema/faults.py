@@ -57,7 +57,7 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
     name = ".".join(str(part) for part in loc if part not in _TAGS)
     extra = tuple(ctx[k] for k in ("under", "key") if k in ctx)
     written = [p for of, p in pairwise(("", *loc)) if (of, p) not in _FORMS]
-    where = marks.at(*place, *written, *extra)
+    where = marks.line_of(*place, *written, *extra)
     if kind.startswith("DPR"):
         prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
         what = str(ctx.get("what") or detail["msg"])

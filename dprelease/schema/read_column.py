@@ -76,7 +76,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         days=days,
         title=model.title,
         description=model.description,
-        origin=file.at(),
+        origin=file.line_of(),
     )
     return _nulls(file, column, model)
 
@@ -203,7 +203,9 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
         )
     if isinstance(said, str):
         path = file.path(said, "values_from")
-        return {"values": tuple(key for (key,) in read_keys(path, (name,), file.at("values_from")))}
+        return {
+            "values": tuple(key for (key,) in read_keys(path, (name,), file.line_of("values_from")))
+        }
     if model.values is None and said is not None:
         at = "values_from", "keys"
         inside = [file.path(text, *at) for text in lists]
@@ -214,7 +216,7 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
             for text, path in zip(lists, inside, strict=True)
         )
         try:
-            read = read_lists(folders, name, file.at(*at))
+            read = read_lists(folders, name, file.line_of(*at))
         except ConfigError as unread:  # no plan, unless a debit fixed them: the ledger has its copy
             read = {"unread": unread}
         return {"folders": folders, **read}

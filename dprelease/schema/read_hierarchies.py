@@ -99,7 +99,7 @@ def _keys(
         )
     if model.keys_from is not None:
         path = file.path(model.keys_from, "keys_from")
-        return read_keys(path, levels, file.at("keys_from"))
+        return read_keys(path, levels, file.line_of("keys_from"))
     return tuple(tuple(key) for key in model.keys or ())
 
 

@@ -53,7 +53,7 @@ def _nodes(file: DeclarationFile, model: object) -> tuple[str, ...]:
     if isinstance(model, NodeFile):
         place = ("edge", "nodes")
         path = file.path(model.values_from, *place)
-        return tuple(key for (key,) in read_keys(path, ("node",), file.at(*place)))
+        return tuple(key for (key,) in read_keys(path, ("node",), file.line_of(*place)))
     if not isinstance(model, list):
         return ()
     if len(set(model)) < len(model):

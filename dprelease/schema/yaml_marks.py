@@ -71,7 +71,7 @@ class Written(Decimal):
 class Places(Protocol):
     """Whatever knows where a key stands."""
 
-    def at(self, *place: Part) -> str:
+    def line_of(self, *place: Part) -> str:
         """Return `file:line` for a path of keys."""
 
 
@@ -86,7 +86,7 @@ class Marks:
     lines: Mapping[Place, int] = field(default_factory=dict)
     words: Mapping[Place, str] = field(default_factory=dict)
 
-    def at(self, *place: Part) -> str:
+    def line_of(self, *place: Part) -> str:
         """Return `file:line` of the deepest known part of `place`, else a dotted path.
 
         Parts that are not in the file (a union's tag, a missing key) are skipped.

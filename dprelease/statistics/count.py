@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import Arguments, Given, Statistic, Syntax, condition_of
+from dprelease.query.arguments import Arguments, RequestContext, Statistic, Syntax, condition_of
 from dprelease.query.bounded import Condition
 from dprelease.query.derived import not_of_rows
 from dprelease.schema.column import Column
@@ -47,14 +47,14 @@ class RowsOrPersons(Arguments):
     def weighable(self, arguments: tuple[str, ...]) -> bool:
         return not arguments  # a weight is a row's, not a person's
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         kind = persons if spec.arguments == ("persons",) else statistic
         if spec.where and kind is persons:
             raise not_of_rows(spec.text, spec.origin)
         if spec.where:
-            condition = condition_of(spec.where, given.schema, origin=spec.origin)
+            condition = condition_of(spec.where, context.schema, origin=spec.origin)
             return Statistic(spec, some_rows.name, condition=condition, code=Condition(condition))
-        return Statistic(spec, kind.name, public_rows=given.size)
+        return Statistic(spec, kind.name, public_rows=context.size)
 
 
 class Count(StatisticKind):

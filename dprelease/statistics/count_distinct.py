@@ -11,7 +11,7 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 from __future__ import annotations
 
 from dprelease.core.errors import PlanError
-from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written
+from dprelease.query.arguments import NumberColumn, RequestContext, Statistic, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.cleaning import code_of
 from dprelease.schema.column import Column, Kind
@@ -32,14 +32,14 @@ class AnyColumn(NumberColumn):
         del column
         return True
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        column = given.schema.columns[spec.arguments[0]]
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        column = context.schema.columns[spec.arguments[0]]
         if column.kind is Kind.category:
             label = Label(column.name, column.values)
             return Statistic(spec, spec.function, column=column, code=label)
         if code_of(column) is None:
             return Statistic(spec, spec.function, column=column)
-        return super().resolve(spec, given)
+        return super().resolve(spec, context)
 
 
 class CountDistinct(StatisticKind):

@@ -17,7 +17,14 @@ import numpy as np
 
 from dprelease.core.errors import ConfigError, PlanError, shortened
 from dprelease.core.numeric import FEW, MOST_EDGES, bins, edges_of, edges_text
-from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written, unquoted
+from dprelease.query.arguments import (
+    NumberColumn,
+    RequestContext,
+    Statistic,
+    Syntax,
+    Written,
+    unquoted,
+)
 from dprelease.query.grammar import between_steps
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -130,10 +137,10 @@ class ColumnAndEdges(NumberColumn):
             return f"group by it: `by: [{column.name}]` with the statistic count"
         return super().instead(column)
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         edges = edges_of(spec.arguments[1])
         function = spec.function if spec.accurate_for is None else f"{spec.function}_of_ranges"
-        return replace(super().resolve(spec, given), function=function, edges=edges)
+        return replace(super().resolve(spec, context), function=function, edges=edges)
 
 
 class Histogram(StatisticKind):

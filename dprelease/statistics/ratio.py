@@ -18,7 +18,7 @@ from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.arguments import (
     NUMERIC,
     Arguments,
-    Given,
+    RequestContext,
     Statistic,
     Syntax,
     Written,
@@ -52,8 +52,8 @@ class TopAndBottom(Arguments):
             )
         return spec
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        columns = tuple(given.schema.columns[name] for name in spec.arguments)
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        columns = tuple(context.schema.columns[name] for name in spec.arguments)
         codes: list[Code] = []
         for column in columns:
             code = code_of(column)

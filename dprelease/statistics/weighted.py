@@ -22,7 +22,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.numeric import shown
-from dprelease.query.arguments import Given, NumberColumn, RowCondition, Statistic, Syntax, quoted
+from dprelease.query.arguments import (
+    NumberColumn,
+    RequestContext,
+    RowCondition,
+    Statistic,
+    Syntax,
+    quoted,
+)
 from dprelease.query.weight import WithWeight, weight_of
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
@@ -43,9 +50,9 @@ from dprelease.statistics.weighted_sums import (
 class WeightAlone(NumberColumn):
     """A column of weights."""
 
-    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        weight_of(spec, given.schema.columns[spec.arguments[0]])
-        return super().resolve(spec, given)
+    def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        weight_of(spec, context.schema.columns[spec.arguments[0]])
+        return super().resolve(spec, context)
 
 
 class WeightedMean(Mean):

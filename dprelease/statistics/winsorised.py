@@ -159,7 +159,7 @@ class Winsorised(_OfLimits):
             2,
             f"{self.name}(income, 0.05)",
             ColumnAndTail(),
-            beside=(("from", lower.name), ("to", upper.name)),
+            companions=(("from", lower.name), ("to", upper.name)),
         )
 
     def domain(self, context: Context) -> Domain:

@@ -211,9 +211,9 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_path(tmp_path: Path) -> No
 
 def test_each_value_has_its_line() -> None:
     marks = parse_yaml("a:\n  - x\n  - b: 1\n    c: 2\nd: 3\n", "f.yaml").marks
-    assert marks.at() == "f.yaml:1"
-    assert marks.at("a", 1, "c") == "f.yaml:4"
-    assert marks.at("a", "union tag", 1, "c") == "f.yaml:4"
-    assert marks.at("d", "missing") == "f.yaml:5"
+    assert marks.line_of() == "f.yaml:1"
+    assert marks.line_of("a", 1, "c") == "f.yaml:4"
+    assert marks.line_of("a", "union tag", 1, "c") == "f.yaml:4"
+    assert marks.line_of("d", "missing") == "f.yaml:5"
     assert marks.below("a")[(1, "b")] == "f.yaml:3"
-    assert Marks("dict").at("release", "statistics", 0) == "dict: release.statistics[0]"
+    assert Marks("dict").line_of("release", "statistics", 0) == "dict: release.statistics[0]"
