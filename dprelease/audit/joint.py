@@ -119,7 +119,7 @@ def joint_fit(draw: JointLaw, count: int, bits: RandomBits | None = None) -> flo
     """Return the p-value of the last target's place over `count` draws of a made-up group."""
     points, m = len(draw.allowed), draw.many
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))
-    codes = draw.allowed.at(places) - draw.allowed.lower
+    codes = draw.allowed.points_at(places) - draw.allowed.lower
     upto = _ROWS * np.arange(1, places.size + 1)
     targets = tuple(range(1, m + 1))
     rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), targets, m + 1)

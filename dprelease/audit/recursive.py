@@ -219,7 +219,7 @@ def recursive_fit(
     """Return the p-values of the first choice's point, and of its last level's, over draws of a made-up group."""
     points = len(draw.allowed)
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))
-    codes = draw.allowed.at(places) - draw.allowed.lower
+    codes = draw.allowed.points_at(places) - draw.allowed.lower
     upto = _ROWS * np.arange(1, places.size + 1)
     rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), draw.targets, draw.b)
     draw = _of_few(draw)

@@ -120,7 +120,7 @@ class ExponentialLaw(Law):
 
     def cells(self, raw: Objects) -> Floats:
         num, den = self.step.as_integer_ratio()
-        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
+        points = self.allowed.points_at(raw.ravel().astype(np.int64)).reshape(raw.shape)
         return np.asarray(points.astype(np.float64) * num / den)
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:

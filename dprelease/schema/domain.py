@@ -309,7 +309,7 @@ class GridSet:
             out += np.clip(values - low, 0, high - low + 1)
         return out
 
-    def at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def points_at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the point at each place, counted from 0; the first or last one beyond."""
         runs = np.array(self.runs, dtype=np.int64)
         ends = np.cumsum(runs[:, 1] - runs[:, 0] + 1)

@@ -211,17 +211,17 @@ class StatisticKind(ABC):
         del low, high, column
         return None
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         """Return the report's sentences on which rows are taken, and which form is published."""
         del measurement
-        column = asked.statistic.column
+        column = planned.statistic.column
         if column is None:
             return ()
         return (f"rows are clamped to {column.domain or '[0, 1]'} before use",)
 
-    def stated_for(self, asked: Asked) -> str:
+    def stated_for(self, planned: Planned) -> str:
         """Return which rows the stated error is for, beyond their spread: words beside the figure."""
-        del asked
+        del planned
         return ""
 
     def plan_note(self, statistic: Statistic) -> str | None:
@@ -244,7 +244,7 @@ class StatisticKind(ABC):
         return (0.0, 0.6)
 
 
-class Asked(Protocol):
+class Planned(Protocol):
     """A statistic as it is planned: what was asked, and the domain that follows from it."""
 
     @property

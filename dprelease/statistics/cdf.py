@@ -22,7 +22,7 @@ from dprelease.intervals.quotient import middle
 from dprelease.query.arguments import Syntax
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Form, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Form, Planned, Reading, StatisticKind
 from dprelease.statistics.histogram import ColumnAndEdges
 from dprelease.statistics.measurement import Context, Measure, Measurement
 from dprelease.statistics.ranges import noisy_of, prefix_weights, tree_measurements, tree_notes
@@ -82,15 +82,15 @@ class Cdf(StatisticKind):
         rows = prefix_weights(measurement)
         return tuple(Form(top, rows[-1]) for top in rows[: published(measurement)])
 
-    def stated_for(self, asked: Asked) -> str:
-        del asked
+    def stated_for(self, planned: Planned) -> str:
+        del planned
         return "on average over the edges"
 
     def without_point_masses(self) -> str:
         return "remove `spikes: forbid`, or release each share as `proportion(...)` with `spikes: forbid`"
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        return (*super().notes(asked, measurement), *tree_notes(measurement))
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        return (*super().notes(planned, measurement), *tree_notes(measurement))
 
 
 def _bins(context: Context) -> tuple[tuple[Measure, ...], tuple[str, ...]]:

@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.int64]
 
 DEGREES = (1, 2)
 _EXACT = 2**62
-_EVEN = 1024
+_EQUAL_STEPS = 1024
 _GROWTH = 32
 
 
@@ -59,11 +59,11 @@ def limit_points(grid: GridSet) -> Ints:
     """Return the points that may be limits, rising: all of a small grid, else some thousand, public like the grid.
 
     A limit must not be exact, and every value beyond the rows makes it harder to find. So of wide grids there are
-    `_EVEN` points at equal distances, and points whose distance from 0 grows by a part of `_GROWTH`.
+    `_EQUAL_STEPS` points at equal distances, and points whose distance from 0 grows by a part of `_GROWTH`.
     """
-    if len(grid) <= 2 * _EVEN:
+    if len(grid) <= 2 * _EQUAL_STEPS:
         return grid.points()
-    steps = {grid.lower + grid.hull_steps * i // _EVEN for i in range(_EVEN + 1)}
+    steps = {grid.lower + grid.hull_steps * i // _EQUAL_STEPS for i in range(_EQUAL_STEPS + 1)}
     far, most = 0, max(abs(grid.lower), abs(grid.upper))
     while far <= most:
         steps |= {k for k in (-far, far) if grid.lower <= k <= grid.upper}
@@ -85,10 +85,10 @@ def clipped(rows: Positions, low: int, high: int, degree: int) -> list[int]:
     """Return the cells of the rows clamped to [low, high], low < high."""
     width = high - low
     t = np.clip(rows.codes, low, high) - low
-    held = rows.upto - rows.below
+    counts = rows.upto - rows.below
     if width**degree * max(1, rows.total) >= _EXACT:
-        t, held = t.astype(object), held.astype(object)
+        t, counts = t.astype(object), counts.astype(object)
     parts = (t**i * (width - t) ** (degree - i) * math.comb(degree, i) for i in range(degree + 1))
-    cells = [int((part * held).sum()) for part in parts]
+    cells = [int((part * counts).sum()) for part in parts]
     # Of two, the sum above the lower limit comes first.
     return cells if degree > 1 else cells[::-1]

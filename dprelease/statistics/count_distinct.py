@@ -17,7 +17,7 @@ from dprelease.query.cleaning import code_of
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
-from dprelease.statistics.base import Asked, StatisticKind
+from dprelease.statistics.base import Planned, StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 
 _MOST = 2**16
@@ -49,9 +49,9 @@ class CountDistinct(StatisticKind):
     measure = "values"
     whole = counting = True
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        possible = len(_possible(asked.statistic))
+        possible = len(_possible(planned.statistic))
         return (f"among {possible:,} possible values; other values and nulls are none",)
 
     def domain(self, context: Context) -> Domain:

@@ -21,7 +21,7 @@ import numpy as np
 from dprelease.core.numeric import plain
 from dprelease.query.arguments import NumberColumns, Statistic, Syntax
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.measurement import Context, Measurement
 from dprelease.statistics.pair_cells import pair_correlation, pair_covariance
 from dprelease.statistics.pair_pivot import correlation_interval, covariance_interval
@@ -71,9 +71,9 @@ class Covariance(StatisticKind):
             return ""
         return f"{units[0]}²" if len(set(units)) == 1 else "·".join(map(str, units))
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        return (*column_notes(asked.statistic), "population form (divided by n)")
+        return (*column_notes(planned.statistic), "population form (divided by n)")
 
     def without_point_masses(self) -> str:
         return (
@@ -116,18 +116,18 @@ class Correlation(StatisticKind):
     heading = "Correlation of {}"
     measure = ""
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        guess = asked.statistic.spec.expected
+        guess = planned.statistic.spec.expected
         stated = (
             "its error is stated for a correlation of 0; `expected` states another guess"
             if guess is None
             else f"its error is stated for a correlation of {plain(guess)}, a public guess"
         )
-        return (stated, *column_notes(asked.statistic), "0 where a released variance is 0")
+        return (stated, *column_notes(planned.statistic), "0 where a released variance is 0")
 
-    def stated_for(self, asked: Asked) -> str:
-        guess = asked.statistic.spec.expected
+    def stated_for(self, planned: Planned) -> str:
+        guess = planned.statistic.spec.expected
         return f"for a correlation of {plain(guess or Fraction(0))}" + (
             " as guessed" if guess else ""
         )

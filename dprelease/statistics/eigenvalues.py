@@ -31,7 +31,7 @@ import numpy as np
 from dprelease.core import registry
 from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.cells import bernstein_variance
 from dprelease.statistics.jacobi import jacobi_eigenvalues
 from dprelease.statistics.measurement import Context, Measurement
@@ -72,9 +72,9 @@ class Eigenvalues(StatisticKind):
         units = {c.measure for c in statistic.columns}
         return f"{units.pop()}²" if len(units) == 1 and all(units) else ""
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        return (*column_notes(asked.statistic), "population form (divided by n)")
+        return (*column_notes(planned.statistic), "population form (divided by n)")
 
     def without_point_masses(self) -> str:
         return "remove `spikes: forbid`"
@@ -130,9 +130,9 @@ def capped(values: Floats, most: float) -> Floats:
     """
     sums = np.cumsum(values, axis=1)
     rank = np.arange(1, values.shape[1] + 1)
-    kept = (values - (sums - most) / rank > 0).sum(axis=1)
-    kept = np.maximum(kept, 1)
-    cut = (sums[np.arange(len(values)), kept - 1] - most) / kept
+    positive = (values - (sums - most) / rank > 0).sum(axis=1)
+    positive = np.maximum(positive, 1)
+    cut = (sums[np.arange(len(values)), positive - 1] - most) / positive
     return np.asarray(np.maximum(values - np.maximum(cut, 0.0)[:, None], 0.0))
 
 

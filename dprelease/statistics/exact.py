@@ -75,19 +75,19 @@ def exact_cells(
         WithheldError: a scatter is not over the declared public number of rows (DPR702).
     """
     first = primitives[0] if primitives else -1
-    given: Any = np.zeros((groups, 0), dtype=object)
+    sums: Any = np.zeros((groups, 0), dtype=object)
     if measurement.margins is not None:
-        given = [answer.tallies[place] for place in primitives]
+        sums = [answer.tallies[place] for place in primitives]
     elif first in answer.tables:
-        given = answer.tables[first]
+        sums = answer.tables[first]
     elif first in answer.tallies and merge is not None:
-        given = _joined(answer.tallies[first], merge[0]), merge[1]
-        return form_of(measurement).made(measurement, given)
+        sums = _joined(answer.tallies[first], merge[0]), merge[1]
+        return form_of(measurement).made(measurement, sums)
     elif first in answer.tallies:
-        given = answer.tallies[first], groups
+        sums = answer.tallies[first], groups
     elif primitives:
-        given = answer.sums[:, list(primitives)].astype(object)
-    made = form_of(measurement).made(measurement, given)
+        sums = answer.sums[:, list(primitives)].astype(object)
+    made = form_of(measurement).made(measurement, sums)
     return made if merge is None else summed(made, *merge)
 
 

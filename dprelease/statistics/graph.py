@@ -25,7 +25,7 @@ from dprelease.core.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.query.graph import SPARSE, DeclaredNode, Edges, Graph
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.certified_eigen import backward_error
 from dprelease.statistics.graph_cells import SPARSE_STEPS
 from dprelease.statistics.graph_sensitivity import CERTIFIED_NODES, OBSERVED, graph_sensitivity
@@ -122,8 +122,8 @@ class OfGraph(StatisticKind):
 
     spectral = True
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        graph = asked.statistic.graph
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        graph = planned.statistic.graph
         assert graph is not None
         notes = [_PREPARED]
         if measurement.form in OBSERVED:

@@ -50,8 +50,8 @@ def degree_sensitivity(nodes: int, k: int) -> int:
 
 def connectivity_sensitivity(nodes: int, k: int, den: int) -> int:
     """Return how many steps of 1/`den` the computed and rounded lambda_2 moves, at most."""
-    moved = min(k + 1, nodes) + 2 * backward_error(nodes, nodes)
-    return math.ceil(moved * den)
+    change = min(k + 1, nodes) + 2 * backward_error(nodes, nodes)
+    return math.ceil(change * den)
 
 
 def graph_sensitivity(form: str, weights: Weights, nodes: int, k: int) -> Moves:
@@ -92,8 +92,8 @@ def connectivity_moves(weights: Weights, nodes: int, k: int) -> Moves:
 def spectrum_moves(weights: Weights, nodes: int, k: int) -> Moves:
     _check_certified(nodes)
     den = _grid(_alone(weights))
-    come, moved = (_spectrum_sensitivity(nodes, l1, den) for l1 in (2 * k, 4 * k))
-    return come, moved, ()
+    come, swapped = (_spectrum_sensitivity(nodes, l1, den) for l1 in (2 * k, 4 * k))
+    return come, swapped, ()
 
 
 def box_moves(weights: Weights, nodes: int, k: int) -> Moves:
@@ -126,8 +126,8 @@ def _check_certified(nodes: int) -> None:
 
 def _spectrum_sensitivity(nodes: int, l1: int, den: int) -> int:
     """Return the L1 sensitivity of lambda_2, ..., lambda_n in steps; lambda_1 is 0 in every graph."""
-    moved = l1 + 2 * (nodes - 1) * backward_error(nodes, nodes)
-    return math.floor(Fraction(moved) * den) + nodes - 1
+    change = l1 + 2 * (nodes - 1) * backward_error(nodes, nodes)
+    return math.floor(Fraction(change) * den) + nodes - 1
 
 
 def _check_node(node: int, nodes: int) -> None:

@@ -29,7 +29,7 @@ from dprelease.query.grammar import between_steps
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec, TableSchema
-from dprelease.statistics.base import Asked, Floats, Rule, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Rule, StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 from dprelease.statistics.scalar import require_cap
 
@@ -163,8 +163,8 @@ class Histogram(StatisticKind):
         del low, column
         return int(high) if high >= 1 else None
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        del asked, measurement  # values outside the edges are counted nowhere
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        del planned, measurement  # values outside the edges are counted nowhere
         return ()
 
     def domain(self, context: Context) -> Domain:

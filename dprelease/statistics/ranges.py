@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.fitting.estimate import ONE
-from dprelease.statistics.base import Asked, Floats, Form, Reading, Rule
+from dprelease.statistics.base import Floats, Form, Planned, Reading, Rule
 from dprelease.statistics.bin_sensitivity import every_row
 from dprelease.statistics.histogram import Histogram
 from dprelease.statistics.measurement import Context, Family, Measure, Measurement
@@ -72,7 +72,7 @@ def _label(tree: Tree, labels: Sequence[str], level: int, first: int, after: int
 
 def noisy_of(measurement: Measurement, cells: Floats) -> Noisy:
     """Return a block's cells, `(groups, cells)`, as noisy counts of its tree."""
-    return Noisy.of(tree_of(measurement), cells, measurement.public_rows)
+    return Noisy.from_cells(tree_of(measurement), cells, measurement.public_rows)
 
 
 def prefix_weights(measurement: Measurement) -> list[tuple[Fraction, ...]]:
@@ -115,15 +115,15 @@ class HistogramOfRanges(Histogram):
         pairs = pairwise(rows)
         return tuple(Form(tuple(b - a for a, b in zip(*pair, strict=True))) for pair in pairs)
 
-    def stated_for(self, asked: Asked) -> str:
-        del asked
+    def stated_for(self, planned: Planned) -> str:
+        del planned
         return "for sums from the first bin on, on average"
 
     def without_point_masses(self) -> str:
         return "remove `spikes: forbid`, or leave out `accurate_for`"
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        del asked
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        del planned
         return tree_notes(measurement)
 
 

@@ -29,7 +29,7 @@ from dprelease.query.bounded import Code, Fixed
 from dprelease.query.cleaning import code_of
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec, TableSchema
-from dprelease.statistics.base import Asked
+from dprelease.statistics.base import Planned
 from dprelease.statistics.measurement import Context, Measurement
 from dprelease.statistics.moments import Quotient
 from dprelease.statistics.ratio_sums import ratio_measurements
@@ -97,9 +97,9 @@ class Ratio(Quotient):
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return ratio_measurements(context, self.domain(context))
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        statistic = asked.statistic
+        statistic = planned.statistic
         notes = [
             f"rows of {c.name} are clamped to {c.domain or '[0, 1]'}" for c in statistic.columns
         ]
@@ -110,8 +110,8 @@ class Ratio(Quotient):
     def without_point_masses(self) -> str:
         return "remove `spikes: forbid`: a quotient of two noisy sums has no other form"
 
-    def stated_for(self, asked: Asked) -> str:
-        column = asked.statistic.columns[1]
+    def stated_for(self, planned: Planned) -> str:
+        column = planned.statistic.columns[1]
         return f"for rows whose {column.name} is in the middle of its range"
 
     def quotient(self, context: Context) -> tuple[Measurement, Measurement]:

@@ -39,10 +39,10 @@ def level_spreads(weights: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ..
     out = []
     for _, found in groupby(zip(nodes, steps(nodes), strict=True), key=lambda one: one[0].level):
         level = [(unit, larger(node)) for node, unit in found]
-        moved = sorted((each * part for each, part in level), reverse=True)
-        apart = sum(moved[:2], Fraction(0)) if len(level) > 1 else Fraction(0)
+        changes = sorted((each * part for each, part in level), reverse=True)
+        apart = sum(changes[:2], Fraction(0)) if len(level) > 1 else Fraction(0)
         swapped = max([apart, *(Fraction(each) for each, _ in level)])
-        row = math.ceil(2 * moved[0]) + 2 * len(level)
+        row = math.ceil(2 * changes[0]) + 2 * len(level)
         out.append((row, math.ceil(2 * swapped) + 2 * len(level)))
     return tuple(out)
 

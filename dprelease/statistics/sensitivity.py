@@ -210,8 +210,8 @@ def between_limits(
     ranked = replace(measurement, l1_added_row=added, l1_replaced_row=replaced)
     spread = sensitivity(ranked, bounds, adjacency, groups).l1_over_groups
     cells = replace(measurement, form="linear")
-    moved = sensitivity(cells, bounds, adjacency, groups, positive=True)
-    return replace(moved, score_spread=spread)
+    worst = sensitivity(cells, bounds, adjacency, groups, positive=True)
+    return replace(worst, score_spread=spread)
 
 
 def _one_sided_half(

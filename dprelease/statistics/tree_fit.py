@@ -61,7 +61,7 @@ class Noisy:
     rows: int | None
 
     @classmethod
-    def of(cls, tree: Tree, cells: Floats | Objects, rows: int | None) -> Noisy:
+    def from_cells(cls, tree: Tree, cells: Floats | Objects, rows: int | None) -> Noisy:
         """Read cells as they were drawn, in floats or integers."""
         whole = np.empty(cells.shape, dtype=object)
         whole[...] = [[int(v) for v in row] for row in cells]

@@ -21,7 +21,7 @@ import numpy as np
 
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.measurement import Context, Measurement
 from dprelease.statistics.moments import squares_of
 from dprelease.statistics.scalar import (
@@ -67,8 +67,8 @@ def _inside(one: StatisticValues, low: Floats, high: Floats) -> Floats:
     values, step = one.values[:, 0], float(one.statistic.step)
     down = np.floor(high / step) * step
     up = np.minimum(np.ceil(low / step) * step, np.maximum(down, 0.0))
-    moved = np.where(values > high, down, np.where(values < low, up, values))
-    return moved[:, None]
+    inside = np.where(values > high, down, np.where(values < low, up, values))
+    return inside[:, None]
 
 
 def _hull(mean: StatisticValues) -> tuple[Fraction, Fraction] | None:
@@ -99,8 +99,8 @@ class Variance(StatisticKind):
         unit = super().unit(statistic)
         return f"{unit}²" if unit and not self.root else unit
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        return (*super().notes(asked, measurement), "population form (divided by n)")
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        return (*super().notes(planned, measurement), "population form (divided by n)")
 
     def without_point_masses(self) -> str:
         return (

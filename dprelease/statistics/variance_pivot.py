@@ -192,10 +192,10 @@ def _widen(
         upper = np.where(size == 0, np.where(ceiling >= 0, np.inf, -np.inf), np.maximum(one, other))
         lower = np.maximum(lower, edges[j])
         upper = np.minimum(np.minimum(upper, edges[j + 1]), roof[at])
-        kept = lower <= upper
+        possible = lower <= upper
         into = rows[here]
-        lows = np.minimum.reduceat(np.where(kept, lower, np.inf), begin)
-        highs = np.maximum.reduceat(np.where(kept, upper, -np.inf), begin)
+        lows = np.minimum.reduceat(np.where(possible, lower, np.inf), begin)
+        highs = np.maximum.reduceat(np.where(possible, upper, -np.inf), begin)
         low[into], high[into] = np.minimum(low[into], lows), np.maximum(high[into], highs)
 
 

@@ -34,7 +34,7 @@ from dprelease.query.weight import WithWeight, weight_of
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
-from dprelease.statistics.base import Asked
+from dprelease.statistics.base import Planned
 from dprelease.statistics.mean import Mean
 from dprelease.statistics.measurement import Context, Measurement
 from dprelease.statistics.scalar import require_cap
@@ -67,11 +67,11 @@ class WeightedMean(Mean):
         """Return None: tables that add up are not fitted to weighted means."""
         del context
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        return (*super().notes(asked, measurement), *_weight_notes(asked.statistic))
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        return (*super().notes(planned, measurement), *_weight_notes(planned.statistic))
 
-    def stated_for(self, asked: Asked) -> str:
-        weight = asked.statistic.weight
+    def stated_for(self, planned: Planned) -> str:
+        weight = planned.statistic.weight
         assert weight is not None
         middle = Fraction(weight.least + weight.most, 2) * weight.step
         return f"for rows that weigh {shown(middle)} on average"
@@ -114,8 +114,8 @@ class WeightedSum(Sum):
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return (weighted_product(context),)
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        return (*super().notes(asked, measurement), *_weight_notes(asked.statistic))
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        return (*super().notes(planned, measurement), *_weight_notes(planned.statistic))
 
     def instead_in_tables(self, statistic: Statistic) -> str:
         return _in_tables(statistic, f"sum({_PRODUCT})")
@@ -131,13 +131,13 @@ class WeightedCount(Sum):
     adds_up = False
     within = None
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        column = asked.statistic.column
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        column = planned.statistic.column
         assert column is not None
         known = (
             () if column.null_default is not None else (f"over rows whose {column.name} is known",)
         )
-        return (*super().notes(asked, measurement), *known)
+        return (*super().notes(planned, measurement), *known)
 
     def instead_in_tables(self, statistic: Statistic) -> str:
         return f"ask for sum({', '.join(statistic.spec.arguments)}), which is the same number"

@@ -29,7 +29,7 @@ from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
-from dprelease.statistics.base import Asked, Floats, Reading, StatisticKind
+from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.clipped import DEGREES
 from dprelease.statistics.mean import statistic as mean
 from dprelease.statistics.measurement import Context, Family, Measure, Measurement
@@ -174,26 +174,26 @@ class Winsorised(_OfLimits):
     def without_point_masses(self) -> str:
         return "remove `spikes: forbid`, or ask for mean(...) with `spikes: forbid`"
 
-    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
-        column = asked.statistic.column
+    def notes(self, planned: Planned, measurement: Measurement) -> tuple[str, ...]:
+        column = planned.statistic.column
         assert column is not None
         share = Fraction(measurement.weights[0][0], measurement.weights[0][1])
         plainly = self.inner.heading.format(column.name)
         quantiles_of = f"{shown(share)} and {shown(1 - share)}"
-        moved = "moved to a limit, which moves it by an amount that is not measured"
+        clamped = "moved to a limit, which moves it by an amount that is not measured"
         notes = [
             f"rows are clamped to two drawn limits near the quantiles {quantiles_of}, published beside it",
-            f"not the {plainly[:1].lower()}{plainly[1:]}: about {shown(100 * share)} % of the rows at each end are {moved}",
+            f"not the {plainly[:1].lower()}{plainly[1:]}: about {shown(100 * share)} % of the rows at each end are {clamped}",
             "its interval is for the rows clamped to these very limits",
         ]
-        if measurement.step_size != asked_step(asked):
+        if measurement.step_size != column_step(planned):
             notes.append(
                 f"rows are rounded to multiples of {plain(measurement.step_size)} before use"
             )
-        return (*notes, *self.inner.notes(asked, measurement)[1:])
+        return (*notes, *self.inner.notes(planned, measurement)[1:])
 
-    def stated_for(self, asked: Asked) -> str:
-        column = asked.statistic.column
+    def stated_for(self, planned: Planned) -> str:
+        column = planned.statistic.column
         assert column is not None
         assert column.domain is not None
         low, high = Fraction(column.domain.lower), Fraction(column.domain.upper)
@@ -258,9 +258,9 @@ class WinsorisedSum(Winsorised):
         return self.finish(measurement, reading.raw)  # the noise of a sum is symmetric
 
 
-def asked_step(asked: Asked) -> Fraction:
+def column_step(planned: Planned) -> Fraction:
     """Return the step of the column that is asked of."""
-    column = asked.statistic.column
+    column = planned.statistic.column
     return Fraction(1) if column is None or column.step is None else column.step
 
 

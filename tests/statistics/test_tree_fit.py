@@ -63,7 +63,7 @@ def noisy(tree: Tree, exact: npt.NDArray[np.object_], noise: Noise, seed: int) -
     cells = level_sums(exact, tree.widths)
     drawn = pick.choice(list(one), p=list(one.values()), size=cells.shape)
     rows = int(exact[0].sum()) if tree.known else None
-    return Noisy.of(tree, (cells + drawn).astype(float), rows)
+    return Noisy.from_cells(tree, (cells + drawn).astype(float), rows)
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
@@ -133,7 +133,7 @@ def test_shares_are_covered_in_many_draws_and_by_a_tenth_less_they_are_not(
 
 def test_a_whole_that_may_be_nothing_leaves_every_share() -> None:
     tree, noise = TREES[0], NOISES[0]
-    found = Noisy.of(tree, np.array([[0.0, 1, 0, 0, 1, 0], [-9, -9, -9, -9, -9, -9]]), None)
+    found = Noisy.from_cells(tree, np.array([[0.0, 1, 0, 0, 1, 0], [-9, -9, -9, -9, -9, -9]]), None)
     low, high = share_ends(found, noise, LEVEL)
     assert (low[:, :-1] == 0).all()
     assert (high == 1).all()
@@ -149,11 +149,11 @@ def test_published_counts_are_valid_whatever_is_drawn(tree: Tree) -> None:
             np.full((1, tree.cells), 2**60),
         ]
     )
-    found = fitted_bins(Noisy.of(tree, drawn, 30 if tree.known else None), 60)
+    found = fitted_bins(Noisy.from_cells(tree, drawn, 30 if tree.known else None), 60)
     assert all(isinstance(v, int) and v >= 0 for v in found.ravel().tolist())
     sums = found.sum(axis=1)
     assert (sums == 30).all() if tree.known else (sums <= 60).all()
     exact = np.array([[5] * tree.bins], dtype=object)
     rows = int(exact.sum()) if tree.known else None
-    whole = fitted_bins(Noisy.of(tree, level_sums(exact, tree.widths), rows), 60)
+    whole = fitted_bins(Noisy.from_cells(tree, level_sums(exact, tree.widths), rows), 60)
     assert whole.tolist() == exact.tolist()

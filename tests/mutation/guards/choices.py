@@ -8,8 +8,8 @@ GUARDS = (
     Guard(
         "choices of a level without room for rounding",
         file="statistics/recursive_ranks.py",
-        old="row = math.ceil(2 * moved[0]) + 2 * len(level)",
-        new="row = math.ceil(2 * moved[0])",
+        old="row = math.ceil(2 * changes[0]) + 2 * len(level)",
+        new="row = math.ceil(2 * changes[0])",
         tests=("tests/contracts/test_recursive_rank_sensitivities.py",),
     ),
     Guard(
