@@ -319,7 +319,7 @@ def _request(
             raise
         why = "a release that created one would start from a full budget"
         fix = f"`{create}`, once; or restore the lost one"
-        raise refused.of(refused, where=str(ledger), why=why, fix=fix) from None
+        raise refused.from_error(refused, where=str(ledger), why=why, fix=fix) from None
     if key.dataset not in book.datasets():
         raise LedgerError(
             f"dataset {key.dataset} has no budget in this ledger",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dprelease.core.caller import path_from
 from dprelease.core.errors import ArgumentError
-from dprelease.core.given import given_path
 from dprelease.pipeline import stages
 from dprelease.pipeline.files import FORMATS, software
 from dprelease.pipeline.flow import Flow
@@ -59,7 +59,7 @@ class Release(Released):
                 fix='release with `ledger="ledger.db", dataset=..., period=...`',
                 code="DPR631",
             )
-        to = given_path(folder, "the public folder", "public")
+        to = path_from(folder, "the public folder", "public")
         if request.ledger.files(request.key) is None:
             flow.commit(self._noised, self.receipt)
         return flow.publish(to, self.receipt)[0]

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from dprelease.budget import location, postgres, refusals, storage
 from dprelease.budget.connection import Connection, Place, PostgresPlace
+from dprelease.core.caller import path_from
 from dprelease.core.errors import ConfigError
-from dprelease.core.given import given_path
 from dprelease.core.secret_text import must_read, parse_reference
 
 
@@ -146,7 +146,7 @@ def named_place(name: Place | str) -> Place:
     """
     if isinstance(name, PostgresPlace):
         return name
-    path = given_path(name, "a ledger", "ledger.db")
+    path = path_from(name, "a ledger", "ledger.db")
     text = str(name)
     if not text.startswith("${") and not _STRING.match(text):
         return location.absolute(path)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dprelease.cli.terminal import save, say
-from dprelease.core.given import cannot_write
+from dprelease.core.caller import cannot_write
 
 
 def report(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
+from dprelease.core.caller import cannot_write, outside_published
 from dprelease.core.errors import DpreleaseError, InternalError
-from dprelease.core.given import cannot_write, outside_published
 from dprelease.core.strict_json import json_text
 from dprelease.schema.paths import is_marked
 

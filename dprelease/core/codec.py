@@ -294,9 +294,9 @@ def _record(cls: Any, tag: dict[str, Any]) -> Coder:
     def write(value: Any) -> dict[str, Any]:
         out: dict[str, Any] = tag | _constants(cls)
         for field in _stored_fields(cls):
-            held = getattr(value, field.name)
-            if field.default is MISSING or held != field.default:
-                said = field.coder.encode(held)
+            part = getattr(value, field.name)
+            if field.default is MISSING or part != field.default:
+                said = field.coder.encode(part)
                 out |= said if field.inline else {field.keys[0]: said}
         return out
 
@@ -308,27 +308,27 @@ def _record(cls: Any, tag: dict[str, Any]) -> Coder:
         for key, constant in said.items():
             if type(stored.get(key)) is not type(constant) or stored[key] != constant:
                 raise Fault(f"its `{key}` is not `{constant}`")
-        given = {}
+        values = {}
         for field in known:
             key = field.keys[0]
             if field.inline:
                 part = {k: stored[k] for k in field.keys if k in stored}
-                given[field.name] = field.coder.decode(part)
+                values[field.name] = field.coder.decode(part)
             elif key in stored:
-                given[field.name] = _inside(field.coder.decode, stored[key], key)
+                values[field.name] = _inside(field.coder.decode, stored[key], key)
             elif field.default is MISSING:
                 raise Fault(f"it has no `{key}`")
-        return guarded(_made)((cls, given))
+        return guarded(_made)((cls, values))
 
     return Coder(write, read)
 
 
 def _made(parts: tuple[Any, dict[str, Any]]) -> Any:
-    cls, given = parts
+    cls, values = parts
     if not issubclass(cls, Stored):
-        return cls(**given)
-    said = dict(zip(cls.derived, map(given.pop, cls.derived), strict=True))
-    made = cls(**given)
+        return cls(**values)
+    said = dict(zip(cls.derived, map(values.pop, cls.derived), strict=True))
+    made = cls(**values)
     for name, part in said.items():
         if getattr(made, name) != part:
             raise Fault(f"its `{name}` is not what the rest of it says")

@@ -119,7 +119,7 @@ class DpreleaseError(Exception):
         return partial(type(self), **self.parts), (self.what,), self.__dict__  # notes, too
 
     @classmethod
-    def of(cls, error: DpreleaseError, **other: Any) -> Self:
+    def from_error(cls, error: DpreleaseError, **other: Any) -> Self:
         """Return what another error says, of this class and with other parts."""
         return cls(error.what, **{**error.parts, **other})
 

@@ -72,7 +72,7 @@ def export_after_charge(budget: BudgetConfig, ledger: Ledger) -> None:
         export(budget, ledger)
     except LedgerError as failed:
         fix = "make room or give access, then run again: a repeat costs nothing"
-        raise WithheldError.of(failed, fix=fix, code="DPR712") from None
+        raise WithheldError.from_error(failed, fix=fix, code="DPR712") from None
 
 
 def _signer(budget: BudgetConfig) -> Signer | None:

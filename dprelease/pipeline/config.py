@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dprelease.core import registry
-from dprelease.core.given import given_path
+from dprelease.core.caller import path_from
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
 from dprelease.pipeline.budget_config import BudgetConfig, PublishModel, pipeline_file, read_budget
 from dprelease.pipeline.models import EngineModel, PipelineModel, ScheduleModel
@@ -97,7 +97,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
             schedule (DPR143), budget (DPR145), format (DPR146); `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
     """
-    named = given_path(path, "a pipeline", "pipelines/clinic_weekly.yaml")
+    named = path_from(path, "a pipeline", "pipelines/clinic_weekly.yaml")
     file, said = pipeline_file(named)
     model = checked(PipelineModel, said, file.marks)
     schema_path = file.path(model.table_schema, "schema")

@@ -241,7 +241,7 @@ def _naming(
     raised = refusals.raising(budget.ledger, budget.dataset)
     fix = fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
     where = config.origin if isinstance(refused, BudgetError) else refused.where
-    return refused.of(refused, where=where, fix=fix or None)
+    return refused.from_error(refused, where=where, fix=fix or None)
 
 
 def _file(config: PipelineConfig) -> str:
@@ -290,7 +290,7 @@ def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | N
                 f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
                 "raises the budget, on the record"
             )
-            raise refused.of(refused, fix=fix) from None
+            raise refused.from_error(refused, fix=fix) from None
 
 
 @contextmanager

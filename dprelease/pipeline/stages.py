@@ -128,7 +128,7 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
         why = f"the requests are equal: dprelease {stated['software']['dprelease']} planned the release otherwise"
         fix = "its folder holds the release; that version runs it again"
     why = "\n         ".join((why, *lines))
-    return refused.of(refused, why=why, fix=fix)
+    return refused.from_error(refused, why=why, fix=fix)
 
 
 def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from dprelease.core.caller import path_from, plain_values
 from dprelease.core.errors import ArgumentError, ConfigError
-from dprelease.core.given import given_path, plain_values
 from dprelease.query.arguments import quoted
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
@@ -85,7 +85,7 @@ def load_schema(path: str | Path) -> Schema:
             DPR119; `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
     """
-    file = given_path(path, "a schema", "schemas/clinic.yaml")
+    file = path_from(path, "a schema", "schemas/clinic.yaml")
     document = load_yaml(path)
     folder = file.resolve().parent
     return _build(document, folder, project_root(folder))

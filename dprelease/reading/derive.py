@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from dprelease.core.caller import plain_values
 from dprelease.core.errors import ArgumentError
-from dprelease.core.given import plain_values
 from dprelease.mechanisms.arguments import check_level
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dprelease.core.given import cannot_write, given_path, outside_published
+from dprelease.core.caller import cannot_write, outside_published, path_from
 from dprelease.core.numeric import counted
 from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
@@ -81,7 +81,7 @@ class Derived:
             ArgumentError: another ending, or the file cannot be written or lies in a published folder (DPR668);
                 no path (DPR642).
         """
-        target = outside_published(given_path(path, "a file to write", "growth.csv"))
+        target = outside_published(path_from(path, "a file to write", "growth.csv"))
         make = _WRITERS.get(target.suffix.lower())
         try:
             if make is None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dprelease.core.caller import path_from
 from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
-from dprelease.core.given import given_path
 from dprelease.core.numeric import counted, whole_from_json
 from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
@@ -89,7 +89,7 @@ def read(folder: str | Path, *, verify: bool = True) -> Publication:
         VerificationError: it does not verify (DPR806), or is not a publication (DPR801, DPR802, DPR810).
         ArgumentError: `folder` is no path (DPR642).
     """
-    path = given_path(folder, "a publication", "public/clinic_weekly/latest").resolve()
+    path = path_from(folder, "a publication", "public/clinic_weekly/latest").resolve()
     if not verify:
         return _unchecked(path)
     made = must_verify(path)
@@ -235,7 +235,7 @@ def read_series(folder: str | Path, *, verify: bool = True) -> Series:
         VerificationError: `folder` holds no period that can be read (DPR807).
         ArgumentError: `folder` is no path (DPR642).
     """
-    path = given_path(folder, "a pipeline's folder", "public/clinic_weekly").resolve()
+    path = path_from(folder, "a pipeline's folder", "public/clinic_weekly").resolve()
     found: dict[str, Publication] = {}
     left_out: dict[str, str] = {}
     try:

@@ -99,7 +99,7 @@ class StatisticValues:
 def _arguments_of(text: str) -> tuple[str, ...]:
     """Rules compare statistics with each other: the text of each is parsed once."""
     found = parse_statistic(text, origin="the plan")
-    return found.of if found.where else found.arguments
+    return found.identity if found.where else found.arguments
 
 
 def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:

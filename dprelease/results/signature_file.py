@@ -20,8 +20,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dprelease.budget.record import canonical
 from dprelease.budget.signature import load_signer, public_key, signed_text, verifies
+from dprelease.core.caller import path_from
 from dprelease.core.errors import LedgerError
-from dprelease.core.given import given_path
 from dprelease.core.secret_text import read_secret
 from dprelease.results.formats.json_ import FILE as MANIFEST
 
@@ -118,7 +118,7 @@ def read_public_key(key: object) -> str:
     """
     if isinstance(key, str) and re.fullmatch(r"[0-9A-Fa-f]{64}", key.strip()):
         return public_key(key)
-    path = given_path(key, "a public key", "office.pub")
+    path = path_from(key, "a public key", "office.pub")
     text = read_secret("file", str(path.resolve()))
     if not text:
         raise LedgerError(

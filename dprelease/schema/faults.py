@@ -79,18 +79,18 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         )
     if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", str(ctx.get("expected", "")))
-        given = detail.get("input")
+        wrong = detail.get("input")
         near = None
-        if isinstance(given, str):
-            near = meant(given, KINDS) if loc[-1] == "kind" else None
-            near = near if near in allowed else nearest(given, allowed)
+        if isinstance(wrong, str):
+            near = meant(wrong, KINDS) if loc[-1] == "kind" else None
+            near = near if near in allowed else nearest(wrong, allowed)
         listed = isinstance(loc[-1], int)
         instead = (
             "take it out of the list" if listed else f"write one of them: {', '.join(allowed)}"
         )
         if name == "unit":  # a word names no column: whose rows belong together must be said
             return ConfigError(
-                f"unit: `{given}` says not whose rows belong together",
+                f"unit: `{wrong}` says not whose rows belong together",
                 where=where,
                 why="the unit is who is protected: one row, or all rows of one person",
                 fix="write `unit: row`, or name the column of ids: "

@@ -57,8 +57,8 @@ def compared_by_value(values: tuple[str, ...], lists: tuple[str, ...] = ()) -> b
     """Return whether numbers and truth values among a category's values are compared as such; of `lists` none is."""
     own = {value: spelt(value) for value in values}
     meant = [v for v in own if _is_number(v) or v.lower() in TRUTHS]
-    kept = all(own[v] == v for v in own if v not in meant)
-    return bool(meant) and kept and not lists and len(set(own.values())) == len(own)
+    alike = all(own[v] == v for v in own if v not in meant)
+    return bool(meant) and alike and not lists and len(set(own.values())) == len(own)
 
 
 def texts_of(values: Sequence[str], lists: Sequence[str] = ()) -> dict[str, str]:

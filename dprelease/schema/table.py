@@ -88,7 +88,7 @@ class StatisticSpec:
     condition: Expression | None = field(default=None, compare=False, repr=False)
 
     @property
-    def of(self) -> tuple[str, ...]:
+    def identity(self) -> tuple[str, ...]:
         """What tells it from others of its function: its arguments, and of which rows."""
         if not self.where:
             return self.arguments

@@ -124,7 +124,7 @@ class RulesModel(Strict):
 
 def rules_of(model: RulesModel) -> Rules | None:
     """Return the rules as plans hold them; None where there are none."""
-    asked = model.suppress
-    suppress = None if asked is None else Suppress(asked.below, asked.statistic)
+    suppression = model.suppress
+    suppress = None if suppression is None else Suppress(suppression.below, suppression.statistic)
     found = Rules(suppress, model.sparse, model.round if model.round != 1 else None)
     return None if found == Rules() else found

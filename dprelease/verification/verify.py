@@ -34,9 +34,9 @@ from typing import Any
 
 from dprelease import __version__
 from dprelease.budget.connection import Place
+from dprelease.core.caller import path_from
 from dprelease.core.codec import encode
 from dprelease.core.errors import ConfigError, VerificationError, printable, shortened
-from dprelease.core.given import given_path
 from dprelease.core.numeric import counted
 from dprelease.core.patience import within
 from dprelease.core.strict_json import read_json
@@ -196,7 +196,7 @@ def examined(
     patience: float = PATIENCE,
 ) -> tuple[Verification, Derivation]:
     """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
-    path = given_path(folder, "a publication", "public/clinic_weekly/latest")
+    path = path_from(folder, "a publication", "public/clinic_weekly/latest")
     found, data, made = _opened(path)
     manifest: Any = made.manifest
     checks: list[Check] = []

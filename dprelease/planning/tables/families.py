@@ -249,7 +249,7 @@ def _joined(family: _Found, table: str, part: QuotientSum) -> None:
 
 def _found(query: Query, table: TableGroups, statistic: Statistic) -> tuple[Key, _Found]:
     """Return what tells one additive number from others; alone in its table where units are in several groups."""
-    key: Key = (statistic.function, statistic.spec.of)
+    key: Key = (statistic.function, statistic.spec.identity)
     if _units_in_several(query, statistic):
         return (*key, table.name), _Found(f"{statistic.spec.text} of {table.name}")
     return key, _Found(statistic.spec.text)

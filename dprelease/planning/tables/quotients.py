@@ -179,7 +179,7 @@ def _top(
     asked: Collection[Key],
     counts: Key,
 ) -> QuotientSum:
-    subject, arguments = member.statistic.subject, member.statistic.spec.of
+    subject, arguments = member.statistic.subject, member.statistic.spec.identity
     function = member.kind.sums[0]
     key: Key = (function, arguments)
     if member.statistic.column is not None and key in asked:

@@ -147,7 +147,7 @@ def drafted(
             bounds.rules.take(step)
     return DraftColumn(
         name, kind, low, high, public if kind is Kind.category else (), resolution, nullable, measure,
-        said, asked=tuple(keys.asked), left=keys.left,
+        said, questions=tuple(keys.questions), left=keys.left,
     )  # fmt: skip
 
 

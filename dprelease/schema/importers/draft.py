@@ -52,24 +52,24 @@ class DraftColumn:
     nullable: bool = True
     measure: str | None = None
     said: str = ""
-    asked: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DraftTable:
-    """A contract's table: its name, columns and the standard it was read from; `asked` and `left` as there."""
+    """A contract's table: its name, columns and the standard it was read from; `questions` and `left` as there."""
 
     name: str
     standard: str
     columns: tuple[DraftColumn, ...]
-    asked: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
 def write_draft(table: DraftTable, source: str) -> str:
     """Return the text of a schema file for `table`, drafted from the file called `source`."""
-    lines = [_asked(c) for c in table.columns]
+    lines = [_line_and_questions(c) for c in table.columns]
     width = max((len(_key(c.name)) + 1 for c in table.columns), default=0)
     ready = [
         (c, body) for c, (body, answer) in zip(table.columns, lines, strict=True) if not answer
@@ -85,7 +85,7 @@ def write_draft(table: DraftTable, source: str) -> str:
         *_unit(_identifier([c for c, _ in ready])),
         "adjacency: add_remove",
         "# ANSWER rows: {max: 1000000, expected: 1000}   # public cap on all rows; public guess per group",
-        "columns:" + _comment(["ANSWER " + "; ".join(table.asked)] if table.asked else []),
+        "columns:" + _comment(["ANSWER " + "; ".join(table.questions)] if table.questions else []),
     ]
     for column, (body, answer) in zip(table.columns, lines, strict=True):
         text = f"{_key(column.name) + ':':<{width}} {body}"
@@ -114,10 +114,10 @@ def _comment(parts: Sequence[str]) -> str:
     return f"   # {printable(' '.join('; '.join(parts).split()))}" if parts else ""
 
 
-def _asked(column: DraftColumn) -> tuple[str, str]:
+def _line_and_questions(column: DraftColumn) -> tuple[str, str]:
     """Return as `_line`; what says how cells are read is to be answered too."""
     body, answer = _line(column)
-    return body, "; ".join(part for part in (answer, *column.asked) if part)
+    return body, "; ".join(part for part in (answer, *column.questions) if part)
 
 
 def _line(column: DraftColumn) -> tuple[str, str]:

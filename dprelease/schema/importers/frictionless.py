@@ -58,7 +58,9 @@ def read_resource(
     around = () if package is None else package.left
     left = (*around, *(f"resource.{key}" for key in keys.left), *found.left)
     return replace(
-        found, left=left, asked=(*keys.asked, *keys.within("dialect").asked, *found.asked)
+        found,
+        left=left,
+        questions=(*keys.questions, *keys.within("dialect").questions, *found.questions),
     )
 
 
@@ -87,7 +89,7 @@ def read_table(table: Mapping[str, Any], name: str, standard: str) -> DraftTable
     missing = keys.take("missingValues")
     fields = [TableKeys(f) for f in items(keys.take("fields")) if isinstance(f, Mapping)]
     columns = tuple(_field(field, unique, missing) for field in fields)
-    return DraftTable(name, standard, columns, left=keys.left, asked=tuple(keys.asked))
+    return DraftTable(name, standard, columns, left=keys.left, questions=tuple(keys.questions))
 
 
 def _field(field: TableKeys, unique: set[str | None], missing: object) -> DraftColumn:
@@ -112,7 +114,7 @@ def _cells(field: TableKeys, kind: Kind | None, missing: object) -> None:
     ]
     if any(texts) or not isinstance(listed, list | None):
         marks = [text for text in texts if text] or listed
-        field.asked += [f"missingValues {json_text(marks)}: {_MISSING}"]
+        field.questions += [f"missingValues {json_text(marks)}: {_MISSING}"]
     field.usual("format", *_FORMATS.get(kind, ("default",)))
     if kind in _FORMATS:
         field.ask("format", "only ISO 8601 is read as a day or a time: convert the source")

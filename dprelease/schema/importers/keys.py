@@ -23,7 +23,7 @@ class TableKeys:
     def __init__(self, found: object) -> None:
         self._found: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
         self._within: dict[str, TableKeys] = {}
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     def take(self, key: str) -> Any:
         """Return the value of a key, which the draft takes over; None if it is not there."""
@@ -49,7 +49,7 @@ class TableKeys:
     def ask(self, key: str, why: str) -> None:
         """Ask about a key that is still there, in one line: `key` VALUE: why."""
         if key in self._found:
-            self.asked.append(f"{key} {_shown(self.take(key))}: {why}")
+            self.questions.append(f"{key} {_shown(self.take(key))}: {why}")
 
     @property
     def keys(self) -> tuple[str, ...]:

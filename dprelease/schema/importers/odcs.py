@@ -40,7 +40,7 @@ def _property(found: TableKeys) -> DraftColumn:
         options.ask("format", "cells are read as they are written: decode them in the source")
     for rule in items(found.peek("quality")):
         _quality(found, rule)
-    found.asked += options.asked
+    found.questions += options.questions
     return drafted(
         written(found.take("name")) or "", said, found, unique=((found, "unique"), (found, "primaryKey")),
         listed=(found, "enum") if found.peek("enum") else (options, "enum"),
@@ -56,4 +56,4 @@ def _quality(found: TableKeys, rule: object) -> None:
         arguments.ask(
             "missingValues", "these texts are values here: leave such cells empty in the source"
         )
-        found.asked += [f"quality.arguments.{one}" for one in arguments.asked]
+        found.questions += [f"quality.arguments.{one}" for one in arguments.questions]

@@ -39,7 +39,7 @@ def read_frame(frame: Mapping[str, Any], name: str) -> DraftTable:
     for key in ("dtype", "coerce"):
         keys.ask(key, _AS_STORED)
     keys.ask("add_missing_columns", "a column that lacks is refused: write it into the source")
-    return DraftTable(name, "pandera", columns, left=keys.left, asked=tuple(keys.asked))
+    return DraftTable(name, "pandera", columns, left=keys.left, questions=tuple(keys.questions))
 
 
 def _column(name: str, column: TableKeys) -> DraftColumn:

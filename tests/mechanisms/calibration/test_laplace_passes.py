@@ -77,7 +77,7 @@ def test_scales_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> No
     pick = random.Random(2)
     cases = [(Ends.from_domain(union(pick)), Fraction(pick.randint(1, 30), 10)) for _ in range(8)]
     quick = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
-    monkeypatch.setattr(Passes, "of", lambda *_: None)
+    monkeypatch.setattr(Passes, "for_answers", lambda *_: None)
     slow = [hull_scale(ends, distance, 0.7) for ends, distance in cases]
     assert quick == pytest.approx(slow, rel=1e-10)
 

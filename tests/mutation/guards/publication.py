@@ -493,7 +493,7 @@ GUARDS = (
     ),
     Guard(
         "a file is written into a published folder",
-        "core/given.py",
+        "core/caller.py",
         '    if os.path.lexists(changed / "release.json"):\n',
         "    if False:\n",
         ("tests/results/formats/test_note.py",),

@@ -48,7 +48,7 @@ GUARDS = (
     _where(
         "sums of different rows are fitted as one number",
         "planning/tables/families.py",
-        "key: Key = (statistic.function, statistic.spec.of)",
+        "key: Key = (statistic.function, statistic.spec.identity)",
         "key: Key = (statistic.function, statistic.spec.arguments)",
     ),
     _where(

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 import dprelease as dp
+from dprelease.core.caller import path_from, plain_values
 from dprelease.core.errors import ArgumentError, ConfigError, DpreleaseError, SourceError
-from dprelease.core.given import given_path, plain_values
 from tests.end_to_end.projects import ROOT
 
 TENTHS = [np.float16(0.1), np.float32(0.1), np.float64(0.1), np.longdouble("0.1"), Decimal("0.1")]
@@ -194,8 +194,8 @@ class TestPaths:
             def __fspath__(self):
                 return str(tmp_path)
 
-        assert given_path(Named(), "a folder", "x") == tmp_path == given_path(tmp_path, "it", "x")
-        assert given_path("x", "a folder", "x") == Path("x")
+        assert path_from(Named(), "a folder", "x") == tmp_path == path_from(tmp_path, "it", "x")
+        assert path_from("x", "a folder", "x") == Path("x")
 
 
 class TestSeries:
@@ -224,7 +224,7 @@ class TestSeries:
 def test_the_command_needs_no_numpy_for_it():
     code = (
         "import sys; sys.argv = ['dprelease']\n"
-        "from dprelease.core.given import plain_values\n"
+        "from dprelease.core.caller import plain_values\n"
         "assert plain_values({'a': [1]}) == {'a': [1]}\n"
         "print([m for m in ('numpy', 'pandas') if m in sys.modules])"
     )

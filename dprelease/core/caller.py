@@ -54,7 +54,7 @@ def _shortest(text: str) -> float | Decimal:
     return number if known else Decimal(text)
 
 
-def given_path(value: object, what: str, example: str) -> Path:
+def path_from(value: object, what: str, example: str) -> Path:
     """Return the path of `what` that a caller gave, as text or as a path.
 
     Raises:
