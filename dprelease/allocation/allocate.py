@@ -62,10 +62,10 @@ def allocate(
         out[i] = Fraction(0) if _constant(blocks[i]) else share * epsilon
     for i, amount in needed.items():
         out[i] = amount
-    asked = sum(needed.values(), Fraction(0))
-    rest = (1 - fixed) * epsilon - asked
+    for_goals = sum(needed.values(), Fraction(0))
+    rest = (1 - fixed) * epsilon - for_goals
     if needed and (rest < 0 or (rest == 0 and free)):
-        raise too_little(asked + fixed * epsilon, epsilon, blocks)
+        raise too_little(for_goals + fixed * epsilon, epsilon, blocks)
     if len(free) == 1:
         out[free[0]] = rest
     elif free:

@@ -62,9 +62,9 @@ def candidates(
             continue
         try:
             known = sensitivities[measurement]
-            asked = Pricing(block, measurement, epsilon, loss, size, known, judge, only_as)
+            pricing = Pricing(block, measurement, epsilon, loss, size, known, judge, only_as)
             kind = family_of(measurement)
-            found += kind.ended(asked, delta) if delta and kind.ending else kind.priced(asked)
+            found += kind.ended(pricing, delta) if delta and kind.ending else kind.priced(pricing)
         except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
     declared = False

@@ -106,15 +106,15 @@ def spend(
     goals = [i for i, b in enumerate(blocks) if has_goal(b)]
     free = any(i not in goals and not family_of(b.options[0]).free for i, b in enumerate(blocks))
     problem: PlanError | None = None
-    found: list[_Way] = []
+    found: list[_Split] = []
     short: list[Fraction] = []
     for look in (_summed, _concentrated) if delta > 0 else (_summed,):
         try:
-            way = look(blocks, epsilon, delta, loss, pricer, goals)
+            split = look(blocks, epsilon, delta, loss, pricer, goals)
         except PlanError as refusal:  # counts only if no other way has a law
             problem = problem or refusal
         else:
-            (found if isinstance(way, _Way) else short).append(way)  # type: ignore[arg-type]
+            (found if isinstance(split, _Split) else short).append(split)  # type: ignore[arg-type]
     if short and not found:
         raise too_little(min(short), epsilon, blocks)
     if found and found[0].method == "basic/1" and delta > 0 and not goals:
@@ -131,14 +131,14 @@ def spend(
     best = min(range(len(found)), key=errors.__getitem__)
     if found[0].method == "basic/1" and errors[best] >= _WORTH * errors[0]:
         best = 0  # also where all statistics have goals: any way that can pay meets them
-    way = found[best]
-    if delta == 0 and way.method == "basic/1":
-        return Spending(way.priced, way.epsilon, None)
+    split = found[best]
+    if delta == 0 and split.method == "basic/1":
+        return Spending(split.priced, split.epsilon, None)
     compared: dict[str, float] = {}
     for other, error in zip(found, errors, strict=True):
         compared[other.method] = min(error, compared.get(other.method, math.inf))
-    record = _record(way, delta, pricer, tuple(compared.items()))
-    return Spending(way.priced, way.epsilon, record)
+    record = _record(split, delta, pricer, tuple(compared.items()))
+    return Spending(split.priced, split.epsilon, record)
 
 
 def _with_ended(
@@ -175,18 +175,18 @@ def _with_ended(
         found |= each(len(ended))
     priced = tuple(found[i] for i in range(len(blocks)))
     total = mine + (Fraction(0) if rest is None else rest.epsilon)
-    return Spending(priced, total, _record(_Way(method, priced, total), delta, pricer))
+    return Spending(priced, total, _record(_Split(method, priced, total), delta, pricer))
 
 
 def _record(
-    way: _Way, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
+    split: _Split, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
 ) -> Composition:
-    proofs = pricer.proofs(way.priced)
+    proofs = pricer.proofs(split.priced)
     ended = any(p.delta for p in proofs)
     return Composition(
-        method=way.method,
+        method=split.method,
         evidence=JointEvidence(
-            epsilon_upper=compose(way.method, proofs, delta),
+            epsilon_upper=compose(split.method, proofs, delta),
             rho=None if ended else Fraction(nano_up(total_rho(proofs)), NANO),
         ),
         compared=compared,
@@ -219,13 +219,13 @@ def added_up(
             fix="ask the publisher; a plan that was made from this request passes this check",
             code="DPR805",
         )
-    way = _Way(method, priced, total)
+    split = _Split(method, priced, total)
     summed = method == "basic/1" and not delta
-    return Spending(priced, total, None if summed else _record(way, delta, pricer))
+    return Spending(priced, total, None if summed else _record(split, delta, pricer))
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Split:
     """One way to spend: the blocks at their shares, and what is charged for them."""
 
     method: str
@@ -240,18 +240,18 @@ def _summed(
     loss: Loss,
     pricer: Pricer,
     goals: Sequence[int],
-) -> _Way | Fraction:
+) -> _Split | Fraction:
     """Return the way of pure losses that sum to epsilon (0: what the goals need), or the epsilon that goals would need."""
     del delta  # the sum is pure
     needed: dict[int, Fraction] = {}
     if goals:
         needed = _needed(blocks, goals, _LEAST, lambda b, e: pricer.priced(b, Share(e)), pricer)
-    asked = sum(needed.values(), Fraction(0))
-    if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
-        return asked
-    shares = allocate(blocks, epsilon or asked, loss, needed=needed)
+    for_goals = sum(needed.values(), Fraction(0))
+    if epsilon and (for_goals > epsilon or (for_goals == epsilon and len(goals) < len(blocks))):
+        return for_goals
+    shares = allocate(blocks, epsilon or for_goals, loss, needed=needed)
     priced = tuple(pricer.priced(b, Share(e)) for b, e in zip(blocks, shares, strict=True))
-    return _Way("basic/1", priced, sum(shares, Fraction(0)))
+    return _Split("basic/1", priced, sum(shares, Fraction(0)))
 
 
 def _needed(
@@ -269,10 +269,10 @@ def _needed(
     return {i: least_budget(blocks[i], errors, lowest) for i in goals}
 
 
-def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
+def _total(priced: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
     """Return the weighted sum of a way's expected errors, each a part of its own in the first way."""
     power, total = 1 if loss == "absolute" else 2, 0.0
-    for mine, other in zip(way, first, strict=True):
+    for mine, other in zip(priced, first, strict=True):
         errors = pricer.comparable(mine), pricer.comparable(other)
         for member, error, least in zip(mine.block.members, *errors, strict=True):
             ratio = 1.0 if error == least else error / least if least > 0 else math.inf
@@ -280,7 +280,7 @@ def _total(way: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer: P
     return total
 
 
-def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Way]:
+def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Split]:
     """Return the pure way with its losses raised until the largest sum for one type of change is epsilon."""
     proofs = pricer.proofs(pure)
     alone = [basic(p.pure) or 1 for p in proofs]
@@ -293,19 +293,21 @@ def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[
     shares = [whole_nano(epsilon * Fraction(w)) for w in wider]
     if sum(shares) <= epsilon:
         return []
-    way = tuple(
+    raised = tuple(
         pricer.priced(p.block, Share(s)) if p.share.epsilon else p
         for p, s in zip(pure, shares, strict=True)
     )
-    fits = compose("types/1", pricer.proofs(way), Fraction(0)) <= epsilon  # of other laws perhaps
-    return [_Way("types/1", way, epsilon)] if fits else []
+    fits = (
+        compose("types/1", pricer.proofs(raised), Fraction(0)) <= epsilon
+    )  # of other laws perhaps
+    return [_Split("types/1", raised, epsilon)] if fits else []
 
 
 def _raised(
     pure: Sequence[Priced], epsilon: Fraction, delta: Fraction, pricer: Pricer
-) -> list[_Way]:
+) -> list[_Split]:
     """Return the pure way with all losses raised as far as optimal composition allows."""
-    out: list[_Way] = []
+    out: list[_Split] = []
     for split in (False, True):
         counts = [p.best.draw.covered if split else 1 for p in pure]
         if split and all(c == 1 for c in counts):
@@ -323,11 +325,11 @@ def _raised(
         factor = largest(lambda f, of=parts: compose("kov/1", of(f), delta), least, epsilon)  # type: ignore[misc]
         shares = [Share(whole_nano(factor * p.share.epsilon), split=split) for p in pure]
         try:
-            way = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
+            raised = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
         except PlanError:  # a law that covers groups together cannot be charged one by one
             continue
-        if compose("kov/1", [p.proof for p in way], delta) <= epsilon:
-            out.append(_Way("kov/1", way, epsilon))
+        if compose("kov/1", [p.proof for p in raised], delta) <= epsilon:
+            out.append(_Split("kov/1", raised, epsilon))
     return out
 
 
@@ -338,7 +340,7 @@ def _concentrated(
     loss: Loss,
     pricer: Pricer,
     goals: Sequence[int],
-) -> _Way | Fraction:
+) -> _Split | Fraction:
     """Return the way of normal noise: a total rho worth (epsilon, delta), split over the blocks.
 
     A total that is worth it if all noise is normal is tried first, then as much of it as the blocks chosen allow,
@@ -349,12 +351,12 @@ def _concentrated(
         return pricer.priced(block, Share.concentrated(rho))
 
     needed = _needed(blocks, goals, _LEAST**2 / 2, priced_at, pricer)
-    asked = sum(needed.values(), Fraction(0))
-    least = zcdp_rho(epsilon, delta) if epsilon else asked
+    for_goals = sum(needed.values(), Fraction(0))
+    least = zcdp_rho(epsilon, delta) if epsilon else for_goals
     most = normal_rho(epsilon, delta, len(blocks)) if epsilon and not pricer.by_rho else least
     total = most
     while True:
-        if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
+        if goals and (for_goals > total or (for_goals == total and len(goals) < len(blocks))):
             proofs = [priced_at(blocks[i], rho).proof for i, rho in needed.items()]
             return compose(_by_normal(proofs, pricer), proofs, delta)
         rhos = allocate(blocks, total, loss, concentrated=True, needed=needed)
@@ -365,8 +367,8 @@ def _concentrated(
         if total <= least or cost <= epsilon:
             break
         fits = _affordable(priced, proofs, epsilon, delta) if total == most else least
-        total = max(least, fits, asked if total == most else least)
-    return _Way(method, priced, epsilon if epsilon and len(goals) < len(blocks) else cost)
+        total = max(least, fits, for_goals if total == most else least)
+    return _Split(method, priced, epsilon if epsilon and len(goals) < len(blocks) else cost)
 
 
 def _by_normal(proofs: Sequence[Proof], pricer: Pricer) -> str:

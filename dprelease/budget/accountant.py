@@ -42,7 +42,7 @@ class Cost:
     atto_delta: int = 0
 
     @classmethod
-    def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Self:
+    def rounded_up(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Self:
         """Return the cost of a release, rounded up.
 
         Raises:

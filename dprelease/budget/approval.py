@@ -192,7 +192,7 @@ def signing_key(known: list[Approved]) -> str | None:
 
 
 def must_cover(
-    db: Connection, entry: Entry, asked: ApprovalRequest | None, period: str, place: Place
+    db: Connection, entry: Entry, wanted: ApprovalRequest | None, period: str, place: Place
 ) -> dict[str, object] | None:
     """Return what the debit's event says of its approval; None if it needs none.
 
@@ -208,15 +208,15 @@ def must_cover(
     key = entry.key
     everything = approvals(db, key.dataset)
     known = [a for a in everything if a.approval.pipeline == key.pipeline]
-    if not known and (asked is None or not asked.required):
+    if not known and (wanted is None or not wanted.required):
         return None
-    request = {} if asked is None else asked.request()
+    request = {} if wanted is None else wanted.request()
     same = [a for a in known if a.approval.hash == request_hash(request)]
-    if asked is None or not same:
+    if wanted is None or not same:
         raise _not_approved(entry, known, request, place)
     newest = same[-1]
     _must_be_signed(newest, signing_key(everything), place)
-    now = asked.clock()
+    now = wanted.clock()
     if _is_over(newest.approval, now):
         raise _over(newest, place)
     _must_fit(db, entry, newest, period, place)

@@ -15,13 +15,13 @@ _WIDE = 60
 _NAMES = ("as", "name", "statistic")
 
 
-def apart(before: object, asked: object, most: int = _MOST, *, word: str = "approved") -> list[str]:
+def apart(before: object, now: object, most: int = _MOST, *, word: str = "approved") -> list[str]:
     """Return the differences as lines, `release.epsilon: approved 1, asked 2`; the first `most`.
 
     Args:
         word: says what the first request is.
     """
-    lines = list(_lines("", before, asked, word))
+    lines = list(_lines("", before, now, word))
     rest = len(lines) - most
     return lines if rest <= 0 else [*lines[:most], f"and {rest:,} more"]
 

@@ -41,8 +41,8 @@ def declared(db: Connection, dataset: str, path: Place) -> Declaration:
     """Return `declaration`, or raise DPR407."""
     found = declaration(db, dataset)
     if found is None:
-        held = db.execute("SELECT name FROM dataset ORDER BY name LIMIT 20").fetchall()
-        raise refusals.unknown_dataset(path, dataset, [str(row[0]) for row in held])
+        names = db.execute("SELECT name FROM dataset ORDER BY name LIMIT 20").fetchall()
+        raise refusals.unknown_dataset(path, dataset, [str(row[0]) for row in names])
     return found
 
 
@@ -163,7 +163,7 @@ def _read_debits(
 
 
 def join(
-    db: Connection, dataset: str, asked: Population | None, path: Place, *, public_size: bool
+    db: Connection, dataset: str, shared: Population | None, path: Place, *, public_size: bool
 ) -> None:
     """Let a dataset share a population's budget, which the first of them declares; a no-op if it does, or for None.
 
@@ -172,18 +172,20 @@ def join(
             cannot join (DPR430).
         BudgetError: what its debits cost a member does not fit beside the others (DPR309).
     """
-    if asked is None:
+    if shared is None:
         return
     raise_version(db, population.VERSION)
-    found, name = _members(db), asked.name
+    found, name = _members(db), shared.name
     _read_debits(db, found, {*found.member, dataset})
     said, here = found.datasets[dataset], found.member.get(dataset)
     if name not in found.known:
-        calendar = timeline(*said).calendar if asked.interval else None
-        _note(db, found, "population", asdict(replace(asked, adjacency=said[0], calendar=calendar)))
+        calendar = timeline(*said).calendar if shared.interval else None
+        _note(
+            db, found, "population", asdict(replace(shared, adjacency=said[0], calendar=calendar))
+        )
     terms = found.known[name]
     stated = [replace(each, adjacency=None, calendar=None) for each in (terms[0], terms[-1])]
-    if here not in (None, name) or asked not in stated:
+    if here not in (None, name) or shared not in stated:
         now = found.known[here or name][-1]
         figures = f"epsilon {plain(now.budget.epsilon)}, delta {plain(now.budget.delta)}"
         its = f"its terms are {figures}, {now.composition}, interval {now.interval or 'none'}"

@@ -30,7 +30,7 @@ _Periods = Sequence[tuple[Charge, ...]]
 def lasting(book: Ledger, entry: Entry) -> int:
     """Return how many periods after the entry's, one after the other at its price, every budget covers."""
     dataset = entry.key.dataset
-    line, budget, held = book.timeline(dataset), book.budget(dataset), book.populations()
+    line, budget, populations = book.timeline(dataset), book.budget(dataset), book.populations()
     own = window_of_texts(entry.window)
     windows = [own] * MOST if own == ALWAYS else _windows(entry.key.period, own, line)
     paid = [row.entry for row in book.entries(dataset)]
@@ -40,11 +40,13 @@ def lasting(book: Ledger, entry: Entry) -> int:
     nano = None if budget.rho is None else int(budget.rho * NANO)
     total = Cost.budget(budget.epsilon, budget.delta)
     found = _covered(total, nano, before, ahead, pairs=line.pairs)
-    if name := held.member.get(dataset):
-        terms, said = held.known[name][-1], held.datasets[dataset]
+    if name := populations.member.get(dataset):
+        terms, said = populations.known[name][-1], populations.datasets[dataset]
         price = entry.epsilon, entry.delta, entry.rho
         each = [member_charges(terms, said, (*price, window, False)) for window in windows]
-        shared = _covered(terms.budget, terms.nano_rho, held.charges(name), each, pairs=False)
+        shared = _covered(
+            terms.budget, terms.nano_rho, populations.charges(name), each, pairs=False
+        )
         found = min(found, shared)
     return found
 
@@ -61,7 +63,7 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
 
 def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:
     """Return how many periods from `period` on a whole budget pays for at epsilon each, where they tell units apart."""
-    cost = Cost.of(epsilon)
+    cost = Cost.rounded_up(epsilon)
     ahead = [(Charge(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
     return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
 

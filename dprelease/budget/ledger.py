@@ -219,7 +219,7 @@ class Ledger(ReadableLedger):
     # -- the protocol ----------------------------------------------------------------------
 
     def charge(
-        self, entry: Entry, *, again: bool = False, asked: ApprovalRequest | None = None
+        self, entry: Entry, *, again: bool = False, wanted: ApprovalRequest | None = None
     ) -> Receipt:
         """T1: debit `entry` durably, once per key.
 
@@ -227,7 +227,7 @@ class Ledger(ReadableLedger):
             again: pay once more for a key that is debited but has no payload: the run that paid
                 may have drawn before it ended. For operators who do not trust that a crash is
                 independent of the values drawn; runs of one key at one time may pay twice too.
-            asked: what an approval is held against, where one is needed.
+            wanted: what an approval is held against, where one is needed.
 
         Raises:
             BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta, DPR303 rho,
@@ -238,7 +238,7 @@ class Ledger(ReadableLedger):
             InternalError: the commit failed; the debit may be recorded (DPR900).
         """
         with self._write() as db:
-            return steps.charge(db, self.path, entry, again=again, asked=asked)
+            return steps.charge(db, self.path, entry, again=again, wanted=wanted)
 
     def draw_once(self, key: Key, draw: Callable[[], bytes], *, width: int | None) -> bytes:
         """T2: return the key's payload, drawing it inside the write transaction if there is none.
@@ -269,9 +269,9 @@ class Ledger(ReadableLedger):
                 committed already (DPR413).
             WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
         """
-        given = {name: bytes(data) for name, data in sorted(files.items())}
+        contents = {name: bytes(data) for name, data in sorted(files.items())}
         with self._write(charged=True) as db:
-            steps.commit_files(db, self.path, key, given)
+            steps.commit_files(db, self.path, key, contents)
 
     def mark_published(self, key: Key) -> None:
         """Record that the committed files are in place; idempotent.
@@ -326,11 +326,11 @@ class Ledger(ReadableLedger):
 
     def unknown_losses(self, manifests: Iterable[Path]) -> list[str]:
         """Return what releases state that a member has lost and this ledger does not know: of each population the newest."""
-        citations, held, out = read_citations(manifests), self.populations(), {}
+        citations, populations, out = read_citations(manifests), self.populations(), {}
         for citation in citations:
             said, key = citation.member, citation.entry.key
-            now = held.loss(key.dataset)
-            if said is not None and now is not None and not held.knows(key.dataset, said):
+            now = populations.loss(key.dataset)
+            if said is not None and now is not None and not populations.knows(key.dataset, said):
                 out[said.population] = (
                     f"{key} states that {said.member} has lost epsilon {plain(said.spent)}, delta {plain(said.delta)}, by"
                     f" {counted(said.tables, 'table')}; this ledger knows of epsilon {plain(now.spent)}, delta {plain(now.delta)}, by {now.tables}:"

@@ -110,11 +110,11 @@ class LossLattice:
         total = self.infinite
         if first < len(self.weights):
             gap = self.start + first * self.step - epsilon
-            kept, decay = _decay_lower(gap), _decay_lower(self.step)
+            decayed, decay = _decay_lower(gap), _decay_lower(self.step)
             for weight in self.weights[first:]:
                 if weight:
-                    total -= -weight * (_ONE - kept) >> BITS
-                kept = kept * decay >> BITS
+                    total -= -weight * (_ONE - decayed) >> BITS
+                decayed = decayed * decay >> BITS
         return min(Fraction(1), Fraction(total, _ONE))
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
@@ -148,12 +148,12 @@ class LossLattice:
         below = next((i for i, s in enumerate(accumulate(self.weights)) if s > _TAIL), 0)
         count = len(self.weights)
         above = next((i for i, s in enumerate(accumulate(reversed(self.weights))) if s > _TAIL), 0)
-        kept = list(self.weights[below : count - above])
-        kept[0] += sum(self.weights[:below])
+        weights = list(self.weights[below : count - above])
+        weights[0] += sum(self.weights[:below])
         return LossLattice(
             self.start + below * self.step,
             self.step,
-            tuple(kept),
+            tuple(weights),
             self.infinite + sum(self.weights[count - above :]),
         )
 

@@ -104,10 +104,10 @@ class Caps:
         return "exceeds the cap of its period" if over else None
 
 
-def is_other(recorded: Cost | None, asked: Cost | None, path: Place, dataset: str) -> LedgerError:
+def is_other(recorded: Cost | None, stated: Cost | None, path: Place, dataset: str) -> LedgerError:
     """Return the error for a pipeline file that states another cap than the ledger's."""
     now = "there is none" if recorded is None else f"it is {plain(recorded.epsilon)}"
-    wanted = plain(asked.epsilon) if asked else ""
+    wanted = plain(stated.epsilon) if stated else ""
     return LedgerError(
         f"dataset {dataset} has another cap per period in this ledger",
         where=str(path),

@@ -258,15 +258,15 @@ class Populations:
         return wrong
 
 
-def one_name(given: str | None, said: str | None) -> str | None:
+def one_name(named: str | None, said: str | None) -> str | None:
     """Return a population's name, given or said by a schema; ArgumentError DPR675 if these are two."""
-    if None not in (given, said) and given != said:
+    if None not in (named, said) and named != said:
         raise ArgumentError(
-            f"the schema says `population: {said}`, and beside it {given} is given",
+            f"the schema says `population: {said}`, and beside it {named} is given",
             fix="leave the second out, or change the schema",
             code="DPR675",
         )
-    return given or said
+    return named or said
 
 
 @lru_cache(maxsize=65_536)
@@ -288,12 +288,12 @@ def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tup
         raise UncountableError(
             "an (epsilon, delta) alone has no rho, and the population counts rho"
         )
-    for instants, held in _held(line, terms.interval, window):
-        if held is None:
+    for instants, units in _stretches(line, terms.interval, window):
+        if units is None:
             raise UncountableError(
                 f"a release without a period reads every {line.per} of a member, and no number bounds them"
             )
-        count = held * _steps(terms, dataset)
+        count = units * _steps(terms, dataset)
         total, probability = group_rule(epsilon, delta, count)
         cost = Cost(nano_up(total), min(ATTO, math.ceil(probability * ATTO)))
         out.append(Charge(instants, cost, nano_up(count**2 * rho)))
@@ -311,7 +311,7 @@ def is_replaced_by_none(terms: Population, dataset: Declaration) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _held(
+def _stretches(
     line: Timeline, interval: Every | None, window: Instants
 ) -> tuple[tuple[Instants, int | None], ...]:
     """Return how many units of a member a release holds in each interval of a population, by stretches of time."""

@@ -55,7 +55,7 @@ class ReadableLedger:
         with self._read() as db:
             return approvals(db, dataset)
 
-    def must_be_approved(self, entry: Entry, asked: ApprovalRequest | None) -> None:
+    def must_be_approved(self, entry: Entry, wanted: ApprovalRequest | None) -> None:
         """Refuse before the charge what the charge would refuse for want of an approval.
 
         Raises:
@@ -63,7 +63,7 @@ class ReadableLedger:
         """
         with self._read() as db:
             if rows.find(db, entry.key) is None:
-                must_cover(db, entry, asked, entry.key.period, self.path)
+                must_cover(db, entry, wanted, entry.key.period, self.path)
 
     def per_period(self, dataset: str) -> Fraction | None:
         """Return what one period of the dataset may cost over all pipelines, or None."""
@@ -113,9 +113,9 @@ class ReadableLedger:
         Args:
             delta: of a dataset that adds up by zCDP; its present one by default.
         """
-        kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
+        entries = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
         with self._read() as db:
-            return spent_by(db, dataset, kept, delta)
+            return spent_by(db, dataset, entries, delta)
 
     def populations(self, seq: int | None = None) -> Populations:
         """Return the populations, their terms, datasets and debits, as of event `seq`."""

@@ -178,7 +178,7 @@ class Entry(Stored):
             raise ArgumentError(
                 "rho must be exact and at least 0", fix="pass a Fraction", code="DPR650"
             )
-        Cost.of(self.epsilon, self.delta)
+        Cost.rounded_up(self.epsilon, self.delta)
         canonical([dict(mechanism) for mechanism in self.mechanisms])
 
     def _check_window(self) -> None:
@@ -204,7 +204,7 @@ class Entry(Stored):
 
     @property
     def cost(self) -> Cost:
-        return Cost.of(self.epsilon, self.delta)
+        return Cost.rounded_up(self.epsilon, self.delta)
 
 
 def time_text(time: str | None) -> str | None:

@@ -150,11 +150,11 @@ def foreign(path: Place, key: Key) -> LedgerError:
     )
 
 
-def over_rho(path: Place, dataset: str, asked: int, used: int, budget: int) -> BudgetError:
+def over_rho(path: Place, dataset: str, rho: int, used: int, budget: int) -> BudgetError:
     return BudgetError(
         f"the release does not fit the budget of dataset {dataset}",
         where=str(path),
-        why=f"it needs rho {asked / 1e9:.9f}, {used / 1e9:.9f} of {budget / 1e9:.9f} is spent",
+        why=f"it needs rho {rho / 1e9:.9f}, {used / 1e9:.9f} of {budget / 1e9:.9f} is spent",
         fix=f"`{raising(path, dataset)}` raises the budget, on the record; or ask for less",
         code="DPR303",
     )
@@ -170,8 +170,8 @@ def without_rho(path: Place, dataset: str) -> BudgetError:
     )
 
 
-def unknown_dataset(path: Place, dataset: str, held: Sequence[str]) -> LedgerError:
-    names = ", ".join(held) or "none"
+def unknown_dataset(path: Place, dataset: str, datasets: Sequence[str]) -> LedgerError:
+    names = ", ".join(datasets) or "none"
     return LedgerError(
         f"dataset {dataset} has no budget in this ledger",
         where=str(path),
@@ -193,15 +193,15 @@ def network(path: Path, kind: str) -> LedgerError:
 
 
 def other_plan(
-    path: Place, key: Key, recorded: str, asked: str, lines: Sequence[str] = ()
+    path: Place, key: Key, recorded: str, wanted: str, lines: Sequence[str] = ()
 ) -> LedgerError:
     return LedgerError(
         f"{key} is already charged for another plan",
         where=str(path),
         why="\n         ".join(("in the debit (recorded) and here (asked)", *lines))
         if lines
-        else f"recorded {recorded}, asked {asked}"
-        + (" (the same hash at another price)" if recorded == asked else ""),
+        else f"recorded {recorded}, asked {wanted}"
+        + (" (the same hash at another price)" if recorded == wanted else ""),
         fix="ask for that plan to get its release again; or release another period, and record a correction:"
         " `dprelease supersede FOLDER --by OTHER --reason …` or `dprelease withdraw FOLDER --reason …`",
         code="DPR410",
@@ -281,18 +281,18 @@ def drawn_elsewhere(path: Place, key: Key) -> LedgerError:
 
 
 def over_budget(
-    path: Place, dataset: str, asked: Cost, worst: Cost, total: Cost, line: Timeline
+    path: Place, dataset: str, debit: Cost, worst: Cost, total: Cost, line: Timeline
 ) -> BudgetError:
-    """Return the refusal; `worst` is what the worst unit would have cost, `asked` included."""
+    """Return the refusal; `worst` is what the worst unit would have cost, `debit` included."""
     why = None
     if line.apart:
         whose = "a row" if line.per is None else f"a person's rows of one {line.per}"
         why = f"losses are added up for {whose}: over all releases that can have read {whose}"
     code, name, raised, add = "DPR302", "delta", "both", f"{raising(path, dataset)} --delta D"
-    figures = [cost.delta for cost in (worst, total, asked)]
+    figures = [cost.delta for cost in (worst, total, debit)]
     if worst.nano_epsilon > total.nano_epsilon:
         code, name, raised, add = "DPR301", "budget", "the budget", raising(path, dataset)
-        figures = [cost.epsilon for cost in (worst, total, asked)]
+        figures = [cost.epsilon for cost in (worst, total, debit)]
     after, whole, wanted = figures
     amounts = after - wanted, whole, wanted, whole - (after - wanted)
     spent, of, more, left = (plain(x) if code == "DPR301" else f"{float(x):.3g}" for x in amounts)
@@ -317,11 +317,11 @@ def other_population(place: Place, dataset: str, here: str | None, said: str) ->
     )
 
 
-def no_population(place: Place, name: str, held: Sequence[str]) -> LedgerError:
+def no_population(place: Place, name: str, populations: Sequence[str]) -> LedgerError:
     return LedgerError(
         f"there is no population {name} in this ledger",
         where=str(place),
-        why=f"it holds populations: {', '.join(held) or 'none'}",
+        why=f"it holds populations: {', '.join(populations) or 'none'}",
         fix="name one of these; `dprelease ledger init` with --population declares one",
         code="DPR431",
     )

@@ -61,25 +61,25 @@ def entry_row(db: Connection, seq: int) -> EntryRow:
 
 
 def must_be_same_plan(
-    db: Connection, seq: int, asked: Entry, path: Place, request: ApprovalRequest | None = None
+    db: Connection, seq: int, entry: Entry, path: Place, request: ApprovalRequest | None = None
 ) -> None:
     """Raise DPR410 unless the recorded entry has the asked plan at the asked price; it tells where the requests differ."""
     recorded = entry_row(db, seq).entry
     same = (
-        recorded.plan_hash == asked.plan_hash
-        and (recorded.epsilon, recorded.delta) == (asked.epsilon, asked.delta)
-        and (recorded.adjacency, recorded.unit) == (asked.adjacency, asked.unit)
+        recorded.plan_hash == entry.plan_hash
+        and (recorded.epsilon, recorded.delta) == (entry.epsilon, entry.delta)
+        and (recorded.adjacency, recorded.unit) == (entry.adjacency, entry.unit)
     )
     if not same:
         (text,) = db.execute("SELECT body FROM chain WHERE seq = ?", (seq,)).fetchone()
         before = json.loads(text).get("request")
         lines = apart(before, request.request(), word="recorded") if before and request else []
-        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash, lines)
+        raise refusals.other_plan(path, entry.key, recorded.plan_hash, entry.plan_hash, lines)
 
 
-def _request(asked: ApprovalRequest | None) -> dict[str, object]:
+def _request(wanted: ApprovalRequest | None) -> dict[str, object]:
     """Return what a debit's event says of its request, which is public: for messages alone, nothing rests on it."""
-    request = {} if asked is None else asked.request()
+    request = {} if wanted is None else wanted.request()
     return {"request": request} if 0 < len(canonical(request)) <= _LONGEST else {}
 
 
@@ -89,7 +89,7 @@ def insert_entry(
     path: Place,
     *,
     origin: Anchor | None,
-    asked: ApprovalRequest | None = None,
+    wanted: ApprovalRequest | None = None,
     again: int | None = None,
 ) -> int:
     """Debit `entry` if it fits, is approved and speaks of the declared unit; return its seq.
@@ -106,7 +106,7 @@ def insert_entry(
     must_fit_members(db, entry, path)
     period = key.period if again is None else entry_row(db, again).entry.key.period
     period_cap.must_fit(db, entry, period, path)
-    under = None if origin else approval.must_cover(db, entry, asked, period, path)
+    under = None if origin else approval.must_cover(db, entry, wanted, period, path)
     row = _row(db, entry, ceiling=rho is not None or timeline_of(db, key.dataset).apart)
     seq = chain.append(
         db,
@@ -119,8 +119,8 @@ def insert_entry(
             **({} if again is None else {"again": again}),
             **({} if row == cost else {"unsummed": True}),
             **({} if under is None else {"approval": under}),
-            **_request(asked),
-            **({} if asked is None or not asked.lists else {"lists": asked.lists}),
+            **_request(wanted),
+            **({} if wanted is None or not wanted.lists else {"lists": wanted.lists}),
         },
     )
     db.execute(
@@ -142,7 +142,7 @@ def _row(db: Connection, entry: Entry, *, ceiling: bool) -> Cost:
 
 
 def insert_again(
-    db: Connection, entry: Entry, path: Place, seq: int, asked: ApprovalRequest | None = None
+    db: Connection, entry: Entry, path: Place, seq: int, wanted: ApprovalRequest | None = None
 ) -> None:
     """Debit `entry` a second time, because the run that debit `seq` paid for may have drawn.
 
@@ -153,7 +153,7 @@ def insert_again(
         name = f"{entry.key.period[:48]}--again-{number}"
         number += 1
     named = replace(entry, key=replace(entry.key, period=name))
-    insert_entry(db, named, path, origin=None, asked=asked, again=seq)
+    insert_entry(db, named, path, origin=None, wanted=wanted, again=seq)
 
 
 def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:

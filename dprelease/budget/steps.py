@@ -34,7 +34,12 @@ from dprelease.budget.timeline import window_of_texts
 
 
 def charge(
-    db: Connection, place: Place, entry: Entry, *, again: bool, asked: ApprovalRequest | None = None
+    db: Connection,
+    place: Place,
+    entry: Entry,
+    *,
+    again: bool,
+    wanted: ApprovalRequest | None = None,
 ) -> Receipt:
     """T1: debit `entry` unless its key is debited already by the same plan."""
     key = entry.key
@@ -44,11 +49,11 @@ def charge(
     seq = rows.find(db, key)
     fresh = seq is None
     if seq is None:
-        seq = rows.insert_entry(db, entry, place, origin=None, asked=asked)
+        seq = rows.insert_entry(db, entry, place, origin=None, wanted=wanted)
     else:
-        rows.must_be_same_plan(db, seq, entry, place, asked)
+        rows.must_be_same_plan(db, seq, entry, place, wanted)
         if again and stored.state(db, seq)[0] == "charged":
-            rows.insert_again(db, entry, place, seq, asked)
+            rows.insert_again(db, entry, place, seq, wanted)
             fresh = True
     window = window_of_texts(entry.window)
     now, recorded = balance(db, key.dataset, window), rows.entry_row(db, seq)

@@ -64,7 +64,7 @@ def places_with_rows(
     """Return the numbers in the column `carried` of the rows that `query` keeps, each once, in order.
 
     Args:
-        asked: as `of_columns` returns it.
+        query: as `of_columns` returns it.
         rows: what DuckDB can register.
         stored: as of `BoundedSelect`.
     """

@@ -127,7 +127,7 @@ def view_rows(
 
     Args:
         table: the private table, quoted.
-        held: its columns.
+        types: of its columns.
         source: has passed `private_source`.
 
     Raises:

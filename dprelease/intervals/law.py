@@ -137,7 +137,7 @@ class SumLaw:
         """Return the law of a sum: per part its law, a weight, and how many independent copies.
 
         Args:
-            kept: so many terms are kept draw by draw.
+            exact: so many terms are kept draw by draw.
         """
         found: dict[Draws, int] = {}
         bulk = Bulk()

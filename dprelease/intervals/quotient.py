@@ -187,7 +187,7 @@ def ends(
 
     Args:
         parts: the noise of both forms.
-        moved: how far the two forms may have been moved by rounding.
+        rounding: how far the two forms may have been moved by rounding.
     """
     pivot = _pivot(parts, level, within)
     centre, unit = pivot.centre, pivot.unit

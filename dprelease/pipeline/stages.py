@@ -90,7 +90,7 @@ def charge(
         raise refusals.other_population(ledger.path, key.dataset, here, f"its schema says {asked}")
     entry = _entry(plan, request, early)
     try:
-        got = ledger.charge(entry, again=again, asked=_asked(plan, request))
+        got = ledger.charge(entry, again=again, wanted=_asked(plan, request))
     except LedgerError as refused:
         raise _line_by_line(refused, plan, request) from None
     return Receipt(

@@ -263,7 +263,7 @@ class Syntax:
         certain: the option of that name may ask for noise that ends.
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
         weighted: the statistic that the option `weighted_by` makes of it; "" where there is none.
-        beside: statistics that are published with it: the end of the name, and the statistic.
+        companions: statistics that are published with it: the end of the name, and the statistic.
     """
 
     least: int

@@ -43,7 +43,7 @@ class TableReader:
     """Reads the tables of one release block.
 
     Attributes:
-        at: from a place in the block to `file:line`; check: returns a statistic
+        line_of: from a place in the block to `file:line`; check: returns a statistic
             that fits, its condition parsed.
         lines: place in the block to `file:line`.
     """

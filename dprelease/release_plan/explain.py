@@ -215,10 +215,10 @@ def renderable(plan: ReleasePlan, width: int = 140, *, every: bool = False) -> R
     lines = [Text(line) for line in (*_all_options(plan, every=every), *_summary(plan))]
     if width < _WIDE:
         found: list[RenderableType] = []
-        for label, domain, moved, mechanism, others, epsilon, error in rows(plan):
+        for label, domain, sensitivity, mechanism, others, epsilon, error in rows(plan):
             found.append(Text.assemble((label, "bold"), f"  {error}  ε {epsilon}  {domain}"))
             after = "" if others == "–" else f", next {others.partition('; ')[0]}"
-            text = f"  {mechanism}{after}; sensitivity {moved}"
+            text = f"  {mechanism}{after}; sensitivity {sensitivity}"
             found.append(Text(fill(text, width, subsequent_indent="  ")))
         return Group(*found, *lines)
 

@@ -47,20 +47,20 @@ def ledger(tmp_path) -> Ledger:
 
 
 def test_a_required_approval_is_needed_and_nothing_is_spent_without(ledger):
-    assert code_of(ledger.charge, entry(), asked=asked()) == "DPR306"
+    assert code_of(ledger.charge, entry(), wanted=asked()) == "DPR306"
     assert code_of(ledger.must_be_approved, entry(), asked()) == "DPR306"
     assert ledger.entries() == []
-    assert ledger.charge(entry("2030-02"), asked=asked(required=False)).fresh  # control
+    assert ledger.charge(entry("2030-02"), wanted=asked(required=False)).fresh  # control
 
 
 def test_one_approval_is_for_all_periods(ledger):
     event = ledger.approve(approved())
     for period in ("2030-01", "2030-02", "2030-03"):
         ledger.must_be_approved(entry(period), asked())
-        assert ledger.charge(entry(period), asked=asked()).approval == event
+        assert ledger.charge(entry(period), wanted=asked()).approval == event
     assert [row.approval for row in ledger.entries()] == [event] * 3
     assert (
-        ledger.charge(entry("2030-01"), asked=asked()).approval == event
+        ledger.charge(entry("2030-01"), wanted=asked()).approval == event
     )  # a repeat says the same
     assert ledger.verify().ok
     ((found),) = Ledger.open(ledger.path).approvals("clinic")
@@ -72,7 +72,7 @@ def test_what_differs_is_said_line_by_line(ledger):
     ledger.approve(approved())
     other = {"release": {"epsilon": 0.2, "by": [], "statistics": [{"as": "count"}, {"as": "sum"}]}}
     with pytest.raises(BudgetError) as caught:
-        ledger.charge(entry(), asked=asked(other))
+        ledger.charge(entry(), wanted=asked(other))
     lines = [line.strip() for line in str(caught.value.why).splitlines()]
     assert lines == [
         "approved 2030-06-01 by officer; now",
@@ -107,20 +107,22 @@ def test_an_approval_holds_whatever_a_file_says(ledger):
     """Who takes `approval: required` out of the pipeline, or comes by another door, is held to it."""
     ledger.approve(approved())
     other = {"release": {"epsilon": 9}}
-    assert code_of(ledger.charge, entry(), asked=asked(other, required=False)) == "DPR306"
+    assert code_of(ledger.charge, entry(), wanted=asked(other, required=False)) == "DPR306"
     assert code_of(ledger.charge, entry()) == "DPR306"
     by_another = replace(entry(), key=replace(entry().key, pipeline="other"))
-    assert ledger.charge(by_another, asked=asked(other, required=False)).approval is None  # control
+    assert (
+        ledger.charge(by_another, wanted=asked(other, required=False)).approval is None
+    )  # control
     assert ledger.verify().ok
 
 
 def test_the_last_day_of_an_approval_counts_and_the_next_does_not(ledger):
     ledger.approve(approved(until="2030-06-15"))
     night = datetime(2030, 6, 15, 23, 59, 59, tzinfo=UTC)
-    assert ledger.charge(entry(), asked=asked(now=night)).fresh
+    assert ledger.charge(entry(), wanted=asked(now=night)).fresh
     east = night.astimezone(datetime.now().astimezone().tzinfo) + timedelta(seconds=1)
-    assert code_of(ledger.charge, entry("2030-02"), asked=asked(now=east)) == "DPR307"
-    assert not ledger.charge(entry(), asked=asked(now=east)).fresh  # what is drawn needs none
+    assert code_of(ledger.charge, entry("2030-02"), wanted=asked(now=east)) == "DPR307"
+    assert not ledger.charge(entry(), wanted=asked(now=east)).fresh  # what is drawn needs none
 
 
 def test_the_clock_is_asked_while_the_ledger_is_locked(ledger):
@@ -139,7 +141,7 @@ def test_the_clock_is_asked_while_the_ledger_is_locked(ledger):
             db.close()
         return NOON
 
-    ledger.charge(entry(), asked=ApprovalRequest(lambda: REQUEST, True, clock))
+    ledger.charge(entry(), wanted=ApprovalRequest(lambda: REQUEST, True, clock))
     assert locked == [True]
     ledger.must_be_approved(
         entry("2030-02"), ApprovalRequest(lambda: REQUEST, True, clock)
@@ -151,30 +153,30 @@ def test_limits_are_exact_and_count_every_debit_under_it(ledger):
     third = Fraction(1, 7)
     ledger.approve(approved(per_period=third, total=2 * third))
     for period in ("2030-01", "2030-02"):
-        ledger.charge(entry(period, epsilon=third), asked=asked())
-    assert code_of(ledger.charge, entry("2030-03", epsilon=third), asked=asked()) == "DPR308"
-    assert code_of(ledger.charge, entry("2030-04", epsilon=third * 2), asked=asked()) == "DPR308"
+        ledger.charge(entry(period, epsilon=third), wanted=asked())
+    assert code_of(ledger.charge, entry("2030-03", epsilon=third), wanted=asked()) == "DPR308"
+    assert code_of(ledger.charge, entry("2030-04", epsilon=third * 2), wanted=asked()) == "DPR308"
     ledger.approve(approved(per_period=third, total=third))  # a new decision counts anew
-    assert ledger.charge(entry("2030-03", epsilon=third), asked=asked()).fresh
+    assert ledger.charge(entry("2030-03", epsilon=third), wanted=asked()).fresh
     assert ledger.verify().ok
 
 
 def test_a_second_payment_of_a_crashed_run_is_held_to_the_period_s_limit(ledger):
     ledger.approve(approved())
-    ledger.charge(entry(), asked=asked())
-    assert code_of(ledger.charge, entry(), again=True, asked=asked()) == "DPR308"
+    ledger.charge(entry(), wanted=asked())
+    assert code_of(ledger.charge, entry(), again=True, wanted=asked()) == "DPR308"
     ledger.approve(approved(per_period=2 * TENTH))
-    assert ledger.charge(entry(), again=True, asked=asked()).fresh
-    assert code_of(ledger.charge, entry(), again=True, asked=asked()) == "DPR308"
+    assert ledger.charge(entry(), again=True, wanted=asked()).fresh
+    assert code_of(ledger.charge, entry(), again=True, wanted=asked()) == "DPR308"
     assert ledger.verify().ok
 
 
 def test_a_later_approval_of_the_same_request_replaces_and_can_end_it(ledger):
     ledger.approve(approved())
     ledger.approve(approved(request={"release": {"epsilon": 5}}))
-    assert ledger.charge(entry(), asked=asked()).fresh  # another request's does not replace it
+    assert ledger.charge(entry(), wanted=asked()).fresh  # another request's does not replace it
     ledger.approve(approved(until="2030-06-14"))
-    assert code_of(ledger.charge, entry("2030-02"), asked=asked()) == "DPR307"
+    assert code_of(ledger.charge, entry("2030-02"), wanted=asked()) == "DPR307"
 
 
 def test_reconcile_needs_none(tmp_path):
@@ -217,13 +219,13 @@ def test_who_has_no_budget_here_has_nothing_to_approve(ledger):
 def test_from_the_first_signed_one_on_only_that_key_approves(ledger):
     officer, other = (load_signer(secret, "test") for secret in SECRETS)
     ledger.approve(approved())
-    assert ledger.charge(entry(), asked=asked()).fresh
+    assert ledger.charge(entry(), wanted=asked()).fresh
     assert ledger.approve(approved(request={"release": {}}), officer)
-    assert code_of(ledger.charge, entry("2030-02"), asked=asked(), kind=LedgerError) == "DPR428"
+    assert code_of(ledger.charge, entry("2030-02"), wanted=asked(), kind=LedgerError) == "DPR428"
     for signer in (None, other):
         assert code_of(ledger.approve, approved(), signer, kind=LedgerError) == "DPR428"
     ledger.approve(approved(), officer)
-    assert ledger.charge(entry("2030-02"), asked=asked()).fresh
+    assert ledger.charge(entry("2030-02"), wanted=asked()).fresh
     assert ledger.verify().ok
 
 
@@ -244,7 +246,7 @@ def test_a_signature_is_of_every_part_and_of_its_place():
 def made_without(monkeypatch, ledger, name, value, **debit):
     """Charge once with one check of `approval` broken; return what the whole check finds."""
     monkeypatch.setattr(approval, name, value)
-    ledger.charge(entry(**{"period": "2030-09"} | debit), asked=asked())
+    ledger.charge(entry(**{"period": "2030-09"} | debit), wanted=asked())
     monkeypatch.undo()
     return ledger.verify().problems
 
@@ -252,7 +254,7 @@ def made_without(monkeypatch, ledger, name, value, **debit):
 def test_a_build_that_asks_for_no_approval(ledger, monkeypatch):
     ledger.approve(approved())
     monkeypatch.setattr(rows.approval, "must_cover", lambda *_: None)
-    ledger.charge(entry(), asked=asked({"release": {"epsilon": 7}}))
+    ledger.charge(entry(), wanted=asked({"release": {"epsilon": 7}}))
     (problem,) = ledger.verify().problems
     assert "without the approval that its pipeline needs" in problem
     assert code_of(Ledger.open, ledger.path, kind=LedgerError) == "DPR403"
@@ -276,7 +278,7 @@ def test_a_build_that_takes_any_request_for_the_approved_one(ledger, monkeypatch
         rows.approval, "must_cover",
         lambda *_: {"event": 4, "request": "0" * 64, "at": "2030-06-15T12:00:00Z"},
     )  # fmt: skip
-    ledger.charge(entry(), asked=asked({}))
+    ledger.charge(entry(), wanted=asked({}))
     (problem,) = ledger.verify().problems
     assert "does not count for it" in problem
 
@@ -326,7 +328,7 @@ def test_without_the_library_a_signed_approval_covers_nothing(ledger, monkeypatc
     ledger.approve(approved(), load_signer(SECRETS[0], "test"))
     for name in ("cryptography", "cryptography.exceptions"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-    assert code_of(ledger.charge, entry(), asked=asked(), kind=LedgerError) == "DPR422"
+    assert code_of(ledger.charge, entry(), wanted=asked(), kind=LedgerError) == "DPR422"
 
 
 # -- races, crashes, other software ----------------------------------------------------------
@@ -335,7 +337,7 @@ def test_without_the_library_a_signed_approval_covers_nothing(ledger, monkeypatc
 def race(ledger, count=6) -> list[int | None]:
     def work(i: int) -> None:
         try:
-            ledger.charge(entry(f"p{i}"), asked=asked())
+            ledger.charge(entry(f"p{i}"), wanted=asked())
         except BudgetError as refused:
             os._exit(7 if refused.code == "DPR308" else 8)
 
@@ -360,7 +362,7 @@ def test_the_race_catches_a_build_that_looks_before_it_locks(ledger, monkeypatch
             found["under"] = whole(db, asked_entry, asked, asked_entry.key.period, self.path)
         time.sleep(0.5)
         with self._write() as db:
-            return rows.insert_entry(db, asked_entry, self.path, origin=None, asked=asked)
+            return rows.insert_entry(db, asked_entry, self.path, origin=None, wanted=asked)
 
     monkeypatch.setattr(rows.approval, "must_cover", lambda *_: found["under"])
     monkeypatch.setattr(Ledger, "charge", charge)

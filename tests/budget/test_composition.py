@@ -102,7 +102,7 @@ def test_different_losses_are_priced_close_to_equal_ones() -> None:
 def test_ten_tenths_are_one() -> None:
     assert basic([TENTH] * 10) == compose("basic/1", [Proof((TENTH,))] * 10, Fraction(0)) == 1
     one = Cost.budget(Fraction(1))
-    assert sum([Cost.of(TENTH)] * 10, Cost(0)).within(one)
+    assert sum([Cost.rounded_up(TENTH)] * 10, Cost(0)).within(one)
 
 
 def test_rho_adds_up_and_pure_losses_count_what_they_cost() -> None:

@@ -48,7 +48,7 @@ class EndingLaplaceNoise(Stored):
         """Return the noise with the least bound that has the loss (epsilon, delta).
 
         Args:
-            moved: steps that one unit moves a cell at most; total: all cells together.
+            steps: that one unit moves a cell at most; total: all cells together.
         """
         rate = DiscreteLaplaceNoise.calibrate(total, epsilon).rate
         low, high = 0, steps

@@ -39,7 +39,7 @@ class DraftColumn:
         nullable: whether nulls are allowed.
         measure: unit for labels, if the contract names one.
         said: the contract's own word for the type.
-        asked: what says how cells are read and is not taken over, each with what to do.
+        questions: what says how cells are read and is not taken over, each with what to do.
         left: keys of the contract that are not taken over.
     """
 

@@ -17,7 +17,7 @@ class TableKeys:
     """One mapping of a contract; anything else is an empty one.
 
     Attributes:
-        asked: what the draft has to ask, in words.
+        questions: what the draft has to ask, in words.
     """
 
     def __init__(self, found: object) -> None:

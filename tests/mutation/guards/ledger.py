@@ -339,7 +339,7 @@ GUARDS = (
     Guard(
         "a debit asks for no approval",
         "budget/rows.py",
-        "under = None if origin else approval.must_cover(db, entry, asked, period, path)",
+        "under = None if origin else approval.must_cover(db, entry, wanted, period, path)",
         "under = None",
         ("tests/budget/test_approval.py",),
     ),
@@ -370,8 +370,8 @@ GUARDS = (
     ),
     _approval(
         "a pipeline whose file says nothing needs no approval, whatever the ledger holds",
-        old="    if not known and (asked is None or not asked.required):\n",
-        new="    if asked is None or not asked.required:\n",
+        old="    if not known and (wanted is None or not wanted.required):\n",
+        new="    if wanted is None or not wanted.required:\n",
     ),
     _approvals(
         "an approval may be put elsewhere in the chain",

@@ -54,8 +54,8 @@ GUARDS = (
     ),
     _population(
         "a release without a period is counted as one interval",
-        old="        if held is None:\n",
-        new="        held = held or 1\n        if held is None:\n",
+        old="        if units is None:\n",
+        new="        units = units or 1\n        if units is None:\n",
     ),
     _population(
         "a delta of several units is added up without the factor",
@@ -197,7 +197,7 @@ GUARDS = (
     ),
     _declarations(
         "a dataset joins with other figures",
-        old="    if here not in (None, name) or asked not in stated:\n",
+        old="    if here not in (None, name) or shared not in stated:\n",
         new="    if here not in (None, name):\n",
     ),
     _declarations(
@@ -281,7 +281,7 @@ GUARDS = (
     Guard(
         "a population is charged that the schema does not name",
         "budget/population.py",
-        "    if None not in (given, said) and given != said:\n",
+        "    if None not in (named, said) and named != said:\n",
         "    if False:\n",
         ("tests/pipeline/test_population.py",),
     ),

@@ -42,7 +42,7 @@ GUARDS = (
     _where(
         "quantiles of different rows are put in one order",
         "results/consistency.py",
-        "return found.of if found.where else found.arguments",
+        "return found.identity if found.where else found.arguments",
         "return found.arguments",
     ),
     _where(
