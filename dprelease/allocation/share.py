@@ -187,7 +187,9 @@ def ways(
         with contextlib.suppress(PlanError):
             wide = priced(changed_groups * pure_of_rho(share.rho / changed_groups))
             found += [_stretched(c, share, sensitivities, priced) for c in wide if c.draw.apart]
-    fits = [c for c in found if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
+    fits = [
+        c for c in found if c.draw.proof(c.sensitivity(sensitivities)).concentrated <= share.rho
+    ]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
     return sorted(fits, key=lambda c: ranking(c.price(judge)))
@@ -206,7 +208,7 @@ def _stretched(
     """
     assert share.rho is not None
     for _ in range(_STRETCHES):
-        found = candidate.draw.proof(candidate.moved(sensitivities))
+        found = candidate.draw.proof(candidate.sensitivity(sensitivities))
         if found.tight is None or not 0 < found.concentrated < share.rho * _FULL:
             break
         room = share.rho / found.concentrated
@@ -216,7 +218,9 @@ def _stretched(
         except PlanError:
             break
         same = [c for c in wider if _drawn_alike(c, candidate)]
-        fits = [c for c in same if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
+        fits = [
+            c for c in same if c.draw.proof(c.sensitivity(sensitivities)).concentrated <= share.rho
+        ]
         if not fits:
             break
         candidate = fits[0]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""
-Moved = Callable[[Measurement], Sensitivity]
+Claim = Callable[[Measurement], Sensitivity]
 """What a plan claims of a measurement in a block's place."""
 
 
@@ -93,19 +93,21 @@ class MeasurementFamily(ABC):
         return mechanism in self.pins()
 
     @abstractmethod
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return the ways to draw it with a pure loss; ArgumentError if its laws cannot be built."""
 
-    def ended(self, asked: Pricing, delta: Fraction) -> list[Candidate]:
+    def ended(self, pricing: Pricing, delta: Fraction) -> list[Candidate]:
         """Return the ways to draw it with noise that ends, of the loss (epsilon, delta)."""
-        of_keys = asked.block.members[0].statistic.spec.found
+        of_keys = pricing.block.members[0].statistic.spec.found
         law: Any = registry.load("draws", "found_keys" if of_keys else self.ending)
-        found: list[Candidate] = law.candidates(asked, delta)
+        found: list[Candidate] = law.candidates(pricing, delta)
         return found
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return options that the plan names for comparison only: none of them can be chosen."""
-        del member, best, asked, moved
+        del member, best, pricing, claimed
         return []
 
     def together(self, members: list[Member], query: Query) -> list[Member]:

@@ -73,30 +73,30 @@ class _Tree(LinearCells):
     mechanisms = ("discrete_laplace", "rectified_gaussian")
     nowhere_negative = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return independent noise, and of the bins alone noise that adds up to zero where it may."""
-        if asked.pin == NAME:
+        if pricing.pin == NAME:
             return []
-        measurement, levels = asked.measurement, len(asked.measurement.weights[0])
+        measurement, levels = pricing.measurement, len(pricing.measurement.weights[0])
         count = len(measurement.cells)
-        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
+        noise = CellNoise.calibrate(pricing.sensitivity.l1_over_groups, pricing.epsilon)
         note = f"{levels} levels" if levels > 1 else "the bins alone"
-        found = [self.candidate(asked, TreeLaw(noise, count, None), note)]
-        balanced = balanced_noise(measurement, asked.sensitivity, asked.epsilon)
-        if levels == 1 and balanced is not None and self.takes_balanced(asked.sensitivity):
+        found = [self.candidate(pricing, TreeLaw(noise, count, None), note)]
+        balanced = balanced_noise(measurement, pricing.sensitivity, pricing.epsilon)
+        if levels == 1 and balanced is not None and self.takes_balanced(pricing.sensitivity):
             rows = measurement.public_rows if balanced.cells == count else None
             draw = BalancedTreeLaw(balanced, count, None, rows=rows)
             note = f"{note}: their noise adds up to zero"
-            found.append(self.candidate(asked, draw, note))
+            found.append(self.candidate(pricing, draw, note))
         return found
 
-    def takes_balanced(self, moved: Sensitivity) -> bool:
+    def takes_balanced(self, sensitivity: Sensitivity) -> bool:
         """Return whether an interval is known of noise that adds up to zero."""
-        del moved
+        del sensitivity
         return True
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        return self.tree_errors(asked.measurement, draw, asked.size, asked.loss)
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        return self.tree_errors(pricing.measurement, draw, pricing.size, pricing.loss)
 
     def tree_errors(
         self, measurement: Measurement, draw: Law, size: int, loss: Loss
@@ -131,8 +131,8 @@ class _Tree(LinearCells):
     ) -> Sensitivity:
         """Return the sensitivity of the bins, as many times as there are levels; bins of a public sum keep it."""
         levels = len(measurement.weights[0])
-        moved = of_levels(measurement, bounds, adjacency, groups, levels)
-        return replace(moved, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
+        worst = of_levels(measurement, bounds, adjacency, groups, levels)
+        return replace(worst, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         return read_together(measurement, noise, joint=False)
@@ -189,9 +189,9 @@ class TreeOfShares(_Tree):
         del measurement
         return Fraction(0), Fraction(1)
 
-    def takes_balanced(self, moved: Sensitivity) -> bool:
+    def takes_balanced(self, sensitivity: Sensitivity) -> bool:
         """Return whether the whole is public: a quotient of two noisy sums needs the law of both together."""
-        return moved.sum_is_fixed
+        return sensitivity.sum_is_fixed
 
     def variances(self, measurement: Measurement, size: int) -> Floats:
         """Return those of the published shares where the rows lie evenly over the bins."""

@@ -31,10 +31,12 @@ class Topped(LinearCells):
     def upper(self, measurement: Measurement) -> int | None:
         return measurement.upper
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         del member
-        step = float(asked.measurement.step_size)
-        return (_error(draw.noise, asked.loss) * (step if asked.loss == "absolute" else step**2),)
+        step = float(pricing.measurement.step_size)
+        return (
+            _error(draw.noise, pricing.loss) * (step if pricing.loss == "absolute" else step**2),
+        )
 
 
 class Bins(Topped):
@@ -47,19 +49,23 @@ class Bins(Topped):
     placed = True
     nowhere_negative = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return independent noise, and noise that adds up to zero where rows are replaced."""
-        found, measurement, moved = Topped.priced(self, asked), asked.measurement, asked.sensitivity
-        rows = measurement.public_rows if moved.sum_is_fixed else None
-        fitted = asked.block.table is not None  # least squares take cells for independent
-        noise = balanced_noise(measurement, moved, asked.epsilon)
+        found, measurement, sensitivity = (
+            Topped.priced(self, pricing),
+            pricing.measurement,
+            pricing.sensitivity,
+        )
+        rows = measurement.public_rows if sensitivity.sum_is_fixed else None
+        fitted = pricing.block.table is not None  # least squares take cells for independent
+        noise = balanced_noise(measurement, sensitivity, pricing.epsilon)
         if not found or fitted or noise is None:
             return found
         plain = found[0].draw
         draw = BalancedLaw(noise, len(measurement.cells), measurement.upper, plain.mechanism, rows)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
-        return [*found, self.candidate(asked, draw, note)]
+        return [*found, self.candidate(pricing, draw, note)]
 
     def sensitivity(
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
@@ -91,8 +97,8 @@ class Bins(Topped):
             return rectified_errors(member, measurement, draw, loss, likely)[0]
         rows, share = choose_answers(Domain(0, top).on_grid(Fraction(1)), near=likely)
         noise, power = draw.noise.noise, 1 if loss == "squared" else 0
-        kept = noise.between(0, rows)[power] + noise.between(0, top - rows)[power]
-        return (float((kept * share).sum()) * _error(draw.noise, loss) / _error(noise, loss),)
+        inside = noise.between(0, rows)[power] + noise.between(0, top - rows)[power]
+        return (float((inside * share).sum()) * _error(draw.noise, loss) / _error(noise, loss),)
 
     def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         return (draw.described,) if isinstance(draw, BalancedLaw) else ()

@@ -69,7 +69,7 @@ class Candidate:
         parts = zip(errors, self.worst, strict=True)
         return sum(e if w is None else w for e, w in parts)
 
-    def moved(self, known: dict[Measurement, Sensitivity]) -> Sensitivity:
+    def sensitivity(self, known: dict[Measurement, Sensitivity]) -> Sensitivity:
         """Return the sensitivity among `known`, which are of the measurements before they were aimed.
 
         A target with an offset (min, max) changes by as much as one without: the offset is a public constant.

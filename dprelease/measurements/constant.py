@@ -76,10 +76,12 @@ class Constant(MeasurementFamily):
         del mechanism  # nothing is drawn, so any pin is kept
         return True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        exact = (0.0,) * len(asked.block.members)
+    def priced(self, pricing: Pricing) -> list[Candidate]:
+        exact = (0.0,) * len(pricing.block.members)
         return [
-            Candidate(asked.measurement, ConstantLaw(int(asked.measurement.value)), exact, exact)
+            Candidate(
+                pricing.measurement, ConstantLaw(int(pricing.measurement.value)), exact, exact
+            )
         ]
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:

@@ -47,15 +47,15 @@ class EndingLaw(AddsNoise):
     offset: Fraction
 
     @classmethod
-    def candidates(cls, asked: Pricing, delta: Fraction) -> list[Candidate]:
+    def candidates(cls, pricing: Pricing, delta: Fraction) -> list[Candidate]:
         """Return the least noise that ends, of the loss (epsilon, delta), whatever the statistic's domain cuts."""
-        measurement, s = asked.measurement, asked.sensitivity
+        measurement, s = pricing.measurement, pricing.sensitivity
         assert measurement.upper is not None
-        moved, total = s.in_a_cell or s.l1_per_group, s.l1_over_groups
-        noise = EndingLaplaceNoise.calibrate(moved, total, asked.epsilon, delta)
+        steps, total = s.in_a_cell or s.l1_per_group, s.l1_over_groups
+        noise = EndingLaplaceNoise.calibrate(steps, total, pricing.epsilon, delta)
         law = cls(
             noise,
-            moved,
+            steps,
             total,
             len(measurement.cells),
             measurement.lower,
@@ -64,9 +64,9 @@ class EndingLaw(AddsNoise):
             measurement.offset,
         )
         step, plain = float(measurement.step_size), noise.noise
-        squared = asked.loss == "squared"
+        squared = pricing.loss == "squared"
         error = plain.variance() * step**2 if squared else plain.mean_abs() * step
-        each = (error,) * len(asked.block.members)
+        each = (error,) * len(pricing.block.members)
         return [Candidate(measurement, law, each, each, tuple((e,) for e in each))]
 
     @property
@@ -83,9 +83,9 @@ class EndingLaw(AddsNoise):
         return AddedNoise(self.noise.noise.fitted, self.step_size, self.offset)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        moved = sensitivity.in_a_cell or sensitivity.l1_per_group
+        steps = sensitivity.in_a_cell or sensitivity.l1_per_group
         claimed = self.in_a_cell, self.l1_over_groups
-        if claimed[0] < moved or claimed[1] < sensitivity.l1_over_groups:
+        if claimed[0] < steps or claimed[1] < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         if self.step_size <= 0 or self.lower > self.upper:
             raise underclaimed("step")

@@ -40,12 +40,12 @@ class FoundLaw(Law):
     upper: Digits
 
     @classmethod
-    def candidates(cls, asked: Pricing, delta: Fraction) -> list[Candidate]:
+    def candidates(cls, pricing: Pricing, delta: Fraction) -> list[Candidate]:
         """Return the optimal selection whose keys of one unit have the loss (epsilon, delta) together."""
-        measurement, keys = asked.measurement, asked.sensitivity.l1_over_groups
+        measurement, keys = pricing.measurement, pricing.sensitivity.l1_over_groups
         assert measurement.upper is not None
-        noise = SelectingNoise.calibrate(asked.epsilon / keys, each_of(delta, keys))
-        error = noise.mean_abs(2 if asked.loss == "squared" else 1)
+        noise = SelectingNoise.calibrate(pricing.epsilon / keys, each_of(delta, keys))
+        error = noise.mean_abs(2 if pricing.loss == "squared" else 1)
         law = cls(noise, keys, measurement.upper)
         return [Candidate(measurement, law, (error,), (error,), ((error,),))]
 
@@ -54,9 +54,9 @@ class FoundLaw(Law):
         return max(self.noise.bound, len(self.noise.weights) - 1 - self.noise.bound)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        moved = sensitivity.in_a_cell or sensitivity.l1_per_group
+        steps = sensitivity.in_a_cell or sensitivity.l1_per_group
         whole = sum(self.noise.weights) == TOTAL
-        if not whole or moved > 1 or self.keys < sensitivity.l1_over_groups:
+        if not whole or steps > 1 or self.keys < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.noise.epsilon * self.keys
 
@@ -99,5 +99,5 @@ class FoundLaw(Law):
 def each_of(delta: Fraction, keys: int) -> Fraction:
     """Return 1 - (1 - delta)^(1 / keys), rounded down: decimal arithmetic is the same on every machine."""
     with localcontext(prec=60):
-        kept = (Decimal(1) - Decimal(delta.numerator) / delta.denominator) ** (Decimal(1) / keys)
-        return Fraction(int((1 - kept) * _FINE - 1), _FINE)
+        missed = (Decimal(1) - Decimal(delta.numerator) / delta.denominator) ** (Decimal(1) / keys)
+        return Fraction(int((1 - missed) * _FINE - 1), _FINE)

@@ -189,5 +189,5 @@ def gaussian_text(draw: Law, s: Sensitivity, member: Member) -> str:
     """Return the L2 sensitivity of cells that are read one by one, in the statistic's unit."""
     assert isinstance(draw, GaussianLaw)
     unit = f" {member.measure}" if member.measure else ""
-    moved = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
-    return f"{moved:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")
+    l2 = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
+    return f"{l2:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")

@@ -26,7 +26,7 @@ from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import ranking, shown
-from dprelease.measurements.base import MeasurementFamily, Moved
+from dprelease.measurements.base import Claim, MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
@@ -92,8 +92,8 @@ class GraphBoxLaw(Law):
             raise underclaimed("sensitivity")
         if min(law.steps) <= 0:
             raise underclaimed("step")
-        for moved, needed, part in zip(law.moved, linf, law.laws, strict=True):
-            if moved < min(needed, part.allowed.hull_steps):
+        for stated, needed, part in zip(law.moved, linf, law.laws, strict=True):
+            if stated < min(needed, part.allowed.hull_steps):
                 raise underclaimed("sensitivity")
         return law.certify().epsilon_upper
 
@@ -172,30 +172,32 @@ class GraphBox(MeasurementFamily):
     mechanisms = ("bounded_gaussian",)
     one_law = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return one bounded Gaussian law over the members' domains, in the order of the cells."""
-        members = asked.block.members
-        step_sizes = (asked.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
-        each = asked.sensitivity.linf_per_component
-        draw = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, asked.epsilon)
-        average, worst = zip(*box_errors(draw, asked.loss), strict=True)
-        return [Candidate(asked.measurement, draw, average, worst)]
+        members = pricing.block.members
+        step_sizes = (pricing.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
+        each = pricing.sensitivity.linf_per_component
+        draw = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, pricing.epsilon)
+        average, worst = zip(*box_errors(draw, pricing.loss), strict=True)
+        return [Candidate(pricing.measurement, draw, average, worst)]
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return the best law of `member` by itself, and the best one without point masses, as options.
 
         A pin to one law over a box is the publisher's choice; the plan says beside it what other
         laws reach at an equal share of the same epsilon, so that the choice is an informed one.
         """
-        del moved
-        place, count = member.view or 0, len(asked.block.members)
+        del claimed
+        place, count = member.view or 0, len(pricing.block.members)
         step_size = best.measurement.step_size if place == 0 else Fraction(1)
-        share, each = asked.epsilon / count, asked.sensitivity.linf_per_component[place]
+        share, each = pricing.epsilon / count, pricing.sensitivity.linf_per_component[place]
         note = f"by itself at epsilon/{count}"
         out = []
         for point_masses in (True, False):
             request = GridRequest(
-                member.domain.on_grid(step_size), each, share, asked.loss, point_masses
+                member.domain.on_grid(step_size), each, share, pricing.loss, point_masses
             )
             try:
                 laws = grid_laws(request)
@@ -205,7 +207,7 @@ class GraphBox(MeasurementFamily):
                 continue
             law = min(laws, key=lambda law: ranking(law.expected_error().average))
             error = law.expected_error()
-            unit = float(step_size if asked.loss == "absolute" else step_size * step_size)
+            unit = float(step_size if pricing.loss == "absolute" else step_size * step_size)
             said = note if point_masses else f"{note}, without spikes"
             out.append(Option(law.family, error.average * unit, error.worst * unit, said))
         return out
@@ -242,10 +244,10 @@ class GraphBox(MeasurementFamily):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         place = member.view or 0
-        moved = s.linf_per_component[place] * (
+        steps = s.linf_per_component[place] * (
             best.measurement.step_size if place == 0 else Fraction(1)
         )
-        return f"{shown(moved)}, together with {len(s.linf_per_component) - 1} more"
+        return f"{shown(steps)}, together with {len(s.linf_per_component) - 1} more"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw

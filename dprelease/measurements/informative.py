@@ -67,7 +67,7 @@ def least_size(candidate: Candidate, member: Member, size: int, near: Near) -> i
     def holds(factor: float) -> bool:
         return not says_nothing(candidate, member, math.ceil(size * factor))
 
-    says, factor = _asked_once(holds, near), 1.0
+    says, factor = _known_once(holds, near), 1.0
     while not says(factor):
         factor *= 2
         if size * factor > _LARGEST:
@@ -103,22 +103,22 @@ def least_factor(says: Callable[[Fraction], bool], total: Fraction, near: Near) 
     most = min(_MOST_FACTOR, float(_MOST_EPSILON / total))
     if most <= 1 or not holds(most):
         return None
-    near[:] = _between(_asked_once(holds, near), 1.0, most, steps=_SOLVED)
+    near[:] = _between(_known_once(holds, near), 1.0, most, steps=_SOLVED)
     return Fraction(near[1])
 
 
-def _asked_once(says: Callable[[float], bool], near: Near) -> Callable[[float], bool]:
+def _known_once(says: Callable[[float], bool], near: Near) -> Callable[[float], bool]:
     """Return `says`, which holds from some factor above 1 on, and so is asked only between what is known, first `near`."""
     known = [1.0, math.inf]
 
-    def asked(factor: float) -> bool:
+    def answer(factor: float) -> bool:
         if known[0] < factor < known[1]:
             known[says(factor)] = factor
         return factor >= known[1]
 
     for factor in reversed(near):
-        asked(factor)
-    return asked
+        answer(factor)
+    return answer
 
 
 def _between(says: Callable[[float], bool], low: float, high: float, *, steps: int = 3) -> Near:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.base import Moved
+from dprelease.measurements.base import Claim
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
@@ -60,7 +60,7 @@ from dprelease.statistics.ranks import spreads, target
 from dprelease.statistics.sensitivity import Sensitivity, sensitivity, unit_bounds
 
 Ints = npt.NDArray[np.int64]
-_KEPT = 4
+_CACHED = 4
 """Laws of groups that are kept for further groups with equal rows."""
 _MOST_WORK = 2**24
 """Products that a draw may take over all groups, a seventh of a microsecond each."""
@@ -111,7 +111,7 @@ class JointLaw(OrderedLaw):
         for group, (rows,) in enumerate(exact):
             same = rows.codes.tobytes(), rows.upto.tobytes()  # equal rows have one law
             if same not in made:
-                made = made if len(made) < _KEPT else {}
+                made = made if len(made) < _CACHED else {}
                 made[same] = JointExponential(self.law, self.heaps(rows))
             first = self.first(rows)
             out[group] = [int(first[place]) + i for place, i in made[same].draw(bits)]
@@ -163,22 +163,26 @@ class JointRanks(Ranks):
     mechanisms = ("exponential",)
     one_law = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return the choice of all values together; a miss of one rank costs two gaps."""
-        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
-        many, spread = len(measurement.weights), asked.sensitivity.l1_over_groups
-        draw = JointLaw.calibrate(code.grid, code.step, many, spread=spread, epsilon=asked.epsilon)
+        many, spread = len(measurement.weights), pricing.sensitivity.l1_over_groups
+        draw = JointLaw.calibrate(
+            code.grid, code.step, many, spread=spread, epsilon=pricing.epsilon
+        )
         rate = 2 * draw.law.rate
         unit = unit_of(code, loss)
-        aims = [target(measurement, m.view).weights[0] for m in asked.block.members]
+        aims = [target(measurement, m.view).weights[0] for m in pricing.block.members]
         errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
         if (least := tied(len(code.grid), size)) > 1:
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return what one of several values would cost by a choice of its own at an equal share."""
         joint, many = best.measurement, len(best.measurement.weights)
         a, b, _ = target(joint, member.view).weights[0]
@@ -193,8 +197,8 @@ class JointRanks(Ranks):
             l1_replaced_row=l1_replaced_row,
         )
         code = code_of(joint)
-        spread = moved(one).l1_over_groups
-        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
+        spread = claimed(one).l1_over_groups
+        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=pricing.epsilon / many)
         said = rank_error_text(ExponentialLaw(law, code.grid, code.step), one)
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
 
@@ -288,8 +292,8 @@ def nats_per_step(made: Measurement, rising: Sequence[Member], query: Query) -> 
     """Return the rate of a choice of them all, per score step, if all statistics of the request have equal shares."""
     groups = rising[0].statistic.groups
     bounds = unit_bounds(query.schema.unit, rising[0].max_rows, groups)
-    moved = sensitivity(made, bounds, query.schema.adjacency, groups).l1_over_groups
-    return float(query.epsilon) * len(rising) / (moved * max(1, len(query.statistics)))
+    steps = sensitivity(made, bounds, query.schema.adjacency, groups).l1_over_groups
+    return float(query.epsilon) * len(rising) / (steps * max(1, len(query.statistics)))
 
 
 def _offered(joint: Measurement, rising: Sequence[Member], query: Query) -> bool:
@@ -305,8 +309,8 @@ def _better(alone: Sequence[Measurement], joint: Measurement, adjacency: Adjacen
     many, points = len(alone), len(code_of(joint).grid)
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
-    moved = (joint.l1_added_row, joint.l1_replaced_row)[which] / joint.weights[0][1]
-    by_one = (math.log(outcomes(points, many)) + room) * moved / 2
+    steps = (joint.l1_added_row, joint.l1_replaced_row)[which] / joint.weights[0][1]
+    by_one = (math.log(outcomes(points, many)) + room) * steps / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many
 

@@ -62,14 +62,14 @@ class AddedNoise:
     """What a draw adds to every exact cell: for readers who compute with several values.
 
     A noisy integer k stands for `offset + step_size * k`, its noise is `step_size` times a draw of `noise`,
-    and rounding to the grid moved the cell by at most `moved` steps before. `noise` is None for a
+    and rounding to the grid moved the cell by at most `rounding` steps before. `noise` is None for a
     public constant.
     """
 
     noise: IntegerNoise | None
     step_size: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
-    moved: Fraction = Fraction(0)
+    rounding: Fraction = Fraction(0)
 
 
 class Law(Stored, ABC):
@@ -152,11 +152,11 @@ class Law(Stored, ABC):
         """
         found, classes = self.proof(sensitivity), sensitivity.types
         if self.slope is not None:
-            return replace(found, types=tuple(self.slope * v for moved in classes for v in moved))
+            return replace(found, types=tuple(self.slope * v for change in classes for v in change))
         if not sensitivity.one_row or found.rho is not None:
             return found
         own = sum(found.pure, Fraction(0))  # of a class that moves it at all, by whatever
-        return replace(found, types=tuple(own * any(moved) for moved in classes for _ in moved))
+        return replace(found, types=tuple(own * any(change) for change in classes for _ in change))
 
     @property
     def apart(self) -> bool:

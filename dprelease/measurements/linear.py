@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.core.numeric import counted, shown
-from dprelease.measurements.base import Hull, MeasurementFamily, Moved
+from dprelease.measurements.base import Claim, Hull, MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.cells import CellLaw, CentredLaw, EndsLaw, PublicLaw
 from dprelease.measurements.gaussian import NAME, GaussianLaw, read_together
@@ -62,43 +62,47 @@ class LinearCells(MeasurementFamily):
     """Several integer cells with independent noise, from which statistics are computed.
 
     Attributes:
-        way: what is special about it, in a plan's words; laws: its draws where rows are private, and where public.
+        note: what is special about it, in a plan's words; laws: its draws where rows are private, and where public.
     """
 
     draws: tuple[str, ...] = ("cells",)
     mechanisms: tuple[str, ...] = ("discrete_laplace", "rectified_gaussian", "rectified_laplace")
     point_masses = True
-    way = ""
+    note = ""
     laws: tuple[type[CellLaw], ...] = (CellLaw,)
 
-    def __init__(self, family: str, way: str = "", *laws: type[CellLaw]) -> None:
-        self.family, self.way = family, way
+    def __init__(self, family: str, note: str = "", *laws: type[CellLaw]) -> None:
+        self.family, self.note = family, note
         if laws:  # cells of either sign: nothing raises them to 0
             self.laws, self.draws = laws, tuple(law.tag for law in laws)
             self.mechanisms = LinearCells.mechanisms[:1]
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return its noise; normal noise has no pure loss, and `measurements.gaussian` prices it."""
-        if asked.pin == NAME or asked.pin not in (None, *self.mechanisms) or not self.serves(asked):
+        if (
+            pricing.pin == NAME
+            or pricing.pin not in (None, *self.mechanisms)
+            or not self.serves(pricing)
+        ):
             return []
-        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
-        measurement, name = asked.measurement, asked.pin or self.mechanisms[0]
+        noise = CellNoise.calibrate(pricing.sensitivity.l1_over_groups, pricing.epsilon)
+        measurement, name = pricing.measurement, pricing.pin or self.mechanisms[0]
         law = self.laws[0 if measurement.public_rows is None else -1]
         draw = law(noise, len(measurement.cells), self.upper(measurement), name)
-        if asked.only_as and not asked.only_as.errors:
-            of = len(asked.block.members)
-            return [Candidate(measurement, draw, (0.0,) * of, (None,) * of, note=self.way)]
-        return [self.candidate(asked, draw, self.way)]
+        if pricing.only_as and not pricing.only_as.errors:
+            of = len(pricing.block.members)
+            return [Candidate(measurement, draw, (0.0,) * of, (None,) * of, note=self.note)]
+        return [self.candidate(pricing, draw, self.note)]
 
-    def candidate(self, asked: Pricing, draw: CellLaw, note: str) -> Candidate:
+    def candidate(self, pricing: Pricing, draw: CellLaw, note: str) -> Candidate:
         """Return a way to draw it with the errors of all members; the worst are unknown."""
-        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
+        stated = tuple(self.errors(m, draw, pricing) for m in pricing.block.members)
         unknown = (None,) * len(stated)
-        return Candidate(asked.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
+        return Candidate(pricing.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
 
-    def serves(self, asked: Pricing) -> bool:
+    def serves(self, pricing: Pricing) -> bool:
         """Return whether it may be the best way to draw what is asked for."""
-        del asked
+        del pricing
         return True
 
     def upper(self, measurement: Measurement) -> int | None:
@@ -107,7 +111,7 @@ class LinearCells(MeasurementFamily):
         return None
 
     @abstractmethod
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return the expected errors of a statistic, one per spread of its rows that matters."""
 
 
@@ -117,15 +121,15 @@ class Moments(LinearCells):
     sized = True
     normal = False
 
-    def __init__(self, family: str, way: str = "", *laws: type[CellLaw]) -> None:
-        super().__init__(family, way, *laws)
+    def __init__(self, family: str, note: str = "", *laws: type[CellLaw]) -> None:
+        super().__init__(family, note, *laws)
         self.nowhere_negative = not laws
         self.counting = "first" if laws else "all"
         self.shared = squares_of(family) is not None
         if not laws or self.normal:
             self.draws = (*self.draws, GaussianLaw.tag)
 
-    def serves(self, asked: Pricing) -> bool:
+    def serves(self, pricing: Pricing) -> bool:
         """Return whether cells about the middle may be best: where a unit may change inside a group.
 
         That is where it moves more often than groups change. Those with squares are for a variance, and not
@@ -133,9 +137,9 @@ class Moments(LinearCells):
         """
         if self.nowhere_negative or self.normal:
             return True
-        s, public = asked.sensitivity, asked.measurement.public_rows is not None
-        asks = not self.shared or any(m.kind.moment == 2 for m in asked.block.members)
-        late = public and asked.judge == "worst"
+        s, public = pricing.sensitivity, pricing.measurement.public_rows is not None
+        asks = not self.shared or any(m.kind.moment == 2 for m in pricing.block.members)
+        late = public and pricing.judge == "worst"
         return (public or s.chain_length > s.changed_groups) and asks and not late
 
     def exact_ends(self, measurement: Measurement) -> Ends:
@@ -154,9 +158,9 @@ class Moments(LinearCells):
         weights, rows = np.array(measurement.weights, float), measurement.public_rows or size
         return np.asarray(rows * (weights @ np.stack(sums)).T)
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        scale = draw.simulated_scale(asked.loss)
-        return self.simulated(member, asked.measurement, scale, asked.size, asked.loss)
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        scale = draw.simulated_scale(pricing.loss)
+        return self.simulated(member, pricing.measurement, scale, pricing.size, pricing.loss)
 
     def simulated(
         self,
@@ -214,7 +218,9 @@ class Moments(LinearCells):
         scale = draw.noise.scale
         return self.simulated(member, measurement, scale, size, loss, gaussian=True), None
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return the errors of the unweighted statistic, and of one with a narrower range of weights.
 
         Noise is for the heaviest row there may be, so the error is as many times that of the unweighted mean as
@@ -231,9 +237,11 @@ class Moments(LinearCells):
             said.append((measurement, _LESS, note))
         out = []
         for of, part, note in said:
-            total = max(1, int(part * asked.sensitivity.l1_over_groups))
-            noise = CellNoise.calibrate(total, asked.epsilon)
-            error = self.errors(member, replace(draw, noise=noise), replace(asked, measurement=of))
+            total = max(1, int(part * pricing.sensitivity.l1_over_groups))
+            noise = CellNoise.calibrate(total, pricing.epsilon)
+            error = self.errors(
+                member, replace(draw, noise=noise), replace(pricing, measurement=of)
+            )
             out.append(Option(draw.mechanism, error[0], None, note))
         return out
 
@@ -281,10 +289,10 @@ class RatioSums(LinearCells):
         del measurement
         return -math.inf, math.inf
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return one, averaged over numerators anywhere in their range."""
-        scale = draw.simulated_scale(asked.loss)
-        return (self._simulated(member, asked.measurement, scale, asked.size, asked.loss),)
+        scale = draw.simulated_scale(pricing.loss)
+        return (self._simulated(member, pricing.measurement, scale, pricing.size, pricing.loss),)
 
     def farthest_error(
         self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss

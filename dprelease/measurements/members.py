@@ -62,10 +62,10 @@ class BlockLayout:
     def max_rows(self) -> int | None:
         return self.members[0].max_rows
 
-    def judged_by(self, asked: Criterion) -> Criterion:
+    def judged_by(self, criterion: Criterion) -> Criterion:
         """Return how its laws are compared: truncated beside a gap, by their worst answer, else as asked.
 
         Few answers lie in a gap, so an average hardly shows what a law does to them.
         """
         torn = any(m.truncated and m.domain.exact_gaps for m in self.members)
-        return "worst" if torn else asked
+        return "worst" if torn else criterion

@@ -45,13 +45,13 @@ def scalar_of(
 def _is_function(statistic_kind: StatisticKind, measurement: Measurement) -> bool:
     if len(measurement.cells) != 1 or measurement.upper is None:
         return False
-    cells = _even(measurement)
+    cells = _equal_steps(measurement)
     return not np.array_equal(_finished(statistic_kind, measurement, cells), cells)
 
 
 def rises_or_falls(statistic_kind: StatisticKind, measurement: Measurement) -> bool:
     """Return whether different cells have different values: a law without point masses then stays one."""
-    values = _finished(statistic_kind, measurement, _even(measurement))
+    values = _finished(statistic_kind, measurement, _equal_steps(measurement))
     steps = np.diff(values)
     return bool(np.all(np.isfinite(values)) and (np.all(steps > 0) or np.all(steps < 0)))
 
@@ -89,16 +89,16 @@ def finished_worst(member: Member, error: float, loss: Loss) -> float:
     low, high = cell_hull(measurement).hull
     power = 2 if loss == "squared" else 1
     gaps = np.minimum(error ** (1 / power) * _RATIOS, high - low)
-    starts = np.concatenate([_even(measurement), low + gaps, high - gaps])
+    starts = np.concatenate([_equal_steps(measurement), low + gaps, high - gaps])
     ends = np.minimum(starts[:, None] + gaps, high)
-    moved = _values(member, measurement, ends.ravel()).reshape(ends.shape)
-    apart = np.abs(moved - _values(member, measurement, starts)[:, None]).max(axis=0)
+    shifted = _values(member, measurement, ends.ravel()).reshape(ends.shape)
+    apart = np.abs(shifted - _values(member, measurement, starts)[:, None]).max(axis=0)
     return _concave(gaps**power, apart**power, error)
 
 
 def typical_cell(member: Member, measurement: Measurement) -> float:
     """Return the middle of the cells whose values lie in the statistic's domain."""
-    cells = _even(measurement)
+    cells = _equal_steps(measurement)
     values = _finished(member.kind, measurement, cells)
     low, high = member.domain.hull
     inside = cells[np.abs(values - np.clip(values, low, high)) <= 1e-9 * (high - low)]
@@ -112,7 +112,7 @@ def _finished(statistic_kind: StatisticKind, measurement: Measurement, cells: Fl
         return statistic_kind.finish(measurement, cells[:, None])[:, 0]
 
 
-def _even(measurement: Measurement) -> Floats:
+def _equal_steps(measurement: Measurement) -> Floats:
     low, high = cell_hull(measurement).hull
     return np.linspace(low, high, _PLACES)
 
@@ -122,7 +122,7 @@ def _places(member: Member, measurement: Measurement) -> list[Floats]:
     if member.kind.moment == 2:
         width = float(member.statistic.hull.width)
         return [np.array([(spread * width) ** 2]) for (spread,) in spreads(member)]
-    cells = _even(measurement)
+    cells = _equal_steps(measurement)
     return [(cells[1:] + cells[:-1]) / 2]
 
 

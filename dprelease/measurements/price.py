@@ -101,8 +101,8 @@ def cell_error(
             off, axis=1, weights=None if weights is None else weights.reshape(off.shape)
         )
         apart = variance.reshape(off.shape)[:, 0]
-        kept = each[apart > 0.99 * apart.max()] if statistic_kind.moment == 2 else each
-        return float(kept.max())
+        relevant = each[apart > 0.99 * apart.max()] if statistic_kind.moment == 2 else each
+        return float(relevant.max())
     result = float(np.average(off.ravel(), weights=weights))
     return result if math.isfinite(result) else math.inf
 

@@ -120,13 +120,13 @@ class RankInterval(Ranks):
     mechanisms = ("exponential",)
     interval = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return one way; the price is that of the value, as if it were drawn by itself."""
-        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
         (target,) = measurement.weights
-        spread = asked.sensitivity.l1_over_groups
-        draw = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
+        spread = pricing.sensitivity.l1_over_groups
+        draw = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=pricing.epsilon)
         error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
         error *= unit_of(code, loss)
         note = f"{aim(measurement)}, and {draw.inside:,} rows before and after it"

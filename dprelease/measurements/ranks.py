@@ -163,7 +163,7 @@ class PermuteAndFlipLaw(ExponentialLaw):
     law: FlipLaw
 
     @classmethod
-    def of(cls, draw: ExponentialLaw) -> PermuteAndFlipLaw:
+    def from_exponential(cls, draw: ExponentialLaw) -> PermuteAndFlipLaw:
         """Return permute-and-flip with the weights of `draw`."""
         return cls(FlipLaw.from_scores(draw.law), draw.allowed, draw.step)
 
@@ -182,15 +182,15 @@ class Ranks(MeasurementFamily):
     interval = False
     judged = False
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        measurement, size, loss = asked.measurement, asked.size, asked.loss
+    def priced(self, pricing: Pricing) -> list[Candidate]:
+        measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
         ((a, b, offset),) = measurement.weights
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
-        each = TABLE_LIMIT // asked.block.members[0].statistic.groups
+        each = TABLE_LIMIT // pricing.block.members[0].statistic.groups
         most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
-        spread = asked.sensitivity.l1_over_groups
-        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
+        spread = pricing.sensitivity.l1_over_groups
+        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=pricing.epsilon, most=most)
         if a in (0, b) and offset:
             k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
             measurement = replace(measurement, weights=(aimed(a // b, 1, k),))
@@ -200,8 +200,8 @@ class Ranks(MeasurementFamily):
         plain = ExponentialLaw(law, code.grid, code.step)
         return [
             Candidate(measurement, draw, (error,), (None,), note=aim(measurement))
-            for draw in (PermuteAndFlipLaw.of(plain), plain)
-            if asked.pin in (None, draw.mechanism)
+            for draw in (PermuteAndFlipLaw.from_exponential(plain), plain)
+            if pricing.pin in (None, draw.mechanism)
         ]
 
     def seen(
@@ -288,9 +288,9 @@ def aim(measurement: Measurement) -> str:
     return f"the value with {counted(_beyond(offset), 'row')} {beyond} it"
 
 
-def sensitivity_text(moved: Fraction) -> str:
+def sensitivity_text(rows: Fraction) -> str:
     """Return how far one unit moves a rank: "3 rows in rank"."""
-    return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
+    return f"{shown(rows)} row{'s' if rows > 1 else ''} in rank"
 
 
 def typical_error(draw: ExponentialLaw, denominator: int, view: int) -> int | None:

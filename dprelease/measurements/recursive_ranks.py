@@ -35,7 +35,7 @@ from dprelease.core.codec_notes import AtLeast, Note
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import counted
-from dprelease.measurements.base import Moved
+from dprelease.measurements.base import Claim
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.joint_ranks import (
     OrderedLaw,
@@ -200,21 +200,21 @@ class RecursiveRanks(Ranks):
     mechanisms = ("exponential",)
     one_law = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return the choices of all values; each errs by as much as a single one of the same mean square."""
-        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
         weights = measurement.weights
         draw = RecursiveRanksLaw.calibrate(
             code.grid,
             code.step,
             weights,
-            spread=asked.sensitivity.l1_over_groups,
-            epsilon=asked.epsilon,
+            spread=pricing.sensitivity.l1_over_groups,
+            epsilon=pricing.epsilon,
         )
         unit = unit_of(code, loss)
         rate, squares = draw.law.rate * UNITS / draw.b, draw.shape.squares
-        views = [m.view or 0 for m in asked.block.members]
+        views = [m.view or 0 for m in pricing.block.members]
         points = len(code.grid)
         errors = tuple(
             unit * exponential_error(rate / math.sqrt(squares[i]), points, size, weights[i], loss)
@@ -226,7 +226,9 @@ class RecursiveRanks(Ranks):
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
         return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return the other ways to choose the same values, by their errors of rows that all differ."""
         mine, i = best.measurement, member.view or 0
         many, points = len(mine.weights), len(code_of(mine).grid)
@@ -234,12 +236,12 @@ class RecursiveRanks(Ranks):
         p = Fraction(a, b)
         row, swap = spreads(p.numerator, p.denominator, 0)
         one = replace(mine, form="ranks", l1_added_row=row, l1_replaced_row=swap)
-        scale = moved(one).l1_over_groups / (p.denominator * float(asked.epsilon))
+        scale = claimed(one).l1_over_groups / (p.denominator * float(pricing.epsilon))
         found = [(f"by itself at epsilon/{many}", many * scale)]
         if able(points, many, member.statistic.groups):
             row, swap = joint_spreads(mine.weights)
             other = replace(mine, form="joint_ranks", l1_added_row=row, l1_replaced_row=swap)
-            scale = moved(other).l1_over_groups / (b * float(asked.epsilon))
+            scale = claimed(other).l1_over_groups / (b * float(pricing.epsilon))
             found.append(("together by one choice", scale * math.sqrt(bridge(i, many) / 2)))
         name = ScoreLaw.family
         return [Option(name, None, None, f"{how}: {_missed(s)}") for how, s in found]

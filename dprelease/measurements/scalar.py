@@ -179,8 +179,8 @@ class ScalarCellLaw(Law):
     def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
         num, den = self.step.as_integer_ratio()
-        moved = (self.step_size, self.offset - self.origin if self.offset != self.origin else 0)
-        exact = all(x.numerator * den % (x.denominator * num) == 0 for x in moved)
+        spacings = (self.step_size, self.offset - self.origin if self.offset != self.origin else 0)
+        exact = all(x.numerator * den % (x.denominator * num) == 0 for x in spacings)
         return 0.0 if exact else float(self.step) / 2
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
@@ -242,40 +242,45 @@ class Scalar(MeasurementFamily):
     def pins(self) -> tuple[str, ...]:
         return registry.names("mechanisms") + registry.third_party_names("mechanisms")
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        block, measurement, s, pin = asked.block, asked.measurement, asked.sensitivity, asked.pin
+    def priced(self, pricing: Pricing) -> list[Candidate]:
+        block, measurement, s, pin = (
+            pricing.block,
+            pricing.measurement,
+            pricing.sensitivity,
+            pricing.pin,
+        )
         point_masses = all(m.statistic.spec.spikes for m in block.members)
         domain = scalar_domain(block, measurement)
         alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
         if point_masses:
-            step, origin, allowed = additive_grid(measurement, domain, s, asked.epsilon)
+            step, origin, allowed = additive_grid(measurement, domain, s, pricing.epsilon)
         else:
-            step, origin, allowed = truncated_grid(block, measurement, domain, s, asked.epsilon)
-        ways = [(False, asked.epsilon / s.changed_groups)]
+            step, origin, allowed = truncated_grid(block, measurement, domain, s, pricing.epsilon)
+        ways = [(False, pricing.epsilon / s.changed_groups)]
         if s.changed_groups > 1 and point_masses:
-            ways.append((True, asked.epsilon))
-        model = None if asked.only_as is None else asked.only_as.draw
+            ways.append((True, pricing.epsilon))
+        model = None if pricing.only_as is None else pricing.only_as.draw
         if isinstance(model, ScalarCellLaw):
-            ways = [way for way in ways if way[0] == model.linear]
+            ways = [one for one in ways if one[0] == model.linear]
             alone = model.mechanism
         found = []
         for linear, each in ways:
-            moved = grid_sensitivity(s, measurement.step_size, step, linear=linear)
+            steps = grid_sensitivity(s, measurement.step_size, step, linear=linear)
             request = GridRequest(
-                allowed, max(1, moved), each, asked.loss, point_masses, linear, asked.judge
+                allowed, max(1, steps), each, pricing.loss, point_masses, linear, pricing.judge
             )
             for law in priced_laws(request, alone):
                 draw = ScalarCellLaw(
                     law=law,
                     linear=linear,
                     changed_groups=s.changed_groups,
-                    sensitivity=moved,
+                    sensitivity=steps,
                     step_size=measurement.step_size,
                     offset=measurement.offset,
                     step=step,
                     origin=origin,
                 )
-                found.append(_candidate(asked, draw))
+                found.append(_candidate(pricing, draw))
         return [c for c in found if pin is None or c.draw.mechanism == pin]
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
@@ -331,8 +336,8 @@ class Scalar(MeasurementFamily):
         return np.array([(value - float(measurement.offset)) / float(measurement.step_size)])
 
 
-def _candidate(asked: Pricing, draw: ScalarCellLaw) -> Candidate:
-    members, loss, error = asked.block.members, asked.loss, draw.law.expected_error()
+def _candidate(pricing: Pricing, draw: ScalarCellLaw) -> Candidate:
+    members, loss, error = pricing.block.members, pricing.loss, draw.law.expected_error()
     stated = tuple(finished_errors(m, draw.error(error.average, loss), loss) for m in members)
     farthest = draw.error(error.worst, loss, worst=True)
     worst = tuple(finished_worst(m, farthest, loss) for m in members)
@@ -341,7 +346,7 @@ def _candidate(asked: Pricing, draw: ScalarCellLaw) -> Candidate:
         if draw.changed_groups > 1 and draw.apart
         else ""
     )
-    return Candidate(asked.measurement, draw, tuple(map(max, stated)), worst, stated, split)
+    return Candidate(pricing.measurement, draw, tuple(map(max, stated)), worst, stated, split)
 
 
 @lru_cache(maxsize=4096)

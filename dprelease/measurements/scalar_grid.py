@@ -112,16 +112,16 @@ def in_steps(error: float, step: float, away: float, *, squared: bool) -> tuple[
     return mean, away + (step - 2 * away) / 2 * math.exp(x - s / 2) + beyond
 
 
-def _divisor(moved: int, factor: int) -> list[int]:
-    """Return the largest divisor of `moved` in (factor / 2, factor], if there is one.
+def _divisor(steps: int, factor: int) -> list[int]:
+    """Return the largest divisor of `steps` in (factor / 2, factor], if there is one.
 
     Found as moved / m, m rising: at most 4 * `_FINE` candidates, however large it is.
     """
     for m in range(
-        -(-moved // factor), min(2 * moved // factor, -(-moved // factor) + 4 * _FINE) + 1
+        -(-steps // factor), min(2 * steps // factor, -(-steps // factor) + 4 * _FINE) + 1
     ):
-        if moved % m == 0:
-            return [moved // m] if 2 * (moved // m) > factor else []
+        if steps % m == 0:
+            return [steps // m] if 2 * (steps // m) > factor else []
     return []
 
 

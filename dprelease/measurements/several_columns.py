@@ -52,7 +52,7 @@ from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.statistics.spectrum import square_width
 from dprelease.statistics.spectrum_cells import matrix_shift
 
-Asked = tuple[int, Mapping[Code, Axis]]
+Powers = tuple[int, Mapping[Code, Axis]]
 """What a member is a function of: the highest moment, and its columns; none of a size."""
 
 _FINE, _PARTS = 1024, 64
@@ -81,8 +81,8 @@ class Columns(LinearCells):
 
     sized = True
 
-    def __init__(self, family: str, way: str, form: Form = "linear") -> None:
-        super().__init__(family, way)
+    def __init__(self, family: str, note: str, form: Form = "linear") -> None:
+        super().__init__(family, note)
         self.forms = (form,)
         self.nowhere_negative = form == Columns.forms[0]
 
@@ -90,11 +90,11 @@ class Columns(LinearCells):
         """Return the exact cells of `size` rows distributed as `simulated_columns(*where)`."""
         return _exact(measurement, size, *where)
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        measurement, scale = asked.measurement, draw.simulated_scale(asked.loss)
-        exact = partial(self.exact, measurement, asked.size)
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        measurement, scale = pricing.measurement, draw.simulated_scale(pricing.loss)
+        exact = partial(self.exact, measurement, pricing.size)
         return tuple(
-            pair_error(member, measurement, exact, scale, asked.loss, spread)
+            pair_error(member, measurement, exact, scale, pricing.loss, spread)
             for spread in spreads(member, len(measurement.axes))
         )
 
@@ -167,8 +167,8 @@ class Tensor(Columns):
             code = member.statistic.code
             for tensor in tensors:
                 codes = (tensor.measures[0].code, tensor.measures[0].other)
-                kept = all(isinstance(c, Fixed) and c.default is not None for c in codes)
-                if kept and code in codes:
+                complete = all(isinstance(c, Fixed) and c.default is not None for c in codes)
+                if complete and code in codes:
                     wanted.add(tensor.key)
                     seen[member.statistic.spec.name] = tensor, codes.index(code)
                     break
@@ -321,16 +321,16 @@ def _columns_of(row: Sequence[int], d: int) -> tuple[int, ...]:
     return tuple(j for j in range(d) if row[1 + j])
 
 
-def shared_rows(asked: Sequence[Asked]) -> tuple[tuple[Measurement], list[int | None]]:
+def shared_rows(powers: Sequence[Powers]) -> tuple[tuple[Measurement], list[int | None]]:
     """Return the measurement of all that is asked of two columns or more, and each one's view of it."""
-    axes = {code: axis for _, columns in asked for code, axis in columns.items()}
+    axes = {code: axis for _, columns in powers for code, axis in columns.items()}
     codes, k = list(axes), [axis.scale for axis in axes.values()]
-    own = [tuple(sorted(map(codes.index, columns))) for _, columns in asked]
-    pairs = {(c[0], c[-1]) for (degree, _), c in zip(asked, own, strict=True) if degree == 2}
+    own = [tuple(sorted(map(codes.index, columns))) for _, columns in powers]
+    pairs = {(c[0], c[-1]) for (degree, _), c in zip(powers, own, strict=True) if degree == 2}
     second = sorted(pairs, key=lambda pair: (pair[0] != pair[1], pair))
     of = [(), *((j,) for j in range(len(k))), *second]
     kinds = [len(c) + (len({*c}) == 2) for c in of]
-    totals = [sum(_ERRORS[degree, len(c)][i] for degree, c in asked) for i in range(4)]
+    totals = [sum(_ERRORS[degree, len(c)][i] for degree, c in powers) for i in range(4)]
     wanted = [(c / max(1, kinds.count(i))) ** (1 / 3) for i, c in enumerate(totals)]
     parts = [max(1, round(_PARTS * w / max(wanted))) for w in wanted]
     whole = [math.prod(k[j] for j in columns) for columns in of]

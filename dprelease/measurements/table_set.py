@@ -45,8 +45,8 @@ class TableSet(LinearCells):
         self.draws = (*self.draws, GaussianLaw.tag)
         self.mechanisms = LinearCells.mechanisms[:2]
 
-    def errors(self, member: Member, draw: CellLaw, asked: Pricing) -> tuple[float, ...]:
-        return (error_of(asked.measurement, draw, asked.loss),)
+    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        return (error_of(pricing.measurement, draw, pricing.loss),)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         return read_together(measurement, noise)

@@ -251,44 +251,44 @@ class TruncatedMean(MeasurementFamily):
     direct = True
     centred = False
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
-        if len(asked.block.members) > 1:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
+        if len(pricing.block.members) > 1:
             return []
-        member, s, size = asked.block.members[0], asked.sensitivity, asked.size
-        spec, measurement = member.statistic.spec, asked.measurement
+        member, s, size = pricing.block.members[0], pricing.sensitivity, pricing.size
+        spec, measurement = member.statistic.spec, pricing.measurement
         width = measurement.scale * measurement.step_size
-        moved = sum_sensitivity(s, width)
+        steps = sum_sensitivity(s, width)
         step = spec.step or best_step(
-            max(moved / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
+            max(steps / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
             member.domain,
         )
-        sizes = _size_draw(asked.epsilon * _SIZE_SHARE, s, member)
+        sizes = _size_draw(pricing.epsilon * _SIZE_SHARE, s, member)
         draw = MeanLaw(
             size=sizes,
             allowed=member.domain.on_grid(step),
             step=step,
-            sum_sensitivity=moved,
-            epsilon=asked.epsilon * (1 - _SIZE_SHARE) / s.chain_length,
+            sum_sensitivity=steps,
+            epsilon=pricing.epsilon * (1 - _SIZE_SHARE) / s.chain_length,
             chain_length=s.chain_length,
             scale=measurement.scale,
             step_size=measurement.step_size,
             offset=measurement.offset,
             mechanism=spec.mechanism or "bounded_laplace",
-            loss=asked.loss,
+            loss=pricing.loss,
         )
         if spec.mechanism is None:
-            draw = _of_best_family(draw, size, asked)
+            draw = _of_best_family(draw, size, pricing)
         inner = draw.law(size).expected_error()
         off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
-        if asked.loss == "absolute":
+        if pricing.loss == "absolute":
             error = math.hypot(inner.average * float(step), off)
             worst = inner.worst * float(step) + off
         else:
             error = inner.average * float(step) ** 2 + off**2
             worst = (math.sqrt(inner.worst) * float(step) + off) ** 2
         note = "size first, then a truncated mean"
-        told = (worst if asked.judge == "worst" else None,)
-        return [Candidate(measurement, draw, (error,), told, note=note)]
+        stated = (worst if pricing.judge == "worst" else None,)
+        return [Candidate(measurement, draw, (error,), stated, note=note)]
 
     def refusal(
         self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
@@ -314,15 +314,15 @@ class TruncatedMean(MeasurementFamily):
         return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
 
 
-def _of_best_family(draw: MeanLaw, size: int, asked: Pricing) -> MeanLaw:
+def _of_best_family(draw: MeanLaw, size: int, pricing: Pricing) -> MeanLaw:
     """Return the draw by the best family at the public guess of the size that has a law for every size."""
     request = GridRequest(
         draw.allowed,
         draw.sensitivity_at(size),
         draw.epsilon,
-        asked.loss,
+        pricing.loss,
         point_masses=False,
-        criterion=asked.judge,
+        criterion=pricing.judge,
     )
     for name in (law.family for law in priced_laws(request)):
         if name in _WITHOUT_POINT_MASSES:

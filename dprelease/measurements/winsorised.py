@@ -28,7 +28,7 @@ from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.core.codec_notes import AtLeast
 from dprelease.core.entropy import RandomBits
-from dprelease.measurements.base import MeasurementFamily, Moved
+from dprelease.measurements.base import Claim, MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.law import RAW_LIMIT, Law, Objects, floats, underclaimed
 from dprelease.measurements.members import Loss, Member
@@ -98,10 +98,10 @@ class WinsorisedLaw(Law):
         limits costs no more than where w is 1.
         """
         chosen, noise = self._parts(sensitivity)
-        moved, square = sensitivity.l1_over_groups, sensitivity.l2_squared
-        square = None if square is None else max(square, moved)
+        l1, square = sensitivity.l1_over_groups, sensitivity.l2_squared
+        square = None if square is None else max(square, l1)
         tight = _BOTH * zcdp_of_pure(chosen, bounded_range=True)
-        tight += rho_of_laplace(self.noise.noise.rate, moved, square)
+        tight += rho_of_laplace(self.noise.noise.rate, l1, square)
         return Proof(pure=(chosen + noise,), tight=tight)
 
     def _parts(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
@@ -190,12 +190,12 @@ class WinsorisedLaw(Law):
 
     @classmethod
     def calibrate(
-        cls, code: Fixed, degree: int, moved: Sensitivity, limit: Fraction, rest: Fraction
+        cls, code: Fixed, degree: int, sensitivity: Sensitivity, limit: Fraction, rest: Fraction
     ) -> WinsorisedLaw:
         """Return the draw whose limits cost at most `limit` together, and its cells `rest`; as `ScoreLaw.calibrate`."""
         points = limit_points(code.grid).size
-        choice = ScoreLaw.calibrate(points, spread=moved.score_spread, epsilon=limit)
-        noise = CellNoise.calibrate(moved.l1_over_groups, rest)
+        choice = ScoreLaw.calibrate(points, spread=sensitivity.score_spread, epsilon=limit)
+        noise = CellNoise.calibrate(sensitivity.l1_over_groups, rest)
         return cls(choice, noise, degree, code.grid, code.step)
 
 
@@ -209,41 +209,41 @@ class WinsorisedCells(MeasurementFamily):
     point_masses = True
     sized = True
 
-    def priced(self, asked: Pricing) -> list[Candidate]:
+    def priced(self, pricing: Pricing) -> list[Candidate]:
         """Return the ways to part epsilon between the limits and the cells."""
-        measurement, out = asked.measurement, []
+        measurement, out = pricing.measurement, []
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
         for part in _PARTS:
-            limit, rest = asked.epsilon * part, asked.epsilon * (1 - part)
+            limit, rest = pricing.epsilon * part, pricing.epsilon * (1 - part)
             draw = WinsorisedLaw.calibrate(
-                code, degree_of(measurement), asked.sensitivity, limit, rest
+                code, degree_of(measurement), pricing.sensitivity, limit, rest
             )
-            stated = tuple(self._errors(m, draw, asked) for m in asked.block.members)
-            worst = tuple(self._worst(m, draw, asked) for m in asked.block.members)
+            stated = tuple(self._errors(m, draw, pricing) for m in pricing.block.members)
+            worst = tuple(self._worst(m, draw, pricing) for m in pricing.block.members)
             note = f"{part} of epsilon draws the limits"
             # Who winsorises expects the rows close together: the last error is of such rows.
             errors = tuple(each[-1] for each in stated)
             out.append(Candidate(measurement, draw, errors, worst, stated, note))
         return out
 
-    def _errors(self, member: Member, draw: WinsorisedLaw, asked: Pricing) -> tuple[float, ...]:
+    def _errors(self, member: Member, draw: WinsorisedLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return the errors of one statistic for rows that lie as far apart as `measurements.spread` supposes."""
         if isinstance(member.kind, Limit):
             return (0.0,)
-        scale = _scale(draw.noise, asked.loss)
-        power = power_of(member, asked.loss)
-        widths = self._widths(member, draw, asked.measurement, asked.size, power)
+        scale = _scale(draw.noise, pricing.loss)
+        power = power_of(member, pricing.loss)
+        widths = self._widths(member, draw, pricing.measurement, pricing.size, power)
         return tuple(
-            cells_error(member, draw.degree, w, asked.size, scale, asked.loss) for w in widths
+            cells_error(member, draw.degree, w, pricing.size, scale, pricing.loss) for w in widths
         )
 
-    def _worst(self, member: Member, draw: WinsorisedLaw, asked: Pricing) -> float | None:
+    def _worst(self, member: Member, draw: WinsorisedLaw, pricing: Pricing) -> float | None:
         """Return the error where the limits are the ends of the range, as they may be whatever is declared."""
         if isinstance(member.kind, Limit):
             return None
-        scale = _scale(draw.noise, asked.loss)
-        return cells_error(member, draw.degree, 1.0, asked.size, scale, asked.loss)
+        scale = _scale(draw.noise, pricing.loss)
+        return cells_error(member, draw.degree, 1.0, pricing.size, scale, pricing.loss)
 
     def _widths(
         self,
@@ -256,17 +256,19 @@ class WinsorisedCells(MeasurementFamily):
         limits = _limits(draw, measurement)
         return [limits.width(s, size, power) for s in stretches_of(member)]
 
-    def rivals(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+    def rivals(
+        self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
+    ) -> list[Option]:
         """Return what the statistic of the declared range would cost at the same epsilon: no other than this is asked for."""
         draw = best.draw
         assert isinstance(draw, WinsorisedLaw)
         if isinstance(member.kind, Limit):
             return []
         scale = _scale(
-            CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon), asked.loss
+            CellNoise.calibrate(pricing.sensitivity.l1_over_groups, pricing.epsilon), pricing.loss
         )
         error = max(
-            cells_error(member, draw.degree, 1.0, asked.size, scale, asked.loss, spread=s)
+            cells_error(member, draw.degree, 1.0, pricing.size, scale, pricing.loss, spread=s)
             for (s,) in spreads(member)
         )
         return [
@@ -375,9 +377,9 @@ def _with_limits(members: Sequence[Member]) -> Iterator[tuple[Member, object]]:
 
 
 def _of_degree(member: Member, degree: int) -> Member:
-    kept = tuple(o for o in member.options if degree_of(o) == degree)
+    options = tuple(o for o in member.options if degree_of(o) == degree)
     limit = member.kind
-    return replace(member, options=kept, view=limit.side if isinstance(limit, Limit) else None)
+    return replace(member, options=options, view=limit.side if isinstance(limit, Limit) else None)
 
 
 def _scale(noise: CellNoise, loss: Loss) -> float:

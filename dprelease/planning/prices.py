@@ -159,7 +159,7 @@ class Prices:
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
                     return ranking(each.price(judge)), each.draw.proof(
-                        each.moved(moved)
+                        each.sensitivity(moved)
                     ).concentrated
 
                 found.sort(key=costs)

@@ -35,11 +35,11 @@ class Drawn(NamedTuple):
     block: str
     cell: int
     noise: IntegerNoise
-    moved: Fraction
+    rounding: Fraction
 
     def source(self, release: str, group: int, raw: int) -> NoisyInteger:
         """Return one of its noisy integers."""
-        return NoisyInteger(release, self.block, group, self.cell, raw, self.noise, self.moved)
+        return NoisyInteger(release, self.block, group, self.cell, raw, self.noise, self.rounding)
 
 
 class FitForms:
@@ -86,7 +86,7 @@ class FitForms:
         assert block is not None
         added = self._added[block]
         assert added.noise is not None
-        return self._one.noisy[table], Drawn(block, self.fit.cell, added.noise, added.moved)
+        return self._one.noisy[table], Drawn(block, self.fit.cell, added.noise, added.rounding)
 
     @cached_property
     def _groups(self) -> Mapping[str, Sequence[int]]:

@@ -37,7 +37,7 @@ class NoisyInteger:
     cell: int
     raw: int = field(compare=False)
     noise: IntegerNoise = field(compare=False)
-    moved: Fraction = field(compare=False, default=Fraction(0))
+    rounding: Fraction = field(compare=False, default=Fraction(0))
 
 
 Variable = Union[NoisyInteger, "Estimate"]
@@ -58,9 +58,9 @@ class Linear:
         return self.constant + sum((w * s.raw for s, w in self.terms.items()), Fraction(0))
 
     @property
-    def moved(self) -> Fraction:
+    def rounding(self) -> Fraction:
         """The most that rounding before the draw, and what was left out, moved it."""
-        return sum((abs(w) * s.moved for s, w in self.cells), self.slack)
+        return sum((abs(w) * s.rounding for s, w in self.cells), self.slack)
 
     @property
     def cells(self) -> list[tuple[NoisyInteger, Fraction]]:

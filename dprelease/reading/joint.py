@@ -35,7 +35,7 @@ class Joint:
     """
 
     observed: tuple[Fraction, ...]
-    moved: tuple[Fraction, ...]
+    rounding: tuple[Fraction, ...]
     draws: Mapping[tuple[IntegerNoise, Weights], int]
 
     def pattern(self) -> tuple[Term, ...]:
@@ -65,11 +65,11 @@ def joint(*forms: Linear) -> Joint:
     made = _Sum(forms)
     for source in sources:
         weights = tuple(form.terms.get(source, Fraction(0)) for form in forms)
-        made.add(source.noise, source.moved, weights, 1)
+        made.add(source.noise, source.rounding, weights, 1)
         made.observe([weight * source.raw for weight in weights])
     for fit in fits.values():
         _add_fit(made, fit, forms)
-    return Joint(tuple(made.observed), tuple(made.moved), made.draws)
+    return Joint(tuple(made.observed), tuple(made.rounding), made.draws)
 
 
 def _shared(source: NoisyInteger, fits: Mapping[tuple[str, str], FitForms]) -> bool:
@@ -84,17 +84,17 @@ class _Sum:
 
     def __init__(self, forms: Sequence[Linear]) -> None:
         self.observed = [form.constant for form in forms]
-        self.moved = [form.slack for form in forms]
+        self.rounding = [form.slack for form in forms]
         self.draws: Counter[tuple[IntegerNoise, Weights]] = Counter()
 
     def observe(self, parts: Sequence[Fraction]) -> None:
         self.observed = [a + b for a, b in zip(self.observed, parts, strict=True)]
 
-    def add(self, noise: IntegerNoise, moved: Fraction, weights: Weights, count: int) -> None:
+    def add(self, noise: IntegerNoise, rounding: Fraction, weights: Weights, count: int) -> None:
         """Add independent draws of the same weights."""
-        if moved:
-            self.moved = [
-                m + count * moved * abs(w) for m, w in zip(self.moved, weights, strict=True)
+        if rounding:
+            self.rounding = [
+                m + count * rounding * abs(w) for m, w in zip(self.rounding, weights, strict=True)
             ]
         self.draws[noise, weights] += count
 
@@ -146,7 +146,7 @@ def _count(
         ]
         for k, weight in enumerate(weights):
             if weight and abs(weight) < least[k]:
-                made.moved[k] += count * abs(weight) * drawn.noise.quantile(SURELY)
+                made.rounding[k] += count * abs(weight) * drawn.noise.quantile(SURELY)
                 weights[k] = Fraction(0)
         if any(weights):
-            made.add(drawn.noise, drawn.moved, tuple(weights), count)
+            made.add(drawn.noise, drawn.rounding, tuple(weights), count)

@@ -30,14 +30,14 @@ def linear_ends(form: Linear, level: float, domain: Ends = (-math.inf, math.inf)
     check_level(level)
     whole = joint(form)
     value = min(max(float(whole.observed[0]), domain[0]), domain[1])
-    q = quantile(whole.pattern(), level) + float(whole.moved[0])
+    q = quantile(whole.pattern(), level) + float(whole.rounding[0])
     return value - q, value + q
 
 
 def linear_chance(form: Linear) -> float:
     """Return an upper bound of the chance of noise as large as seen if the form were 0."""
     whole = joint(form)
-    size = abs(float(whole.observed[0])) - float(whole.moved[0])
+    size = abs(float(whole.observed[0])) - float(whole.rounding[0])
     if not whole.draws:
         return float(size <= 0)
     return chance(whole.pattern(), size)
@@ -67,12 +67,12 @@ def ratios_ends(ratios: Sequence[RatioForm], level: float, domains: Sequence[End
             parts = tuple(
                 (noise, n, short(t), short(b)) for (noise, (t, b)), n in both.draws.items()
             )
-            moved = float(both.moved[0]), float(both.moved[1])
+            rounding = float(both.rounding[0]), float(both.rounding[1])
             within = (-math.inf, math.inf) if ratio.cut else domain
-            alike.setdefault((parts, moved, within), []).append((place, both))
-    for (parts, moved, within), found in alike.items():
+            alike.setdefault((parts, rounding, within), []).append((place, both))
+    for (parts, rounding, within), found in alike.items():
         top, bottom = (np.array([float(b.observed[k]) for _, b in found]) for k in (0, 1))
-        lows, highs = ends(parts, level, top, bottom, moved, within)
+        lows, highs = ends(parts, level, top, bottom, rounding, within)
         for (place, _), low, high in zip(found, lows.tolist(), highs.tolist(), strict=True):
             out[place] = low, high
     return [
@@ -89,4 +89,4 @@ def ratio_chance(ratio: RatioForm, value: float) -> float:
 def _sure(both: Joint) -> bool:
     """Whether the denominator is public, but for traces that `ROOM` covers, and not 0."""
     noisy = any(weights[1] for _, weights in both.draws)
-    return not noisy and both.moved[1] < abs(both.observed[1]) * Fraction(ROOM) / 4
+    return not noisy and both.rounding[1] < abs(both.observed[1]) * Fraction(ROOM) / 4

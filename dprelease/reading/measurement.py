@@ -105,7 +105,7 @@ class ReleasedMeasurement:
                 constant += weight * added.step_size * raw
             elif weight:
                 source = NoisyInteger(
-                    self.release, self.name, group, cell, raw, added.noise, added.moved
+                    self.release, self.name, group, cell, raw, added.noise, added.rounding
                 )
                 terms[source] = weight * added.step_size
         return Linear(constant, terms)

@@ -86,7 +86,7 @@ def _rivals(found: Sequence[Quantity], count: int) -> list[int]:
                 drawn = 0.0
             case Linear(terms=terms, slack=slack) as form if len(terms) == 1:
                 ((cell, weight),), drawn = terms.items(), float(form.observed)
-                law = (getattr(cell, "noise", i), getattr(cell, "moved", 0), weight, slack)
+                law = (getattr(cell, "noise", i), getattr(cell, "rounding", 0), weight, slack)
             case MeasuredValue(of=block, statistic=statistic, columns=columns) if block.one_cell:
                 law = (block, statistic.name, columns)
         laws.setdefault(law, []).append((-drawn, -high, i))

@@ -270,7 +270,7 @@ class DrawnBlock:
         added: Any = self._draw.added  # the plan refused a law that has none
         step = float(added.step_size)
         # of whole steps the last one below a threshold is a step away from it
-        reach = (added.noise.quantile(reading.level) - 1 + float(added.moved)) * step
+        reach = (added.noise.quantile(reading.level) - 1 + float(added.rounding)) * step
         return float(added.offset) + step * reading.raw[:, 0], reach
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:

@@ -134,7 +134,7 @@ def test_a_single_choice_keeps_its_error_of_heaps_and_ends(
     """All rows equal, at an end, at both, two rows: the exact chance of a value too far by its nearest rank."""
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
     draw = ExponentialLaw(law, GridSet(((0, 5),)), Fraction(1))
-    draw = PermuteAndFlipLaw.of(draw) if flips else draw
+    draw = PermuteAndFlipLaw.from_exponential(draw) if flips else draw
     error = draw.rank_error(target[1], LEVEL)
     assert error is not None
     worst = near = Fraction(0)

@@ -391,7 +391,7 @@ def test_counted_noise_is_the_noise_cell_by_cell(release, name):
     for source in dict.fromkeys(s for part in parts for s, _ in part.cells):
         wanted[source.noise, tuple(part.terms.get(source, Fraction(0)) for part in parts)] += 1
     assert found.draws == wanted
-    assert found.moved == tuple(part.moved for part in parts)
+    assert found.rounding == tuple(part.rounding for part in parts)
     for observed, part in zip(found.observed, parts, strict=True):
         assert abs(observed - part.observed) <= Fraction(1, 2**20)
 

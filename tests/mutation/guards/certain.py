@@ -38,7 +38,7 @@ GUARDS = (
     ),
     _law(
         "moves of noise that ends are claimed smaller than they are",
-        old="if claimed[0] < moved or claimed[1] < sensitivity.l1_over_groups:",
+        old="if claimed[0] < steps or claimed[1] < sensitivity.l1_over_groups:",
         new="if claimed[1] < sensitivity.l1_over_groups:",
     ),
     _law(

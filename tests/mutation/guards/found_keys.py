@@ -43,7 +43,7 @@ GUARDS = (
     ),
     _law(
         "a person who counts twice at a key is taken for one",
-        old="if not whole or moved > 1 or self.keys < sensitivity.l1_over_groups:",
+        old="if not whole or steps > 1 or self.keys < sensitivity.l1_over_groups:",
         new="if not whole or self.keys < sensitivity.l1_over_groups:",
     ),
     _law(

@@ -337,8 +337,8 @@ GUARDS = (
     Guard(
         "cells between limits that are replaced move like those that are added",
         "measurements/winsorised.py",
-        "tight += rho_of_laplace(self.noise.noise.rate, moved, square)",
-        "tight += rho_of_laplace(self.noise.noise.rate, moved // 2, square)",
+        "tight += rho_of_laplace(self.noise.noise.rate, l1, square)",
+        "tight += rho_of_laplace(self.noise.noise.rate, l1 // 2, square)",
         ("tests/measurements/test_rho.py",),
     ),
     Guard(

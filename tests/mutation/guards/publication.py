@@ -375,7 +375,7 @@ GUARDS = (
     Guard(
         "a suppressed cell's interval ends at the threshold",
         file="results/draw.py",
-        old="(added.noise.quantile(reading.level) - 1 + float(added.moved)) * step",
+        old="(added.noise.quantile(reading.level) - 1 + float(added.rounding)) * step",
         new="0.0 * step",
         tests=("tests/results/test_rules.py",),
     ),

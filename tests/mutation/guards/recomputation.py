@@ -235,7 +235,7 @@ GUARDS = (
     _balanced(
         "a share of a private whole has noise that adds up to zero",
         file="measurements/binned_tree.py",
-        old="return moved.sum_is_fixed\n",
+        old="return sensitivity.sum_is_fixed\n",
         new="return True\n",
     ),
     _balanced(

@@ -219,7 +219,7 @@ GUARDS = (
     Guard(
         "a box covers any change of a component",
         "measurements/graph_box.py",
-        "if moved < min(needed, part.allowed.hull_steps):",
+        "if stated < min(needed, part.allowed.hull_steps):",
         "if False:",
         ("tests/measurements/test_graph_box.py", "tests/wall/test_execute.py"),
     ),
