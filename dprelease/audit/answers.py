@@ -31,9 +31,9 @@ def aligned(first: Answer, second: Answer) -> tuple[Answer, Answer]:
     """Return two answers over the same groups: of found keys over all that either has, with 0 where one has none."""
     if first.keys is None:
         return first, second
-    held = [dict(zip(a.keys.to_pylist(), a.sums[:, 0], strict=True)) for a in (first, second)]
-    every = sorted({*held[0], *held[1]})
-    one, other = (np.array([[h.get(key, 0)] for key in every], dtype=object) for h in held)
+    counts = [dict(zip(a.keys.to_pylist(), a.sums[:, 0], strict=True)) for a in (first, second)]
+    every = sorted({*counts[0], *counts[1]})
+    one, other = (np.array([[h.get(key, 0)] for key in every], dtype=object) for h in counts)
     return Answer(one.reshape(-1, 1), keys=every), Answer(other.reshape(-1, 1), keys=every)
 
 

@@ -40,7 +40,7 @@ class _Line:
         self.low = np.repeat(ends, 2)[:-1]  # of every place its ranks
         self.high = np.append(np.repeat(ends[1:], 2), ends[-1])
         self.high[0::2] = self.low[0::2]
-        self.total = JointExponential(draw.law, draw.heaps(_held(rows))).total
+        self.total = JointExponential(draw.law, draw.heaps(_occurring(rows))).total
 
     def after(self, misses: Ints, j: int) -> Ints:
         """Return the misses after target j, of each of `misses` at every place, `(misses, places)`."""
@@ -91,10 +91,10 @@ def _largest(over: _Line, under: _Line, some: npt.NDArray[np.bool_]) -> Fraction
         order = np.lexsort((gained[start, to], *keys))
         last = np.ones(order.size, dtype=bool)  # of equal keys the best
         last[:-1] = np.any([k[order][1:] != k[order][:-1] for k in keys], axis=0)
-        kept = order[last]
-        place, miss, other = (k[kept] for k in keys)
-        best = gained[start[kept], to[kept]]
-        came.append((start[kept], place))
+        ends = order[last]
+        place, miss, other = (k[ends] for k in keys)
+        best = gained[start[ends], to[ends]]
+        came.append((start[ends], place))
     best = best + _logs(over.law, np.abs(miss)) - _logs(over.law, np.abs(other))
     at = int(best.argmax())
     path: list[int] = []
@@ -110,7 +110,7 @@ def _logs(law: ScoreLaw, apart: Ints) -> FloatArray:
     return np.asarray(logs[inverse].reshape(apart.shape))
 
 
-def _held(rows: Positions) -> Positions:
+def _occurring(rows: Positions) -> Positions:
     """Return the same rows, over the values that have some."""
     return rows.over(rows.codes[rows.upto > rows.below])
 

@@ -63,26 +63,26 @@ def neighbouring_tables(plan: ReleasePlan, *, most: int = 40) -> Iterator[Pair]:
     if isinstance(plan.unit, EdgeUnit):
         yield from _graphs(plan, plan.unit)
         return
-    maker = _Maker(plan)
-    contents = list(maker.contents(most))
+    source = _PlanRows(plan)
+    contents = list(source.contents(most))
     public = next(
         (b.measurement.public_rows for b in plan.blocks if b.measurement.public_rows), None
     )
     if public is not None:
-        around = maker.around(public - 1)
+        around = source.around(public - 1)
         for (one, a), (other, b) in _couples(contents, most):
-            yield maker.pair(f"{one} replaced by {other}", around, a[:1], b[:1])
+            yield source.pair(f"{one} replaced by {other}", around, a[:1], b[:1])
         return
-    arounds = {"among others": maker.around(_AROUND), "alone": []}
+    arounds = {"among others": source.around(_AROUND), "alone": []}
     if plan.query.groups.found:
-        arounds["among as many as decide"] = maker.deciding()
+        arounds["among as many as decide"] = source.deciding()
     for where, around in arounds.items():
         if plan.adjacency is Adjacency.add_remove:
             for name, rows in contents:
-                yield maker.pair(f"{name}, {where}", around, [], rows)
+                yield source.pair(f"{name}, {where}", around, [], rows)
         else:
             for (one, a), (other, b) in _couples(contents, most):
-                yield maker.pair(f"{one} replaced by {other}, {where}", around, a, b)
+                yield source.pair(f"{one} replaced by {other}, {where}", around, a, b)
 
 
 def _couples(
@@ -95,7 +95,7 @@ def _couples(
     return chosen[: 2 * most]
 
 
-class _Maker:
+class _PlanRows:
     """Rows of one plan's source."""
 
     def __init__(self, plan: ReleasePlan) -> None:

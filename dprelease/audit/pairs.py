@@ -121,7 +121,7 @@ class PairLoss:
         """Return a lower bound of delta at `epsilon`, the larger of the two directions."""
         curves = [p.losses for p in self.parts if p.losses is not None]
         return max(
-            (_delta([c[way] for c in curves], float(epsilon)) for way in (0, 1)), default=0.0
+            (_delta([c[side] for c in curves], float(epsilon)) for side in (0, 1)), default=0.0
         )
 
 
@@ -268,8 +268,8 @@ def _winsorised(draw: WinsorisedLaw, here: Positions, there: Positions, *, curve
     most, pairs = Fraction(0), 0
     for low, high in combinations(_limits_tried(draw, here, there), 2):
         cells = (clipped(rows, low, high, draw.degree) for rows in (here, there))
-        moved = sum(abs(a - b) for a, b in zip(*cells, strict=True))
-        most, pairs = max(most, moved * draw.noise_at(low, high).rate), pairs + 1
+        apart = sum(abs(a - b) for a, b in zip(*cells, strict=True))
+        most, pairs = max(most, apart * draw.noise_at(low, high).rate), pairs + 1
     if most:
         made.append((Worst(None, most, pairs), _response(float(most)) if curves else None))
     return made
@@ -322,8 +322,8 @@ def _response(loss: float) -> Any:
     return _both(p, p[::-1])
 
 
-def _laplace(rate: float, moved: int) -> Any:
-    k = abs(moved)
+def _laplace(rate: float, steps: int) -> Any:
+    k = abs(steps)
     cutoff = k + math.ceil(80 / rate)
     d = (
         np.arange(-cutoff, k + cutoff + 1)
@@ -335,19 +335,19 @@ def _laplace(rate: float, moved: int) -> Any:
     return (p - r, np.exp(p - total)), (r - p, np.exp(r - np.logaddexp.reduce(r)))
 
 
-def _ending(noise: EndingLaplaceNoise, moved: int) -> Any:
+def _ending(noise: EndingLaplaceNoise, steps: int) -> Any:
     """The loss of a draw that one table alone can give is infinite: here so large that nothing of it is lost."""
     rate, bound, few = float(noise.rate), noise.bound, noise.bound < _MOST_ENDS
     d = np.arange(-bound, bound + 1.0) if few else np.linspace(-bound, bound, 2 * _MOST_ENDS)
-    p, other = np.exp(-rate * np.abs(d)), np.abs(d - abs(moved))
-    losses = np.where(other <= bound, rate * (other - np.abs(d)), 60.0 + rate * abs(moved))
+    p, other = np.exp(-rate * np.abs(d)), np.abs(d - abs(steps))
+    losses = np.where(other <= bound, rate * (other - np.abs(d)), 60.0 + rate * abs(steps))
     one = losses, p / p.sum()
     return one, one  # symmetric noise: both directions are alike
 
 
-def _gaussian(noise: GaussianCells, moved: int) -> Any:
+def _gaussian(noise: GaussianCells, steps: int) -> Any:
     """The loss of wide noise is linear in it: (2 d k + k^2) / (2 square) at d under the first table; else step by step."""
-    k, square = abs(moved), float(noise.square)
+    k, square = abs(steps), float(noise.square)
     cutoff = math.ceil(12 * noise.scale) + 1
     d = np.arange(-cutoff, cutoff + 1.0, max(1, cutoff // 50_000))
     logs = -d * d / (2 * square), -((d + k) ** 2) / (2 * square)

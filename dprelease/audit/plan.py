@@ -163,11 +163,11 @@ def _parts(plan: ReleasePlan) -> Iterator[_Law]:
                 for size in sorted({1, max(1, math.isqrt(max(1, top))), max(1, top)}):
                     yield f"{block.name}, mean at size {size:,}", draw.law(size), draw.epsilon
             case GraphBoxLaw():  # the sides share the box's epsilon; the pairs see their sum
-                for i, (law, moved) in enumerate(zip(draw.law.laws, draw.law.moved, strict=True)):
-                    if moved:
+                for i, (law, steps) in enumerate(zip(draw.law.laws, draw.law.moved, strict=True)):
+                    if steps:
                         yield (
                             f"{block.name}, side {i + 1}",
-                            replace(law, sensitivity=moved),
+                            replace(law, sensitivity=steps),
                             draw.law.epsilon,
                         )
             case _:

@@ -57,10 +57,10 @@ class RecursiveLaw:
             below = self.runs[-1][3] if self.runs else Fraction(0)
             if place * many > after:
                 self.runs.append((after, place * many - 1, below, below))
-            held = (upto - below) / many
+            each = (upto - below) / many
             for i in range(many):
                 copy = place * many + i
-                self.runs.append((copy, copy, below + i * held, below + (i + 1) * held))
+                self.runs.append((copy, copy, below + i * each, below + (i + 1) * each))
             after = (place + 1) * many
         end = len(draw.allowed) * many
         if end > after:
@@ -229,11 +229,11 @@ def recursive_fit(
     drawn = draw.draw(made, bits or SystemBits())
     nodes = tree(draw.targets, draw.b)
     found, total = law.choice(nodes[0], None, None)
-    held = {run[0]: run[1] - run[0] + 1 for run in law.runs}
+    lengths = {run[0]: run[1] - run[0] + 1 for run in law.runs}
     starts = np.array([start // draw.copies for start in found])
     points_of = np.unique(starts)
     chance = np.zeros(points_of.size)
     for start, weight in found.items():
-        chance[np.searchsorted(points_of, start // draw.copies)] += held[start] * weight / total
+        chance[np.searchsorted(points_of, start // draw.copies)] += lengths[start] * weight / total
     seen = np.searchsorted(points_of, drawn[:, nodes[0][0]].astype(np.int64), side="right") - 1
     return [fit(seen, np.arange(points_of.size), chance)]

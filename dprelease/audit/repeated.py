@@ -97,8 +97,8 @@ def shown_of(plan: ReleasePlan, answer: Answer, both: tuple[Answer, Answer], dra
 
 def differing(first: Answer, second: Answer) -> list[int]:
     """Return the first groups, at most two, whose exact sums differ; [0] if none does."""
-    moved: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool)
-    differ = np.logical_or.reduce(moved, axis=1)
+    different: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool)
+    differ = np.logical_or.reduce(different, axis=1)
     for i, tally in first.tallies.items():
         for group in range(differ.size):
             one, other = (t[t[:, 0] == group] for t in (tally, second.tallies[i]))

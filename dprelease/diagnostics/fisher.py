@@ -102,9 +102,9 @@ def information(view: Support, t: FloatArray) -> FloatArray:
 def _information(view: Support, t: FloatArray) -> FloatArray:
     total = np.zeros_like(t)
     if view.conditioned:
-        total += nodes(view.kept, t, view.scale).moments()[1]
-    elif view.kept:
-        grid = nodes(view.kept, t, view.scale)
+        total += nodes(view.as_released, t, view.scale).moments()[1]
+    elif view.as_released:
+        grid = nodes(view.as_released, t, view.scale)
         z = grid.offset + grid.near
         peak = np.exp(-(grid.near**2) / 2 - HALF_LOG_TWO_PI)
         total += peak * (grid.weight * z**2).sum(axis=0)

@@ -121,7 +121,7 @@ def _truncated_near(
 def _truncated_far(view: Support, t: FloatArray, u: FloatArray, alpha: float) -> FloatArray:
     z = (u - t) / view.scale
     v = t - (alpha - 1) * (u - t)
-    mass_t, mass_u, mass_v = (nodes(view.kept, x, view.scale).log_mass() for x in (t, u, v))
+    mass_t, mass_u, mass_v = (nodes(view.as_released, x, view.scale).log_mass() for x in (t, u, v))
     out: FloatArray = alpha * z * z / 2 + (mass_u - mass_t) + (mass_v - mass_t) / (alpha - 1)
     return out
 
@@ -129,8 +129,8 @@ def _truncated_far(view: Support, t: FloatArray, u: FloatArray, alpha: float) ->
 def _collapsed_near(view: Support, t: FloatArray, u: FloatArray, alpha: float) -> FloatArray:
     d = (t - u) / view.scale
     excess = np.zeros_like(t)
-    if view.kept:
-        grid = nodes(view.kept, u, view.scale)
+    if view.as_released:
+        grid = nodes(view.as_released, u, view.scale)
         z = grid.offset + grid.near
         peak = np.exp(-(grid.near**2) / 2 - HALF_LOG_TWO_PI)
         excess += peak * (grid.weight * _above_tangent(d * (z - d / 2), alpha)).sum(axis=0)
@@ -148,7 +148,7 @@ def _collapsed_far(view: Support, t: FloatArray, u: FloatArray, alpha: float) ->
     logs: list[FloatArray] = []
     excess = np.zeros_like(t)
     with np.errstate(over="ignore", invalid="ignore"):
-        for piece in view.kept:
+        for piece in view.as_released:
             v = t - (alpha - 1) * (u - t)
             logs.append(alpha * (alpha - 1) * z * z / 2 + log_mass(piece, v, view.scale))
             ends = [np.exp(log_mass(piece, x, view.scale)) for x in (t, u)]

@@ -48,13 +48,13 @@ class Support:
     """One coordinate's view of the noisy line.
 
     Attributes:
-        kept: intervals whose points are released as they are.
+        as_released: intervals whose points are released as they are.
         point_masses: intervals of which only "it landed here" is released.
-        conditioned: the law is divided by the mass of `kept` (then there are no point masses).
+        conditioned: the law is divided by the mass of `as_released` (then there are no point masses).
         scale: the Gaussian's standard deviation.
     """
 
-    kept: Pieces
+    as_released: Pieces
     point_masses: Pieces
     conditioned: bool
     scale: float
@@ -69,9 +69,9 @@ class Support:
         """
         if not self.conditioned:
             return self.scale / 2
-        (_, first), (last, _) = self.kept[0], self.kept[-1]
-        width = self.kept[-1][1] - self.kept[0][0]
-        if len(self.kept) == 1:
+        (_, first), (last, _) = self.as_released[0], self.as_released[-1]
+        width = self.as_released[-1][1] - self.as_released[0][0]
+        if len(self.as_released) == 1:
             return max(self.scale, self.scale * (self.scale / width)) / 2
         extent = min(width, last - first + 20 * self.scale)
         return min(self.scale, self.scale * (self.scale / extent)) / 2
@@ -87,7 +87,7 @@ def supports(mechanism: object) -> tuple[Support, ...]:
     scale = getattr(mechanism, "scale", None)
     if name == "StochasticSign" and scale is not None:
         zero = ((-math.inf, 0.0), (0.0, math.inf))
-        return (Support(kept=(), point_masses=zero, conditioned=False, scale=float(scale)),)
+        return (Support(as_released=(), point_masses=zero, conditioned=False, scale=float(scale)),)
     domain = getattr(mechanism, "domain", None)
     if name not in _KINDS or scale is None or not isinstance(domain, Domain | Box):
         raise ArgumentError(
@@ -104,8 +104,8 @@ def supports(mechanism: object) -> tuple[Support, ...]:
 
 def truncated(pieces: Pieces, scale: float) -> Support:
     """Return the law conditioned on `pieces`; isolated points have no mass."""
-    kept = tuple((a, b) for a, b in pieces if a < b)
-    return Support(kept=kept, point_masses=(), conditioned=True, scale=scale)
+    stretches = tuple((a, b) for a, b in pieces if a < b)
+    return Support(as_released=stretches, point_masses=(), conditioned=True, scale=scale)
 
 
 def rectified(pieces: Pieces, scale: float) -> Support:
@@ -116,8 +116,10 @@ def rectified(pieces: Pieces, scale: float) -> Support:
     for (a, b), (low, high) in zip(pieces, pairwise(walls), strict=True):
         ends = [(low, high)] if a == b else [(low, a), (b, high)]
         point_masses += [(x, y) for x, y in ends if x < y]
-    kept = tuple((a, b) for a, b in pieces if a < b)
-    return Support(kept=kept, point_masses=tuple(point_masses), conditioned=False, scale=scale)
+    stretches = tuple((a, b) for a, b in pieces if a < b)
+    return Support(
+        as_released=stretches, point_masses=tuple(point_masses), conditioned=False, scale=scale
+    )
 
 
 def check_finite(value: npt.ArrayLike, name: str) -> FloatArray:

@@ -87,13 +87,13 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
     """
     query = plan.query
     DuckDBEngine().preflight(source, query)
-    asked = list(_questions(query))
+    questions = list(_questions(query))
     with _rows(source, query) as (connection, opened, view):
         seen = BoundedSelect(query, opened.stored, rows_table=ROWS, view=view).seen()
         passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
         counts: list[exp.Expression] = [exp.Count(this=exp.Star())]
         counts += [exp.CountIf(this=one) for one in passes]
-        for _, _, condition in asked:
+        for _, _, condition in questions:
             counts.append(exp.CountIf(this=condition.copy()))
             both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
             counts.append(exp.CountIf(this=both))
@@ -105,9 +105,9 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
     if query.where is not None:
         out.append(RawCount("", f"pass the filter {query.where.canonical}", passing, total))
         out.append(RawCount("", "left out because the filter is null for them", unknown, total))
-    pairs = zip(asked, found[::2], found[1::2], strict=True)
-    for (name, what, _), rows, kept in pairs:
-        out.append(RawCount(name, what, rows, total, None if query.where is None else kept))
+    pairs = zip(questions, found[::2], found[1::2], strict=True)
+    for (name, what, _), rows, counted in pairs:
+        out.append(RawCount(name, what, rows, total, None if query.where is None else counted))
     return (*out, *_contributions(query, source))
 
 
@@ -212,8 +212,8 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[RawCount]:
         within = exp.LTE(this=column("place"), expression=number(query.max_groups))
         fits = exp.Least(this=column("n"), expressions=[number(most)], ignore_nulls=True)
         keeps = exp.Sum(this=exp.If(this=within, true=fits, false=number(0)))
-        kept = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
-        parts = [aliased(exp.Sum(this=column("n")), "n"), aliased(kept, "kept")]
+        at_most = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
+        parts = [aliased(exp.Sum(this=column("n")), "n"), aliased(at_most, "kept")]
         units = exp.Select(expressions=parts).from_("ranked").group_by(*map(column, keys))
         lost = exp.Sub(this=column("n"), expression=column("kept"))
         tree = exp.Select(

@@ -83,11 +83,11 @@ def check_names(
                 fix="rename the statistic with `as`, or the column in the schema and a view",
                 code="DPR207",
             )
-    beside = {f"{c}_{part}": c for c in columns for part in parts}
+    companions = {f"{c}_{part}": c for c in columns for part in parts}
     for name in (*by, *columns):
-        if name in beside:
+        if name in companions:
             raise PlanError(
-                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
+                f"`{name}` is also what the table of all groups calls a column of `{companions[name]}`",
                 where=origin,
                 why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in parts)}",
                 fix="rename one of the two with `as`",
@@ -115,9 +115,9 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         spec = member.statistic.spec
         key = (*options[0].key, member.max_rows, spec.mechanism, spec.certain, _alone(member))
         groups.setdefault(key, []).append(member)
-        kept = chosen.setdefault(key, options)
+        before = chosen.setdefault(key, options)
         keys = {o.key for o in options}
-        chosen[key] = tuple(o for o in kept if o.key in keys)
+        chosen[key] = tuple(o for o in before if o.key in keys)
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
 
 
@@ -139,12 +139,12 @@ def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
         pairs = zip(m.statistic.columns, m.statistic.codes, strict=True)
         codes = tuple(own.get(column) or code for column, code in pairs)
         members[i] = replace(m, statistic=replace(m.statistic, codes=codes))
-    asked = [(m.kind.degree or 0, _columns_of(query, m) or {}) for m in members]
-    if len({code for _, columns in asked for code in columns}) == 1:
+    powers = [(m.kind.degree or 0, _columns_of(query, m) or {}) for m in members]
+    if len({code for _, columns in powers for code in columns}) == 1:
         options = tuple(o for o in blocks[0].options if family_of(o).part(o, 0) is not None)
         views: list[int | None] = [0 if m.kind.of_rows else None for m in members]
     else:
-        options, views = shared_rows(asked)
+        options, views = shared_rows(powers)
     seen = zip(members, views, strict=True)
     return BlockLayout(tuple(replace(m, options=options, view=v) for m, v in seen), options)
 
@@ -280,10 +280,10 @@ def _check_known(spec: StatisticSpec) -> None:
 
 def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
     spec = statistic.spec
-    kept = options
+    admissible = options
     if not spec.spikes:
-        kept = tuple(o for o in kept if not family_of(o).point_masses)
-        if not kept:
+        admissible = tuple(o for o in admissible if not family_of(o).point_masses)
+        if not admissible:
             raise PlanError(
                 f"no proved form of {spec.text} without point masses",
                 where=spec.origin,
@@ -292,10 +292,10 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
                 code="DPR210",
             )
     elif spec.mechanism is None:
-        return kept
+        return admissible
     if spec.mechanism is not None:
-        kept = tuple(o for o in kept if family_of(o).takes(spec.mechanism))
-        if not kept:
+        admissible = tuple(o for o in admissible if family_of(o).takes(spec.mechanism))
+        if not admissible:
             families = sorted({f for o in options for f in family_of(o).pins()})
             _check_known(spec)
             raise PlanError(
@@ -305,4 +305,4 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
                 fix=f"pin one of: {', '.join(families)}; or leave `mechanism` out",
                 code="DPR211",
             )
-    return kept
+    return admissible

@@ -66,8 +66,8 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
     apart, *together = layouts(query)
     spending = spend(apart, query.epsilon, query.spec.delta, query.loss, prices)
     for blocks in together:
-        way = spend(blocks, query.epsilon, query.spec.delta, query.loss, prices)
-        spending = min(way, spending, key=partial(mean_error, prices=prices))
+        split = spend(blocks, query.epsilon, query.spec.delta, query.loss, prices)
+        spending = min(split, spending, key=partial(mean_error, prices=prices))
     plan = write_plan(query, spending, prices)
     return plan if brief else replace(plan, advice=_advice(query, spending, prices))
 
@@ -190,15 +190,15 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     `max_error` goals, as it then has no other budget, and for several tables: no page shows it, and to plan
     them three times more is dear.
     """
-    asked = plan.asked
-    if asked is None or not asked.epsilon or plan.tables is not None:
+    request = plan.asked
+    if request is None or not request.epsilon or plan.tables is not None:
         return []
 
-    ways, others = layouts(asked), []
-    for epsilon in (asked.epsilon * f for f in FACTORS):
+    ways, others = layouts(request), []
+    for epsilon in (request.epsilon * f for f in FACTORS):
         if epsilon > MAX_EPSILON:
             continue
-        query = replace(asked, spec=replace(asked.spec, epsilon=epsilon))
+        query = replace(request, spec=replace(request.spec, epsilon=epsilon))
         prices = Prices(query, brief=True)
         try:
             each = (spend(b, epsilon, query.spec.delta, query.loss, prices) for b in ways)

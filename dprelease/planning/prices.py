@@ -150,16 +150,16 @@ class Prices:
         """Return what `ways` does, best first. It is cached: each member of a block asks for the same."""
         key = id(block), share, size, id(only_as)
         if key not in self._known:
-            moved = {o: self.sensitivity(o, block) for o in block.options}
+            claimed = {o: self.sensitivity(o, block) for o in block.options}
             judge = block.judged_by(self.query.judge)
-            found = ways(block, share, self.query.loss, size, moved, judge, only_as)
+            found = ways(block, share, self.query.loss, size, claimed, judge, only_as)
             if block.table in self.sums:  # ranks are no group's: all values are counted
                 found = [replace(c, measurement=whole(c.measurement)) for c in found]
             if self.by_rho:  # of two that err alike, what costs less rho
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
                     return ranking(each.price(judge)), each.draw.proof(
-                        each.sensitivity(moved)
+                        each.sensitivity(claimed)
                     ).concentrated
 
                 found.sort(key=costs)
@@ -205,7 +205,7 @@ class Prices:
     def _options(self, priced: Priced, index: int) -> list[Option]:
         best, block = priced.best, priced.block
         options = [option(c, index) for c in priced.ranked]
-        asked = Pricing(
+        pricing = Pricing(
             block,
             best.measurement,
             priced.share.epsilon,
@@ -214,8 +214,8 @@ class Prices:
             priced.sensitivity,
             block.judged_by(self.query.judge),
         )
-        member, moved = block.members[index], lambda e: self.sensitivity(e, block)
-        return options + family_of(best.measurement).rivals(member, best, asked, moved)
+        member, claimed = block.members[index], lambda e: self.sensitivity(e, block)
+        return options + family_of(best.measurement).rivals(member, best, pricing, claimed)
 
     def uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""

@@ -24,14 +24,14 @@ _BITS = 384
 _ONE = 1 << _BITS
 
 
-def of_cells(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
+def of_cells(proof: Proof, law: Mapping[str, Any], sensitivity: Sensitivity) -> Proof:
     """Return the proof of cells' noise with what the wall finds itself, where that is more."""
-    return _raised(proof, *ended_loss(law, moved))
+    return _raised(proof, *ended_loss(law, sensitivity))
 
 
-def of_keys(proof: Proof, law: Mapping[str, Any], moved: Sensitivity) -> Proof:
+def of_keys(proof: Proof, law: Mapping[str, Any], sensitivity: Sensitivity) -> Proof:
     """Return the same of keys that are found."""
-    return _raised(proof, *found_loss(law, moved))
+    return _raised(proof, *found_loss(law, sensitivity))
 
 
 def _raised(proof: Proof, epsilon: Fraction, delta: Fraction) -> Proof:
@@ -39,20 +39,20 @@ def _raised(proof: Proof, epsilon: Fraction, delta: Fraction) -> Proof:
     return replace(proof, pure=(pure,), delta=max(delta, proof.delta))
 
 
-def ended_loss(law: Mapping[str, Any], moved: Sensitivity) -> tuple[Fraction, Fraction]:
+def ended_loss(law: Mapping[str, Any], sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
     """Return (epsilon, delta) of one unit's moves, the second rounded up."""
     rate, bound = Fraction(law["law"]["rate"]), int(law["law"]["bound"])
-    total, most = moved.l1_over_groups, moved.in_a_cell or moved.l1_per_group
+    total, most = sensitivity.l1_over_groups, sensitivity.in_a_cell or sensitivity.l1_per_group
     most = max(1, min(most, total))
-    kept = _kept(rate, bound, most) ** (total // most)
+    possible = _possible(rate, bound, most) ** (total // most)
     if total % most:
-        kept *= _kept(rate, bound, total % most)
-    return rate * total, 1 - kept
+        possible *= _possible(rate, bound, total % most)
+    return rate * total, 1 - possible
 
 
-def found_loss(law: Mapping[str, Any], moved: Sensitivity) -> tuple[Fraction, Fraction]:
+def found_loss(law: Mapping[str, Any], sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
     """Return (epsilon, delta) of the keys that one unit moves, the second rounded up."""
-    epsilon, keys = Fraction(law["law"]["epsilon"]), moved.l1_over_groups
+    epsilon, keys = Fraction(law["law"]["epsilon"]), sensitivity.l1_over_groups
     weights = [int(weight) for weight in law["law"]["weights"]]
     return epsilon * keys, 1 - (1 - delta_of_a_key(weights, epsilon)) ** keys
 
@@ -66,16 +66,16 @@ def delta_of_a_key(weights: list[int], epsilon: Fraction) -> Fraction:
     return Fraction(max(more, fewer), total * r)
 
 
-def _kept(rate: Fraction, bound: int, moved: int) -> Fraction:
-    """Return the probability, rounded down, that a draw of one cell can be one of a table `moved` steps away.
+def _possible(rate: Fraction, bound: int, steps: int) -> Fraction:
+    """Return the probability, rounded down, that a draw of one cell can be one of a table `steps` steps away.
 
     Of weights r^|d| it loses r^(bound + 1 - moved) + ... + r^bound; all together are 1 + 2 (r + ... + r^bound).
     """
-    if moved > bound:
+    if steps > bound:
         return Fraction(0)
     low, high = _root(rate)
-    first = _powers(high, bound + 1 - moved, up=True)[1]
-    lost = (_powers(high, moved, up=True)[0] * first >> _BITS) + 1
+    first = _powers(high, bound + 1 - steps, up=True)[1]
+    lost = (_powers(high, steps, up=True)[0] * first >> _BITS) + 1
     every = 2 * _powers(low, bound + 1, up=False)[0] - _ONE
     return max(Fraction(0), 1 - Fraction(lost, every))
 

@@ -81,11 +81,11 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
-    moved = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
-    found = [law.proved(s) if s.types else law.proof(s) for law, s in moved]
+    pairs = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
+    found = [law.proved(s) if s.types else law.proof(s) for law, s in pairs]
     return [
         proof if law.bound is None else _counted_again(law.tag)(proof, law.to_json(), s)
-        for proof, (law, s) in zip(found, moved, strict=True)
+        for proof, (law, s) in zip(found, pairs, strict=True)
     ]
 
 

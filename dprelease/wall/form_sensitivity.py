@@ -112,7 +112,7 @@ def eigenvalue_sensitivity(axes: tuple[Axis, ...], rows: int, step: Fraction) ->
     count = len(axes)
     quotients = Fraction(count, 2**54)
     missed = quotients + Fraction(backward_error(count, Fraction(1, 4) + quotients))
-    apart = _TWO_BY_ROOT_THREE * _kept(rows) + 2 * count * missed
+    apart = _TWO_BY_ROOT_THREE * _row_part(rows) + 2 * count * missed
     return floor(apart / step) + count
 
 
@@ -122,9 +122,9 @@ def entry_sensitivity(axes: tuple[Axis, ...], rows: int, step: Fraction) -> int:
     square = sum((w * w for w in widths), Fraction(0))
     products = (sum(widths, Fraction(0)) ** 2 + square) / 2
     entries = len(axes) * (len(axes) + 1) // 2
-    return floor(_kept(rows) * products / square / step) + entries
+    return floor(_row_part(rows) * products / square / step) + entries
 
 
-def _kept(rows: int) -> Fraction:
+def _row_part(rows: int) -> Fraction:
     """Return 1/n - 1/n^2: a row's part of the matrix, less its part of the means."""
     return Fraction(1, rows) - Fraction(1, rows) ** 2

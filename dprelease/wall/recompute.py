@@ -81,9 +81,9 @@ def row_sensitivity(
     if measurement.form != "linear":
         raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
     if measurement.alone:
-        if (moved := bins.lone_bins(used, len(measurement.cells))) is None:
+        if (alone := bins.lone_bins(used, len(measurement.cells))) is None:
             raise _unproved("its cells have no weights and are not bins of one column")
-        return moved
+        return alone
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
@@ -230,8 +230,8 @@ def recompute(
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
         honest = _edge_sensitivity(query, measurement, used, unit)
-        moved = sensitivity(honest, bounds, adjacency, groups, positive=False)
-        return replace(moved, l2_squared=None)  # proved for sums over rows and for a scatter only
+        worst = sensitivity(honest, bounds, adjacency, groups, positive=False)
+        return replace(worst, l2_squared=None)  # proved for sums over rows and for a scatter only
     mean = measurement.family == "truncated_mean"  # size and sum for `MeanLaw`, no L1 vector
     sized = _size_of(query, measurement, used) if mean else measurement
     moves = _by_cells if sized.squares and sized.form == "linear" else row_sensitivity
@@ -241,18 +241,18 @@ def recompute(
         types = types_of_change(query, measurement, primitives, row, bounds, groups)
     if measurement.form == "binned_tree":
         fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
-        moved = of_levels(measurement, bounds, adjacency, groups, row[0])
-        return replace(moved, sum_is_fixed=fixed, types=types)
+        worst = of_levels(measurement, bounds, adjacency, groups, row[0])
+        return replace(worst, sum_is_fixed=fixed, types=types)
     honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
     honest = replace(honest, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
     if measurement.form == "winsorised":
         return replace(between_limits(honest, bounds, adjacency, groups), types=types)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
-    moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    worst = sensitivity(honest, bounds, adjacency, groups, positive=positive)
     alone = measurement.public_rows is not None and bins.each_alone(measurement.weights, len(used))
     fixed = alone and measurement.form == "linear" and _sum_is_fixed(query, measurement, used)
-    half = moved.one_sided_half and merge is None  # sums of groups are fitted, as independent cells
-    return replace(moved, sum_is_fixed=fixed, one_sided_half=half, types=types)
+    half = worst.one_sided_half and merge is None  # sums of groups are fitted, as independent cells
+    return replace(worst, sum_is_fixed=fixed, one_sided_half=half, types=types)
 
 
 def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:

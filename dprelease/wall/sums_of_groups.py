@@ -87,8 +87,8 @@ def set_sensitivity(
         raise ValueError("two axes of its tables are one column")
     added = square = replaced = 0
     for source in design.sources:
-        held = any(all(map(le, source.level, level)) for level in design.counted)
-        if not held or source.scale < 1 or min(source.level, default=0) < 0:
+        counted = any(all(map(le, source.level, level)) for level in design.counted)
+        if not counted or source.scale < 1 or min(source.level, default=0) < 0:
             raise ValueError("a table that it measures is no sum of what is counted")
         each = [
             _moves(design.axes[i][:k], residual=source.residual)
@@ -112,10 +112,10 @@ def _moves(maps: tuple[tuple[int, ...], ...], *, residual: bool) -> tuple[int, i
     """
     fine = np.array(maps[-1])
     above = np.array(maps[-2]) if len(maps) > 1 else np.zeros_like(fine)
-    moved = (fine[:, None] == np.unique(fine)).astype(int)
+    moves = (fine[:, None] == np.unique(fine)).astype(int)
     if residual:
         _, first = np.unique(fine, return_index=True)
-        beside = above[:, None] == above[first]
-        moved = int(beside.sum(axis=1).max()) * moved - beside
-    met = moved @ moved.T
-    return int(np.abs(moved).sum(axis=1).max()), int(met.max()), int(met.min())
+        same = above[:, None] == above[first]
+        moves = int(same.sum(axis=1).max()) * moves - same
+    met = moves @ moves.T
+    return int(np.abs(moves).sum(axis=1).max()), int(met.max()), int(met.min())

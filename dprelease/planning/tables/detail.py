@@ -138,11 +138,11 @@ def _deciding(spec: DetailSpec, table: TableGroups, families: Sequence[Family]) 
 def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGroups]:
     """Return the tables that rows may stand at, coarse to fine; `table` is the last one."""
     assert query.tables is not None
-    asked = _asked(table)
+    wanted = _texts(table)
     coarser = [
         t
         for t in query.tables.tables
-        if t.name != table.name and above(t, table) and asked <= _asked(t)
+        if t.name != table.name and above(t, table) and wanted <= _texts(t)
     ]
     if not spec.levels:
         nearest = [t for t in coarser if not any(above(t, o) for o in coarser if o is not t)]
@@ -182,11 +182,11 @@ def _lacking(tables: Iterable[TableGroups], table: TableGroups) -> str | None:
     if not coarser:
         return None
     nearest = max(coarser, key=lambda t: len(t.keys))
-    lacks = ", ".join(sorted(_asked(table) - _asked(nearest)))
+    lacks = ", ".join(sorted(_texts(table) - _texts(nearest)))
     return f"add to the statistics of `{nearest.name}`: {lacks}" if lacks else None
 
 
-def _asked(table: TableGroups) -> set[str]:
+def _texts(table: TableGroups) -> set[str]:
     return {statistic.text for statistic in table.spec.statistics}
 
 

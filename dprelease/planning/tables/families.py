@@ -130,12 +130,12 @@ class _Found:
     counts: Key | None = None
 
 
-Asked = tuple[TableGroups, Statistic]
+TableStatistic = tuple[TableGroups, Statistic]
 
 
 def families(
     query: Query,
-) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...], tuple[Asked, ...]]:
+) -> tuple[tuple[Family, ...], tuple[TableQuotient, ...], tuple[TableStatistic, ...]]:
     """Return the families of a release of several tables, in order of first appearance, their quotients, and what is neither.
 
     Raises:
@@ -144,10 +144,10 @@ def families(
     """
     assert query.tables is not None
     each = iter(query.statistics)
-    asked = [(t, next(each)) for t in query.tables.tables for _ in t.spec.statistics]
+    listed = [(t, next(each)) for t in query.tables.tables for _ in t.spec.statistics]
     found: dict[Key, _Found] = {}
     others: list[tuple[TableGroups, Statistic]] = []
-    for table, statistic in asked:
+    for table, statistic in listed:
         if not kind_named(statistic.function).adds_up:
             others.append((table, statistic))
             continue
@@ -211,12 +211,12 @@ def _quotient(
     return TableQuotient(table.name, member, found[top.key].name, found[bottom.key].name)
 
 
-def by_themselves(query: Query, asked: Sequence[Asked]) -> tuple[BlockLayout, ...]:
+def by_themselves(query: Query, listed: Sequence[TableStatistic]) -> tuple[BlockLayout, ...]:
     """Return the blocks of what is fitted to nothing, of each table as alone; PlanError as `layout`, or of other forms (DPR292)."""
     assert query.tables is not None
     out = []
     for table in query.tables.tables:
-        here = tuple(statistic for of, statistic in asked if of is table)
+        here = tuple(statistic for of, statistic in listed if of is table)
         for statistic in here:
             if kind_named(statistic.function).instead_in_tables(statistic):
                 raise _not_fitted(statistic, "as it is written", "")

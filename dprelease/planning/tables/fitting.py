@@ -226,10 +226,10 @@ def _totals(query: Query, family: Family, tables: PlannedTables) -> dict[str, tu
         member = family.members[total.table]
         _legal(query, member, total)
         keys = tables.named(total.table).keys
-        given = dict(total.values)
-        if set(given) != set(keys) or len(given) != len(total.values):
+        values = dict(total.values)
+        if set(values) != set(keys) or len(values) != len(total.values):
             _refuse(total, "the totals are not one number per group of the table", "list each once")
-        steps = [given[key] / family.step_size for key in keys]
+        steps = [values[key] / family.step_size for key in keys]
         if any(step.denominator != 1 for step in steps):
             _refuse(total, "a total lies between two steps of the statistic", "correct it")
         out[total.table] = tuple(step.numerator for step in steps)
@@ -272,7 +272,7 @@ def set_block(query: Query, family: Family) -> BlockLayout:
     """Return the one block; PlanError where whole tables may not exist (DPR290), or a statistic asks for more (DPR292)."""
     tables = query.tables
     assert tables is not None
-    asked = [
+    refused = [
         what
         for one in (each.spec for each in query.statistics)
         for what, said in (
@@ -284,9 +284,9 @@ def set_block(query: Query, family: Family) -> BlockLayout:
         )
         if said
     ]
-    if asked:
+    if refused:
         raise PlanError(
-            f"tables of which none is the finest have no {asked[0]}",
+            f"tables of which none is the finest have no {refused[0]}",
             where=query.spec.origin,
             why="they are drawn as one, and their whole numbers are fitted within their margins alone",
             fix="leave it out, or add a table by all of the columns",

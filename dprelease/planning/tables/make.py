@@ -106,7 +106,7 @@ def plan_tables(query: Query) -> ReleasePlan:
             frame, spend([frame.set], query.epsilon, query.spec.delta, query.loss, frame.prices)
         )
     structures = {family.name: frame.structure(family) for family in frame.families}
-    moved = {
+    sensitivities = {
         family.name: {
             name: frame.prices.sensitivity(member.options[0], family.layout(name, None))
             for name, member in family.members.items()
@@ -117,7 +117,13 @@ def plan_tables(query: Query) -> ReleasePlan:
     def made(kind: Kind) -> ReleasePlan:
         def split(family: Family, part: Fraction) -> dict[str, Fraction]:
             return shares_of(
-                query, family, part, structures[family.name], moved[family.name], kind, frame.fitted
+                query,
+                family,
+                part,
+                structures[family.name],
+                sensitivities[family.name],
+                kind,
+                frame.fitted,
             )
 
         whole = Fraction(1) - (Fraction(0) if frame.detail is None else frame.detail.share)
@@ -140,10 +146,10 @@ def plan_tables(query: Query) -> ReleasePlan:
     if not tried:
         assert refused is not None
         raise refused
-    return min(tried, key=lambda plan: _beside(plan, tried[0]))
+    return min(tried, key=lambda plan: _relative_error(plan, tried[0]))
 
 
-def _beside(plan: ReleasePlan, other: ReleasePlan) -> float:
+def _relative_error(plan: ReleasePlan, other: ReleasePlan) -> float:
     """Return the sum of a plan's expected errors, each a part of the other's."""
     pairs = zip(plan.statistics, other.statistics, strict=True)
     return sum((a.planned_error or 0) / b.planned_error for a, b in pairs if b.planned_error)
@@ -283,7 +289,7 @@ def _statistic(
     if before is not None:
         options.append(Option(mechanism, before, None, WAYS[1]))
     options.append(Option(mechanism, alone, None, WAYS[2]))
-    moved = priced.sensitivity.l1_over_groups * step_size
+    claimed = priced.sensitivity.l1_over_groups * step_size
     unit = f" {member.measure}" if member.measure else ""
     return planned(
         member,
@@ -295,16 +301,16 @@ def _statistic(
         error_text=STATED
         if table in found.totals
         else _error_text(fitted, before, alone, unit, together=not family.finest),
-        sensitivity=_moved_text(found, table, f"{shown(moved)}{unit}"),
+        sensitivity=_sensitivity_text(found, table, f"{shown(claimed)}{unit}"),
         spikes=True,
         notes=statistic_notes(query, member, member.options[0]),
         table=table,
     )
 
 
-def _moved_text(found: Fitting, table: str, moved: str) -> str:
+def _sensitivity_text(found: Fitting, table: str, text: str) -> str:
     if table in found.priced:
-        return f"{moved} over all cells"
+        return f"{text} over all cells"
     if table in found.totals:
         return f"not measured: {STATED}"
     if not found.family.finest:
@@ -347,14 +353,14 @@ def _notes(query: Query, found: Sequence[Fitting], own: Sequence[BlockLayout]) -
     if query.tables.margins:
         design = found[0].priced[""].best.measurement.margins
         assert design is not None
-        way = (
+        measured = (
             "what every margin says beyond its own margins"
             if design.sources[-1].residual
             else "the largest tables"
         )
         return [
             *notes,
-            f"measured are {way}; the cross of all columns is never made",
+            f"measured are {measured}; the cross of all columns is never made",
             "contributions are bounded once for all tables: rows of a unit in whichever cells",
         ]
     notes += [

@@ -114,12 +114,12 @@ def row_range(member: Member) -> tuple[int, int, Fraction]:
 
 
 def parts_of(
-    query: Query, table: TableGroups, statistic: Statistic, asked: Collection[Key]
+    query: Query, table: TableGroups, statistic: Statistic, additive: Collection[Key]
 ) -> tuple[Member, QuotientSum, QuotientSum] | None:
     """Return a statistic with the two sums that it is a quotient of; None: it is none.
 
     Args:
-        asked: the additive numbers that some table asks for.
+        additive: the additive numbers that some table asks for.
 
     Raises:
         PlanError: a `max_error` is declared for it, and no number of rows is expected (DPR292); or as
@@ -140,7 +140,7 @@ def parts_of(
     if member.statistic.columns:
         return member, _sum_of(query, table, member, 0), _sum_of(query, table, member, 1)
     bottom = _bottom(query, table, member, measurements[1])
-    top = _top(query, table, member, measurements[0], asked, bottom.key)
+    top = _top(query, table, member, measurements[0], additive, bottom.key)
     return member, top, bottom
 
 
@@ -176,13 +176,13 @@ def _top(
     table: TableGroups,
     member: Member,
     centred: Measurement,
-    asked: Collection[Key],
+    additive: Collection[Key],
     counts: Key,
 ) -> QuotientSum:
     subject, arguments = member.statistic.subject, member.statistic.spec.identity
     function = member.kind.sums[0]
     key: Key = (function, arguments)
-    if member.statistic.column is not None and key in asked:
+    if member.statistic.column is not None and key in additive:
         spec = _spec(member, f"{function}({subject})", function, arguments, f"sum of {subject}")
         own = replace(member.statistic, spec=spec, function=function)
         return QuotientSum(key, settled(member_of(query, own), table.name), counts)
@@ -196,14 +196,14 @@ def _top(
 def _spec(
     member: Member, text: str, function: str, arguments: tuple[str, ...], name: str
 ) -> StatisticSpec:
-    asked = member.statistic.spec
+    spec = member.statistic.spec
     return StatisticSpec(
         text=text,
         function=function,
         arguments=arguments,
         name=name,
-        weight=asked.weight,
-        origin=asked.origin,
+        weight=spec.weight,
+        origin=spec.origin,
     )
 
 

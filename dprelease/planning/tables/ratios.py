@@ -73,7 +73,7 @@ def planned_ratio(
         sensitivity="not measured: computed from fitted cells",
         notes=(
             *statistic_notes(query, member, top.family.members[table].options[0]),
-            _way(top, bottom, table),
+            _how_made(top, bottom, table),
         ),
         table=table,
     )
@@ -90,7 +90,7 @@ def planned_ratio(
     )
 
 
-def _way(top: Fitting, bottom: Fitting, table: str) -> str:
+def _how_made(top: Fitting, bottom: Fitting, table: str) -> str:
     """Return which way it is made, and what was measured for it."""
     unseen = [each.family.name for each in (top, bottom) if table in each.family.hidden]
     said = f"computed from the fitted {top.family.name} and {bottom.family.name} of this table"

@@ -48,8 +48,8 @@ GUARDS = (
     ),
     _wall(
         "the wall counts one cell, however many a unit moves",
-        old="kept = _kept(rate, bound, most) ** (total // most)",
-        new="kept = _kept(rate, bound, most)",
+        old="possible = _possible(rate, bound, most) ** (total // most)",
+        new="possible = _possible(rate, bound, most)",
     ),
     _wall(
         "the wall keeps the claim where it finds more",

@@ -77,7 +77,7 @@ GUARDS = (
     ),
     _whole_set(
         "a set measures a table that is not counted",
-        old="        if not held or source.scale < 1",
+        old="        if not counted or source.scale < 1",
         new="        if source.scale < 1",
     ),
     _whole_set(
@@ -92,8 +92,8 @@ GUARDS = (
     ),
     _whole_set(
         "residuals of a level are those of all cells",
-        old="        beside = above[:, None] == above[first]\n",
-        new="        beside = np.ones_like(moved, dtype=bool)\n",
+        old="        same = above[:, None] == above[first]\n",
+        new="        same = np.ones_like(moves, dtype=bool)\n",
     ),
     _whole_set(
         "a row is counted twice where two axes are one column",

@@ -386,8 +386,8 @@ GUARDS = (
     Guard(
         "fitted tables may have cells that are not independent",
         "wall/recompute.py",
-        "half = moved.one_sided_half and merge is None  #",
-        "half = moved.one_sided_half  #",
+        "half = worst.one_sided_half and merge is None  #",
+        "half = worst.one_sided_half  #",
         ("tests/measurements/test_hidden_cell.py",),
     ),
     Guard(

@@ -44,8 +44,8 @@ _spectral = partial(
 GUARDS = (
     _spectral(
         "the wall lets eigenvalues lie apart by one row's part alone, without 2 / sqrt 3",
-        old="apart = _TWO_BY_ROOT_THREE * _kept(rows) + 2",
-        new="apart = _kept(rows) + 2",
+        old="apart = _TWO_BY_ROOT_THREE * _row_part(rows) + 2",
+        new="apart = _row_part(rows) + 2",
     ),
     _spectral(
         "the wall forgets what a solver misses",
