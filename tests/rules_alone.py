@@ -12,7 +12,7 @@ import pytest
 
 from dprelease.pipeline import preflight, stages
 from dprelease.results.draw import Draw
-from dprelease.results.validate import gx_beside
+from dprelease.results.validate import gx_process
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 
@@ -31,7 +31,7 @@ def built_in_rules_only(patch: pytest.MonkeyPatch) -> None:
     """Validate by the rules alone until `patch` is undone."""
     patch.setattr(stages, "validated", _validated)
     patch.setattr(preflight, "require_validator", _nothing)
-    patch.setattr(gx_beside, "begin", _nothing)
+    patch.setattr(gx_process, "begin", _nothing)
 
 
 def leave_out_great_expectations() -> None:

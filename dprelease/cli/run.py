@@ -92,9 +92,9 @@ def _run(
     as_json: bool,
 ) -> None:
     """Run a pipeline, or rehearse it, and say what is done; see `run`."""
-    from dprelease.results.validate import gx_beside
+    from dprelease.results.validate import gx_process
 
-    with gx_beside.begun():  # first of all: it takes as long as all else before the charge
+    with gx_process.begun():  # first of all: it takes as long as all else before the charge
         from rich.text import Text
 
         from dprelease.pipeline.planned import plan_pipeline

@@ -106,8 +106,8 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
         out.append(RawCount("", f"pass the filter {query.where.canonical}", passing, total))
         out.append(RawCount("", "left out because the filter is null for them", unknown, total))
     pairs = zip(questions, found[::2], found[1::2], strict=True)
-    for (name, what, _), rows, counted in pairs:
-        out.append(RawCount(name, what, rows, total, None if query.where is None else counted))
+    for (name, what, _), rows, passing in pairs:
+        out.append(RawCount(name, what, rows, total, None if query.where is None else passing))
     return (*out, *_contributions(query, source))
 
 

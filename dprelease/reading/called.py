@@ -81,22 +81,22 @@ def named_release(values: ReleasedValues) -> tuple[str, str]:
 
 
 def called(
-    held: Mapping[str, ReleasedValues], *, many_tables: bool, read: str | None = None
+    by_table: Mapping[str, ReleasedValues], *, many_tables: bool, read: str | None = None
 ) -> Called:
     """Return the words of published values; where two statistics of a table are called the same, with their names.
 
     Args:
-        held: by table; many_tables: whether rows name their table; read: what was read, by default the release.
+        by_table: by table; many_tables: whether rows name their table; read: what was read, by default the release.
     """
     columns: dict[str, str] = {}
     statistics: dict[tuple[str, str], str] = {}
     measures: dict[tuple[str, str], str] = {}
-    for name, values in held.items():
+    for name, values in by_table.items():
         words, table = planned_words(values.noised.plan), name if many_tables else ""
         columns |= {key: words.column(key) for key in (*values.levels, *values.by)}
-        asked = {s.name: s for s, _ in values.columns.values()}.values()
+        named = {s.name: s for s, _ in values.columns.values()}.values()
         mine = {
-            c: t for s in asked for c, t in zip(s.columns, words.column_headings(s), strict=True)
+            c: t for s in named for c, t in zip(s.columns, words.column_headings(s), strict=True)
         }
         measures |= {(table, c): words.titled(s)[1] for c, (s, _) in values.columns.items()}
         times = Counter(mine.values())
@@ -104,7 +104,7 @@ def called(
             (table, c): title if times[title] == 1 else f"{title} ({c})"
             for c, title in mine.items()
         }
-    mixed = frozenset(name if many_tables else "" for name, v in held.items() if v.noised.rows)
+    mixed = frozenset(name if many_tables else "" for name, v in by_table.items() if v.noised.rows)
     if read is None:
-        read = ", ".join(filter(None, named_release(next(iter(held.values())))))
+        read = ", ".join(filter(None, named_release(next(iter(by_table.values())))))
     return Called(read, columns, statistics, measures, many_tables, mixed)

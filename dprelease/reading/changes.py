@@ -125,15 +125,15 @@ def holm(chances: list[float]) -> list[float]:
 
 
 def _values(which: Released | str | Path) -> dict[str, ReleasedValues]:
-    held = read(which) if isinstance(which, str | Path) else which
-    if not isinstance(held, Released):
+    released = read(which) if isinstance(which, str | Path) else which
+    if not isinstance(released, Released):
         raise ArgumentError(
-            f"cannot compare an object of type {type(held).__name__}",
+            f"cannot compare an object of type {type(released).__name__}",
             where="diff(...)",
             fix="pass folders, or what dp.read and dp.release return",
             code="DPR660",
         )
-    return {table: values_of(held.noised, table) for table in held.tables}
+    return {table: values_of(released.noised, table) for table in released.tables}
 
 
 def _named(which: Released | str | Path) -> str:
@@ -144,7 +144,9 @@ def _named(which: Released | str | Path) -> str:
 
 def _both(first: Mapping[str, ReleasedValues], second: Mapping[str, ReleasedValues]) -> str:
     """Return what is compared: one title with two periods, or two titles."""
-    (a, before), (b, after) = (named_release(next(iter(held.values()))) for held in (first, second))
+    (a, before), (b, after) = (
+        named_release(next(iter(tables.values()))) for tables in (first, second)
+    )
     if a == b and before and after:
         return f"{isolated_text(a)}: {before} and {after}"
     pairs = ((isolated_text(a), before), (isolated_text(b), after))

@@ -77,8 +77,8 @@ def derive(
     alone = tree.how if isinstance(tree, Across) and tree.how in STANDING_ALONE else None
     ranks = alone == "rank"
     inner: Node = tree.operand if isinstance(tree, Across) and alone else tree
-    kept = [row for row in evaluation.rows if not evaluation.lacks(inner, row)] or evaluation.rows
-    found = [evaluation.at(inner, row) for row in kept]
+    used = [row for row in evaluation.rows if not evaluation.lacks(inner, row)] or evaluation.rows
+    found = [evaluation.quantity(inner, row) for row in used]
     if not found:
         raise _no_group()
     rows = ranked(found, level, certain=certain) if ranks else finished(found, level)
@@ -87,8 +87,8 @@ def derive(
         if ranks
         else (min(q.domain[0] for q in found), max(q.domain[1] for q in found))
     )
-    whole = keyed(keys, kept, COLUMNS, rows)
-    notes = evaluation.remarks(inner, kept)
+    whole = keyed(keys, used, COLUMNS, rows)
+    notes = evaluation.remarks(inner, used)
     notes += () if ranks or certain else _less_sure(found, rows, level)
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):

@@ -54,16 +54,18 @@ class Periods:
         )
 
 
-def result_keys(tree: Node, values: ReleasedValues, asked: Sequence[str] | None) -> tuple[str, ...]:
+def result_keys(
+    tree: Node, values: ReleasedValues, wanted: Sequence[str] | None
+) -> tuple[str, ...]:
     """Return the result's key columns: those asked for, coarser levels of them too, or those that some name leaves open.
 
     Raises:
         ArgumentError: an unknown column (DPR661).
     """
     by = values.by
-    if asked is not None:
-        known, asked = (*values.levels, *by), (asked,) if isinstance(asked, str) else asked
-        for name in asked:
+    if wanted is not None:
+        known, wanted = (*values.levels, *by), (wanted,) if isinstance(wanted, str) else wanted
+        for name in wanted:
             if name not in known:
                 raise ArgumentError(
                     f"`{name}` is not a key column of the release",
@@ -72,7 +74,7 @@ def result_keys(tree: Node, values: ReleasedValues, asked: Sequence[str] | None)
                     + (f"; their coarser levels: {', '.join(values.levels)}" * bool(values.levels)),
                     code="DPR661",
                 )
-        return tuple(name for name in known if name in asked)
+        return tuple(name for name in known if name in wanted)
     free = set(_free(tree, by))
     return tuple(name for name in by if name in free)
 
@@ -91,11 +93,11 @@ def _in_its_place(
     own: ReleasedValues, other: ReleasedValues, row: Mapping[str, str], where: Mapping[str, str]
 ) -> Sequence[int]:
     """Return the groups of another table at a row's place, but for the columns that the name fixes."""
-    beside = own.groups_sharing_rows(other, row)
+    sharing = own.groups_sharing_rows(other, row)
     if not where:
-        return beside
+        return sharing
     still = [i for i, column in enumerate(other.by) if column not in where]
-    here = {tuple(other.keys[group][i] for i in still) for group in beside}
+    here = {tuple(other.keys[group][i] for i in still) for group in sharing}
     return [g for g in other.groups_in(where) if tuple(other.keys[g][i] for i in still) in here]
 
 
@@ -143,12 +145,12 @@ class Evaluation:
         self._totals: dict[object, Quantity] = {}
         self._of_parts: set[object] = set()
 
-    def remarks(self, node: Node, kept: Sequence[Key]) -> tuple[str, ...]:
+    def remarks(self, node: Node, used: Sequence[Key]) -> tuple[str, ...]:
         """Say which rows are left out, as another period that the expression names has other groups, or that it pools other ones."""
         mine, named = self.periods.current, {n.period for n in references(node) if n.table is None}
         if all(set(mine.keys) == set(self.periods.named(name).keys) for name in named):
             return ()
-        gone = [" · ".join(row) for row in self.rows if row not in set(kept)]
+        gone = [" · ".join(row) for row in self.rows if row not in set(used)]
         said = ["the periods do not have the same groups: pooled are those of each"]
         more = f" and {len(gone) - 5:,} more" * (len(gone) > 5)
         out = [f"left out, as not in the other period: {', '.join(gone[:5])}{more}"]
@@ -163,7 +165,7 @@ class Evaluation:
             if name.period is not None and name.table is None
         )
 
-    def at(self, node: Node, row: Key) -> Quantity:
+    def quantity(self, node: Node, row: Key) -> Quantity:
         """Return the quantity of one row.
 
         Raises:
@@ -227,7 +229,7 @@ class Evaluation:
 
     def _total(self, operand: Node) -> Quantity:
         if operand not in self._totals:
-            found = [self.at(operand, row) for row in self.rows]
+            found = [self.quantity(operand, row) for row in self.rows]
             self._totals[operand] = added(found)
             if all(
                 part.domain[0] >= 0 for part in found

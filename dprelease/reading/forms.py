@@ -76,9 +76,9 @@ class Linear:
         terms = dict(self.terms)
         for source, weight in other.terms.items():
             terms[source] = terms.get(source, Fraction(0)) + times * weight
-        kept = {s: w for s, w in terms.items() if w}
+        summed = {s: w for s, w in terms.items() if w}
         slack = self.slack + abs(times) * other.slack
-        return Linear(self.constant + times * other.constant, kept, slack)
+        return Linear(self.constant + times * other.constant, summed, slack)
 
     def times(self, factor: Fraction) -> Linear:
         return Linear(Fraction(0), {}).plus(self, factor)

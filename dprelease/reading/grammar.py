@@ -221,22 +221,24 @@ class _Parser(Parser):
         token = self.read.peek()
         name = self.read.known_function(tuple(_FUNCTIONS))
         usage, make = _FUNCTIONS[name]
-        given: list[Node] = []
+        arguments: list[Node] = []
         while not self.read.op(")"):
-            given.append(self._argument())
+            arguments.append(self._argument())
             if not self.read.op(","):
                 break
             self.read.next()
         end = self.read.expect_op(")").end
-        wanted, last = usage.count(",") + 1, given[-1] if given else None
-        what = f"`{name}` takes {wanted}, not {len(given)}" if len(given) != wanted else None
+        wanted, last = usage.count(",") + 1, arguments[-1] if arguments else None
+        what = (
+            f"`{name}` takes {wanted}, not {len(arguments)}" if len(arguments) != wanted else None
+        )
         if name == "top" and not (isinstance(last, n.Literal) and _is_count(last.value)):
             what = what or "`top` takes a whole number of groups"
         if what is not None:
             self.read.fail(what, token, fix=f"write {usage}", code="DPR162")
-        self._base_of_index(name, given, token)
+        self._base_of_index(name, arguments, token)
         self._standing_alone(name, token)
-        return Part(make(*given), Type.number, token.start, end)
+        return Part(make(*arguments), Type.number, token.start, end)
 
     def _argument(self) -> Node:
         if self.read.peek().kind == "text":
@@ -244,8 +246,8 @@ class _Parser(Parser):
             return n.Literal(token.text[1:-1], Type.text)
         return self._or().node
 
-    def _base_of_index(self, name: str, given: Sequence[Node], token: Token) -> None:
-        base = given[-1]
+    def _base_of_index(self, name: str, arguments: Sequence[Node], token: Token) -> None:
+        base = arguments[-1]
         if name != "index" or not isinstance(base, n.Literal):
             return
         if isinstance(base.value, str):
@@ -275,16 +277,16 @@ def _some(labels: Collection[str]) -> str:
     return shown + (", …" if len(labels) > 8 else "")
 
 
-def _at(node: Node, period: str) -> Node:
+def _of_period(node: Node, period: str) -> Node:
     """Return the same expression of another period."""
     if isinstance(node, Reference):
         return node if node.public else replace(node, period=period)
     if isinstance(node, Across):
-        return _across(node.how, _at(node.operand, period), node.weights)
+        return _across(node.how, _of_period(node.operand, period), node.weights)
     if isinstance(node, n.Arithmetic):
-        return n.Arithmetic(node.op, _at(node.left, period), _at(node.right, period))
+        return n.Arithmetic(node.op, _of_period(node.left, period), _of_period(node.right, period))
     if isinstance(node, n.Negate):
-        return n.Negate(_at(node.operand, period))
+        return n.Negate(_of_period(node.operand, period))
     return node
 
 
@@ -303,7 +305,7 @@ def _number(value: float) -> Node:
 
 def _index(a: Node, base: Node) -> Node:
     other = (
-        _at(a, str(base.value))
+        _of_period(a, str(base.value))
         if isinstance(base, n.Literal) and isinstance(base.value, str)
         else base
     )
@@ -317,7 +319,7 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Node]]] = {
     ),
     "growth": (
         "growth(cases)",
-        lambda a: n.Arithmetic("-", n.Arithmetic("/", a, _at(a, PREVIOUS)), _number(1.0)),
+        lambda a: n.Arithmetic("-", n.Arithmetic("/", a, _of_period(a, PREVIOUS)), _number(1.0)),
     ),
     "index": ("index(cases, '2026-W01')", _index),
     "share": ("share(cases)", lambda a: _across("share", a)),

@@ -199,13 +199,13 @@ class Series(Mapping[str, Publication]):
         """
         from dprelease.reading.derive import derive
 
-        asked: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
+        more: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
         made, notes = {}, []
         problem: DpreleaseError | None = None
         known = self._values(table)
         for period, values in known.items():
             try:
-                made[period] = derive(Periods(values, period, known), expression, **asked)
+                made[period] = derive(Periods(values, period, known), expression, **more)
             except DpreleaseError as error:
                 if error.code != "DPR664":
                     raise

@@ -44,7 +44,7 @@ class Released:
     @property
     def table(self) -> pa.Table:
         """The tidy table; ArgumentError where there are several (DPR669)."""
-        return self._of(None).table
+        return self._draw_of(None).table
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
@@ -87,11 +87,11 @@ class Released:
         """
         from dprelease.results.formats.frames import frame_of
 
-        return frame_of(self._of(table), pivot, intervals=intervals, status=status)
+        return frame_of(self._draw_of(table), pivot, intervals=intervals, status=status)
 
     def long(self, table: str | None = None) -> pd.DataFrame:
         """Return the tidy table: one row per group and published column, with interval and status."""
-        frame: pd.DataFrame = self._of(table).table.to_pandas()
+        frame: pd.DataFrame = self._draw_of(table).table.to_pandas()
         return frame
 
     def _html(self, table: str | None = None, most: int = 40) -> str:
@@ -127,7 +127,7 @@ class Released:
         """
         from dprelease.results.formats.picture import release_picture
 
-        return release_picture(self._of(table), statistic, group)
+        return release_picture(self._draw_of(table), statistic, group)
 
     def derive(
         self,
@@ -164,10 +164,10 @@ class Released:
         from dprelease.reading.table_values import values_of
 
         values = values_of(self._noised, table)
-        asked: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
-        return derive(self._periods(values), expression, source=self._source(), **asked)
+        more: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
+        return derive(self._periods(values), expression, source=self._source(), **more)
 
-    def _of(self, table: str | None) -> Draw:
+    def _draw_of(self, table: str | None) -> Draw:
         if table is None and not self._noised.parts:
             return self._noised.published
         from dprelease.reading.table_values import named_table

@@ -78,9 +78,9 @@ class ReleasedValues:
     @cached_property
     def levels(self) -> dict[str, list[str]]:
         """Each group's label at the coarser levels of its key columns, by level: public, from the schema's hierarchies."""
-        asked = self.noised.plan.asked
+        request = self.noised.plan.asked
         out: dict[str, list[str]] = {}
-        for h in () if asked is None else asked.schema.hierarchies.values():
+        for h in () if request is None else request.schema.hierarchies.values():
             own = [name for name in h.levels if name in self.by][-1:]
             for name in h.levels[: h.levels.index(own[0])] if own else ():
                 of = dict(zip(h.labels(own[0]), h.labels(name), strict=True))
@@ -134,10 +134,10 @@ class ReleasedValues:
         statistic, index = self.columns[column]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
-        kept = form or MeasuredValue(measurement, statistic, frozenset([index]), group)
+        known = form or MeasuredValue(measurement, statistic, frozenset([index]), group)
         alone = isinstance(form, Linear) and not form.constant  # nothing but rows adds to it
         each = self._per_row(column, [group]) if alone else None
-        return self._quantity(kept, column, group, each)
+        return self._quantity(known, column, group, each)
 
     def _per_row(self, column: str, groups: Sequence[int]) -> PerRow | None:
         """Return what one row of these groups adds to a published sum."""

@@ -55,7 +55,7 @@ class TableValues(ReleasedValues):
         super().__init__(whole.parts[table])
         assert whole.plan.tables is not None
         self.whole, self.table = whole, table
-        self._beside: dict[str, Mapping[int, set[int]]] = {}
+        self._sharing: dict[str, Mapping[int, set[int]]] = {}
         self._forms: dict[str, FitForms] = {}
         self._cut: dict[str, bool] = {}
         # of rows of several levels each number is of its own table's fit
@@ -86,9 +86,9 @@ class TableValues(ReleasedValues):
 
     def groups_sharing_rows(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
         assert isinstance(other, TableValues)
-        if other.table not in self._beside:
-            self._beside[other.table] = self._pairs(other.table)
-        pairs = self._beside[other.table]
+        if other.table not in self._sharing:
+            self._sharing[other.table] = self._pairs(other.table)
+        pairs = self._sharing[other.table]
         return sorted({at for group in self.groups_in(fixed) for at in pairs.get(group, ())})
 
     def _pairs(self, other: str) -> Mapping[int, set[int]]:

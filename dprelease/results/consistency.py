@@ -127,10 +127,10 @@ def consistent(
         released = [StatisticValues(s, by_name[s.block], now[s.name]) for s in statistics]
         for name, fitted in rule(released).items():
             statistic = next(s for s in statistics if s.name == name)
-            moved = fitted != now[name]
+            changed = fitted != now[name]
             # Untouched values keep their bytes.
             mapped = to_domain(fitted, statistic.domain, statistic.step)
-            now[name] = np.where(moved, mapped, now[name])
+            now[name] = np.where(changed, mapped, now[name])
     return [now[s.name] for s in statistics]
 
 

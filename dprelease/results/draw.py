@@ -122,11 +122,11 @@ class Draw:
         rules, plan = self.plan.rules, self.plan
         if rules is None or not rules.sparse or not plan.keys:
             return self
-        kept = pc.not_equal(self.table.column("status"), SUPPRESSED)
+        shown = pc.not_equal(self.table.column("status"), SUPPRESSED)
         each = self.table.num_rows // len(plan.keys)
-        groups = np.asarray(kept)[::each]
+        groups = np.asarray(shown)[::each]
         keys = tuple(key for key, stays in zip(plan.keys, groups.tolist(), strict=True) if stays)
-        return replace(self, plan=replace(plan, keys=keys), table=self.table.filter(kept))
+        return replace(self, plan=replace(plan, keys=keys), table=self.table.filter(shown))
 
 
 def assemble(
@@ -199,7 +199,7 @@ def _decision(
         return None
     block = next(b for b in blocks if b.name == by.block)
     number, reach = DrawnBlock(block, cells[block.name], LEVEL).number(by)
-    return Decision.of(by, number, reach, rule.below)
+    return Decision.decide(by, number, reach, rule.below)
 
 
 def tidy(
@@ -347,9 +347,9 @@ def payload_of(drawn: Sequence[Objects], keys: pa.Array | None) -> bytes:
     if keys is None:
         return b"".join(map(encode, drawn))
     raw = drawn[0][:, 0]
-    kept = np.flatnonzero(raw)
-    texts = keys.take(pa.array(kept)).to_pylist()
-    pairs = sorted(zip(texts, raw[kept], strict=True))
+    places = np.flatnonzero(raw)
+    texts = keys.take(pa.array(places)).to_pylist()
+    pairs = sorted(zip(texts, raw[places], strict=True))
     numbers = encode(np.array([n for _, n in pairs], dtype=object))
     return canonical_json([key for key, _ in pairs]).encode() + KEYS_END + numbers
 

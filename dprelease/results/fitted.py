@@ -91,17 +91,17 @@ def _mixed(
     table, levels = plan.tables.detail.table, plan.tables.detail.levels
     cells = {level: [row.cell for row in rows if row.table == level] for level in levels}
     order = np.argsort(np.argsort([levels.index(row.table) for row in rows], kind="stable"))
-    asked = {(s.table, s.text): s for s in plan.statistics}
+    planned = {(s.table, s.text): s for s in plan.statistics}
     out = {}
     for statistic in statistics:
         for i, column in enumerate(statistic.columns):
-            here = {n: columns[n, asked[n, statistic.text].columns[i]] for n in levels}
+            here = {n: columns[n, planned[n, statistic.text].columns[i]] for n in levels}
             out[table, column] = {
                 part: np.concatenate([here[n][part][cells[n]] for n in levels])[order]
                 for part in here[table]
             }
     apart = plan.tables.detail.apart(plan.tables)
-    drawn = {n: [asked[n, s.text] if s.name in apart else s for s in statistics] for n in levels}
+    drawn = {n: [planned[n, s.text] if s.name in apart else s for s in statistics] for n in levels}
     return out, [drawn[row.table] for row in rows]
 
 
@@ -125,7 +125,7 @@ def _table(
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
         without_values(
-            plan.statistics, parts, Decision.of(by, own["unbiased"], own["reach"], rule.below)
+            plan.statistics, parts, Decision.decide(by, own["unbiased"], own["reach"], rule.below)
         )
     made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made
@@ -338,7 +338,7 @@ class OneFit:
         status = np.full(len(value), "ok", dtype=object)
         status[(value <= hull[0]) | (value >= hull[1])] = "at_bound"
         status[(value < low) | (value > high)] = "gap"
-        status[self._moved(table, value)] = "adjusted"
+        status[self._far_off(table, value)] = "adjusted"
         whole = (low <= hull[0]) & (high >= hull[1]) & (hull[0] < hull[1])
         status[whole.astype(bool)] = "uninformative"
         public = self.structure.empty(self.structure.table(table))
@@ -347,7 +347,7 @@ class OneFit:
         status[public] = "ok"
         return status
 
-    def _moved(self, table: str, value: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+    def _far_off(self, table: str, value: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
         """Return where a value lies more than five standard errors from what was measured of it."""
         noise = self.noises[table]
         if noise is not None:

@@ -48,22 +48,22 @@ class Decision(NamedTuple):
     most: Floats
 
     @classmethod
-    def of(
+    def decide(
         cls, by: PlannedStatistic, number: Floats, reach: Floats | float, below: int
     ) -> Decision:
         """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %."""
         return cls(by, number < below, np.broadcast_to(below + np.asarray(reach), number.shape))
 
 
-def level(rules: Rules | None, kept: int, cells: int) -> float:
-    """Return the level of the intervals of `kept` published cells of so many: higher where they alone are shown."""
-    share = kept / cells if rules is not None and rules.sparse and kept else 1.0
+def level(rules: Rules | None, published: int, cells: int) -> float:
+    """Return the level of the intervals of `published` published cells of so many: higher where they alone are shown."""
+    share = published / cells if rules is not None and rules.sparse and published else 1.0
     return 1 - _MISS * share
 
 
-def level_text(rules: Rules | None, kept: int, cells: int) -> str:
+def level_text(rules: Rules | None, published: int, cells: int) -> str:
     """Return that level in per cent, not rounded up."""
-    found = level(rules, kept, cells)
+    found = level(rules, published, cells)
     if found <= 1 - _MISS:
         return "95 %"
     digits = max(0, math.ceil(-math.log10(1 - found)) - 1)

@@ -60,8 +60,8 @@ def against_ledger(
     adopted = book.adopted_manifest(key)
     if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():
         return False, f"the manifest is not the one that was reconciled under entry {anchor.seq}"
-    held, member = book.populations(), (stated or {}).get("member")
-    if adopted and member and not held.knows(key.dataset, decode(MemberLoss, member)):
+    populations, member = book.populations(), (stated or {}).get("member")
+    if adopted and member and not populations.knows(key.dataset, decode(MemberLoss, member)):
         return False, "it states that a member has lost more than the ledger knows"
     committed = book.files(key)
     if committed is not None and (
@@ -72,7 +72,7 @@ def against_ledger(
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    words, loss = public_words(manifest), held.loss(key.dataset)
+    words, loss = public_words(manifest), populations.loss(key.dataset)
     unit = ledger_over_time(book, key.dataset, (words.one, words.whole))
     said = "; ".join([unit, *over_tables(loss)])
     return (

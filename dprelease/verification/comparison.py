@@ -70,7 +70,7 @@ def _same(data: bytes, made: bytes) -> bool:
 def _same_table(data: bytes, made: bytes) -> bool:
     """Return whether two Parquet files hold one table, and the first one nothing beside it."""
     with pq.ParquetFile(pa.BufferReader(data)) as one, pq.ParquetFile(pa.BufferReader(made)) as two:
-        if not _fills(data, one.metadata) or not _like(one.metadata, two.metadata):
+        if not _fills(data, one.metadata) or not _same_row_groups(one.metadata, two.metadata):
             return False
         if not _plain_footer(data, one.metadata, two.metadata):
             return False
@@ -130,7 +130,7 @@ def _fills(data: bytes, said: Any) -> bool:
     return at + footer + 8 == len(data)
 
 
-def _like(one: Any, two: Any) -> bool:
+def _same_row_groups(one: Any, two: Any) -> bool:
     """Return whether two footers say the same of the same row groups."""
     if (one.num_rows, one.num_row_groups, one.num_columns) != (
         two.num_rows,

@@ -87,10 +87,10 @@ class Derivation:
 
     @cached_property
     def query(self) -> Query:
-        asked = dict(self.manifest["request"])
-        asked.pop("formats")
-        asked.pop("report", None)
-        return request_from_json(asked)
+        request = dict(self.manifest["request"])
+        request.pop("formats")
+        request.pop("report", None)
+        return request_from_json(request)
 
     @cached_property
     def formats(self) -> tuple[str, ...]:
@@ -371,19 +371,19 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
 
 def missing_packages(manifest: Mapping[str, Any]) -> list[str]:
     """Return the kinds of other packages that a manifest names and this installation has not."""
-    asked: dict[str, set[str]] = {"mechanisms": set(), "aggregates": set(), "formats": set()}
+    needed: dict[str, set[str]] = {"mechanisms": set(), "aggregates": set(), "formats": set()}
     request = manifest["request"]
-    asked["formats"] |= set(request["formats"])
+    needed["formats"] |= set(request["formats"])
     release = request["release"]
     for statistic in [s for part in release.get("tables", [release]) for s in part["statistics"]]:
-        asked["aggregates"].add(re.split(r"\W", statistic["statistic"].strip(), maxsplit=1)[0])
-        asked["mechanisms"] |= {statistic["mechanism"]} if "mechanism" in statistic else set()
+        needed["aggregates"].add(re.split(r"\W", statistic["statistic"].strip(), maxsplit=1)[0])
+        needed["mechanisms"] |= {statistic["mechanism"]} if "mechanism" in statistic else set()
     for block in manifest["plan"]["blocks"]:
-        asked["mechanisms"] |= _families(block["law"])
-    known = {kind: {*registry.names(kind), *registry.third_party_names(kind)} for kind in asked}
+        needed["mechanisms"] |= _families(block["law"])
+    known = {kind: {*registry.names(kind), *registry.third_party_names(kind)} for kind in needed}
     known["mechanisms"] |= set(registry.REMOVED)
     return sorted(
-        f"{kind[:-1]} `{str(name)[:60]}`" for kind in asked for name in asked[kind] - known[kind]
+        f"{kind[:-1]} `{str(name)[:60]}`" for kind in needed for name in needed[kind] - known[kind]
     )
 
 

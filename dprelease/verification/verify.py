@@ -216,14 +216,14 @@ def examined(
     release = hashlib.sha256(data).hexdigest()
     checks.append(run_check("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:
-        checks.append(Check("ledger", None, _not_asked(manifest)))
+        checks.append(Check("ledger", None, _no_ledger(manifest)))
     else:
         checks.append(run_check("ledger", lambda: against_ledger(path, found, made, ledger)))
     answer = Verification(
         str(path),
         within_length(checks),
-        _of(path, manifest),
-        _maker(manifest),
+        _release_of(path, manifest),
+        _other_version(manifest),
         _publisher(manifest),
     )
     return answer, made
@@ -273,7 +273,7 @@ def _opened(path: Path) -> tuple[Listing, bytes, Derivation]:
     return found, data, Derivation(manifest, lambda name, made: as_published(path / name, made))
 
 
-def _of(path: Path, manifest: Mapping[str, Any]) -> str:
+def _release_of(path: Path, manifest: Mapping[str, Any]) -> str:
     """Return which release a folder holds; also what the folder is called, if that is something else."""
     pipeline, period = manifest.get("pipeline"), manifest.get("period")
     if not (isinstance(pipeline, str) and isinstance(period, str)):
@@ -283,7 +283,7 @@ def _of(path: Path, manifest: Mapping[str, Any]) -> str:
     return printable(shortened(f"{said}{other}", 200))
 
 
-def _maker(manifest: Mapping[str, Any]) -> str | None:
+def _other_version(manifest: Mapping[str, Any]) -> str | None:
     """Return the other version that the manifest names."""
     said = manifest.get("software")
     named = said.get("dprelease") if isinstance(said, Mapping) else None
@@ -363,7 +363,7 @@ def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[b
     return False, "; ".join([*said[:5], *more])
 
 
-def _not_asked(manifest: Mapping[str, Any]) -> str:
+def _no_ledger(manifest: Mapping[str, Any]) -> str:
     try:
         cited = manifest["ledger"]
         if cited is None:

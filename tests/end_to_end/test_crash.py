@@ -29,7 +29,7 @@ one_other_budget = projects.one_other_budget
 pytestmark = pytest.mark.usefixtures("one_other_budget")
 PERIOD = "2026-W46"
 KEY = Key("clinic", "clinic_weekly", PERIOD)
-BROKEN = Verdict.of((RuleResult("domain", "mean_age", 4, 1),), "built-in")
+BROKEN = Verdict.from_rules((RuleResult("domain", "mean_age", 4, 1),), "built-in")
 
 
 class PowerCut(BaseException):

@@ -19,7 +19,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.results.validate.gx import expectations, long_table
-from dprelease.results.validate.gx_beside import judge
+from dprelease.results.validate.gx_process import judge
 from tests.end_to_end.test_keys import schema_of
 
 MONDAY = datetime(2026, 8, 31, tzinfo=UTC)  # of 2026-W36

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
-from dprelease.results.validate.gx_beside import undisturbed
+from dprelease.results.validate.gx_process import undisturbed
 from tests.faults.cut_runs import ended, in_fork
 from tests.faults.weekly_project import PERIOD, make_project
 from tests.rules_alone import leave_out_great_expectations

@@ -99,7 +99,7 @@ def test_a_value_outside_its_domain_fails_validation(drawn):
 
 
 def test_withholding_names_rules_never_values():
-    verdict = Verdict.of((RuleResult("domain", "mean_age", 4, 1),), "built-in")
+    verdict = Verdict.from_rules((RuleResult("domain", "mean_age", 4, 1),), "built-in")
     error = stages.withhold(None, verdict)
     assert "domain of mean_age" in error.why
     assert error.exit_status == 3

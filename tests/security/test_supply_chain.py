@@ -82,7 +82,7 @@ def test_the_search_lets_the_rest_be() -> None:
 STARTERS = {"subprocess", "multiprocessing", "pty", "asyncio"}
 POOL = "ProcessPoolExecutor"
 # Great Expectations is imported beside the run, by this interpreter
-STARTS_ITSELF = "dprelease/results/validate/gx_beside.py"
+STARTS_ITSELF = "dprelease/results/validate/gx_process.py"
 
 
 def started(tree: ast.AST) -> Iterator[str]:

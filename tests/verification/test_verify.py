@@ -530,7 +530,7 @@ def test_a_forged_registry_record_is_found(copy):
 
 def test_a_verdict_that_is_not_good_fails_by_itself(published, monkeypatch):
     """A forger may publish it as it is: then all else agrees with it."""
-    broken = Verdict.of((RuleResult("domain", "visits", 3, 1),), "built-in")
+    broken = Verdict.from_rules((RuleResult("domain", "visits", 3, 1),), "built-in")
     monkeypatch.setattr(derivation, "check", lambda _: broken)
     found = failed(published[0])
     assert list(found) == ["values"]

@@ -187,7 +187,7 @@ def _curve(
         if error is None:
             continue
         at = round(100 * (i + 0.5) / len(known), 3)
-        y = scale.at(error)
+        y = scale.position(error)
         last = steps[-1] if steps else None
         steps.append(
             Step(

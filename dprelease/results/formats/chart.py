@@ -73,14 +73,14 @@ class Scale:
     last: float = 100.0
     digits: int = 3
 
-    def at(self, number: float) -> float:
+    def position(self, number: float) -> float:
         """Return the position of a number, outside the window too."""
         share = (number - self.low) / (self.high - self.low)
         return round(self.first + (self.last - self.first) * share, self.digits) + 0.0
 
     def inside(self, number: float) -> float:
         """Return the position of a number, of one outside the window that of the nearer end."""
-        return self.at(min(max(number, self.low), self.high))
+        return self.position(min(max(number, self.low), self.high))
 
     def bands(self, intervals: Sequence[tuple[float, float]]) -> tuple[Band, ...]:
         """Return the parts of the intervals that lie inside the window."""

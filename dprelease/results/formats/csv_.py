@@ -71,8 +71,8 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     )
     above = {n: _labels(pa.chunked_array([of])) for n, of in found.items()}
     places = pa.array(group_places(noised.table, noised.plan)) if above else None
-    beside = [column.take(places) for column in above.values()]
-    tidy = encoded([*names, *above], [*texts, *beside])
+    coarser = [column.take(places) for column in above.values()]
+    tidy = encoded([*names, *above], [*texts, *coarser])
     mark = BOM_UTF8 if of_today(manifest) else b""
     return {TIDY_FILE: tidy, WIDE_FILE: mark + _wide(noised, texts, above)}
 

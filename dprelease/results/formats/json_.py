@@ -83,7 +83,7 @@ def build_manifest(
     """
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()
-    asked = None if plan.asked is None else request_to_json(plan.asked)
+    request = None if plan.asked is None else request_to_json(plan.asked)
     edition = {"report": report} if report else {}
     anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
     when = {**_period(receipt), "scheduled": scheduled, "published": published}
@@ -93,7 +93,7 @@ def build_manifest(
     }
     manifest = {
         "dprelease": VERSION,
-        "request": None if asked is None else {**asked, "formats": list(formats), **edition},
+        "request": None if request is None else {**request, "formats": list(formats), **edition},
         "draw": _draw(noised),
         "receipt": {
             "epsilon": receipt.epsilon,
@@ -148,10 +148,10 @@ def _guarantee(plan: ReleasePlan) -> dict[str, Any]:
 
 def _approved(noised: Draw) -> dict[str, Any]:
     """Return which event of the ledger approved the request, and its hash; nothing where none did."""
-    event, asked = noised.receipt.approval, noised.plan.asked
-    if event is None or asked is None:
+    event, request = noised.receipt.approval, noised.plan.asked
+    if event is None or request is None:
         return {}
-    return {"approval": {"event": event, "request": request_hash(request_for_all_periods(asked))}}
+    return {"approval": {"event": event, "request": request_hash(request_for_all_periods(request))}}
 
 
 def _accounted(plan: ReleasePlan) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def _plain(text: object) -> str:
 
 def _columns(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what is declared of the columns that the release uses, in their order, with their titles."""
-    plan, asked, words = manifest["plan"], manifest["request"] or {}, public_words(manifest)
+    plan, request, words = manifest["plan"], manifest["request"] or {}, public_words(manifest)
     texts = [*plan["by"], plan["where"] or "", *(s["statistic"] for s in plan["statistics"])]
-    for name, said in asked.get("schema", {}).get("columns", {}).items():
+    for name, said in request.get("schema", {}).get("columns", {}).items():
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", " ".join(texts)):
             yield {**said, "title": words.column(name)}

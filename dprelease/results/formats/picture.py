@@ -365,10 +365,10 @@ def _some(groups: int) -> str:
 
 def _group(noised: Draw, group: str | Sequence[str]) -> tuple[str, ...]:
     plan = noised.plan
-    asked = (group,) if isinstance(group, str) else tuple(group)
-    if asked in plan.keys:
-        return asked
-    shown = " · ".join(map(str, asked))
+    labels = (group,) if isinstance(group, str) else tuple(group)
+    if labels in plan.keys:
+        return labels
+    shown = " · ".join(map(str, labels))
     near = nearest(shown, [" · ".join(key) for key in plan.keys])
     raise ArgumentError(
         f"the release has no group `{shown}`",

@@ -28,8 +28,8 @@ _COMPARED = {
     ">=": "at least", "<=": "at most", ">": "above", "<": "below",
     "=": "is", "==": "is", "!=": "is not", "<>": "is not",
 }  # fmt: skip
-_HELD = "\ue000"
-_PLACE = re.compile(f"{_HELD}(\\d+){_HELD}")
+_MARK = "\ue000"
+_PLACE = re.compile(f"{_MARK}(\\d+){_MARK}")
 _JOINED = frozenset({"and", "or", "not", "in", "is", "between"})
 _CLAUSES = (
     (re.compile(r"\bis null\b"), "is missing"),
@@ -81,7 +81,7 @@ def plain_condition(text: str, title: Callable[[str], str]) -> str | None:
 
     def named(name: str) -> str:
         names.append(name)
-        return f"{_HELD}{len(names) - 1}{_HELD}"
+        return f"{_MARK}{len(names) - 1}{_MARK}"
 
     for token, after in pairwise(tokens):
         word = token.text.lower()

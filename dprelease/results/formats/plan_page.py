@@ -185,12 +185,12 @@ def _picture(place: int, curve: Curve) -> CurvePlot | None:
     across, down = Scale(left, right), Scale(low, high, BASE, TOP, digits=2)
 
     def x(epsilon: float) -> float:
-        return across.at(math.log(epsilon))
+        return across.position(math.log(epsilon))
 
     dots = tuple(
         Dot(
             x(epsilon),
-            down.at(math.log10(error)),
+            down.position(math.log10(error)),
             i,
             f"ε = {short(curve.points[i].epsilon)}: {words}",
         )
@@ -205,5 +205,7 @@ def _picture(place: int, curve: Curve) -> CurvePlot | None:
         )
         for i, p in enumerate(curve.points)
     )
-    errors_up = tuple(Tick(down.at(log), f"{number:,.6g}") for log, number in log_ticks(low, high))
+    errors_up = tuple(
+        Tick(down.position(log), f"{number:,.6g}") for log, number in log_ticks(low, high)
+    )
     return CurvePlot(dots, tuple(pairwise(dots)), epsilons, errors_up)

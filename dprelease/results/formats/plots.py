@@ -133,9 +133,9 @@ def dot_plot(
     return DotPlot(
         height=base + AXIS + (STRIP if strip else 0),
         base=base,
-        ticks=tuple(Tick(scale.at(t), reading_text(t, decimals)) for t in marked),
+        ticks=tuple(Tick(scale.position(t), reading_text(t, decimals)) for t in marked),
         gaps=scale.bands(gaps),
-        walls=tuple(scale.at(x) for x in hull if low <= x <= high),
+        walls=tuple(scale.position(x) for x in hull if low <= x <= high),
         marks=marks,
         strip=strip,
         row=row,

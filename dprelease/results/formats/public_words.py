@@ -53,7 +53,7 @@ class PublicWords:
         name: what it is called where it has no title; unit: the protected one.
         columns: titles that were given, by name; details: descriptions of columns.
         statistics: titles that were given, by table (None: the release has one) and name.
-        kept: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound.
+        row_caps: rows that a statistic keeps of a unit in a group, where it is not the unit's own bound.
         by: the grouping columns; groups: how many there are, or can be found at most.
         together: rows are bounded over all groups, as no table is the finest.
         instants: columns of timestamps, whose weekdays and hours are in UTC whatever zone the schema names.
@@ -66,7 +66,7 @@ class PublicWords:
     columns: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[tuple[str | None, str], str] = field(default_factory=dict)
-    kept: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
+    row_caps: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
     by: tuple[str, ...] = ()
     groups: int = 1
     instants: frozenset[str] = frozenset()
@@ -101,8 +101,8 @@ class PublicWords:
     def protected(self) -> str:
         """The unit and how much of it counts, in brackets."""
         by = [] if self.together else [inside(self.column(name)) for name in self.by]
-        kept = cap_in_words(self._bounded, by, self.groups)
-        return f"{self.one} ({kept})" if kept else self.one
+        cap = cap_in_words(self._bounded, by, self.groups)
+        return f"{self.one} ({cap})" if cap else self.one
 
     @property
     def _bounded(self) -> Unit:
@@ -203,8 +203,8 @@ class PublicWords:
         if not isinstance(unit, UserUnit):
             return said + condition
         if made == "Number of rows":
-            kept = self.kept.get((statistic.table, statistic.name))
-            said += f" kept, {caps_words(unit, self.groups, self.whole.removeprefix('one '), kept)}"
+            cap = self.row_caps.get((statistic.table, statistic.name))
+            said += f" kept, {caps_words(unit, self.groups, self.whole.removeprefix('one '), cap)}"
         elif made == "Number of units" and self.today and unit.max_groups < self.groups:
             said += f", each in at most {counted(unit.max_groups, 'group')}"
             said += "" if unit.per is None else f" per {unit.per}"
@@ -267,21 +267,21 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
-    asked = None if plan.asked is None else request_to_json(plan.asked)
+    request = None if plan.asked is None else request_to_json(plan.asked)
     groups = plan.query.groups
-    words = _words(name or plan.schema, plan.unit, asked, plan.by, groups.count)
+    words = _words(name or plan.schema, plan.unit, request, plan.by, groups.count)
     return replace(words, together=groups.whole)
 
 
 def _words(
-    name: str, unit: Unit, asked: Mapping[str, Any] | None, by: tuple[str, ...], groups: int
+    name: str, unit: Unit, request: Mapping[str, Any] | None, by: tuple[str, ...], groups: int
 ) -> PublicWords:
-    if asked is None:
+    if request is None:
         return PublicWords(name, unit, by=by, groups=groups)
-    columns = asked["schema"]["columns"]
-    hierarchies = asked["schema"].get("hierarchies", {}).values()
+    columns = request["schema"]["columns"]
+    hierarchies = request["schema"].get("hierarchies", {}).values()
     levels = {level: title for h in hierarchies for level, title in h.get("titles", {}).items()}
-    release = asked["release"]
+    release = request["release"]
     parts = (
         [(t["name"], t) for t in release["tables"]] if "tables" in release else [(None, release)]
     )
@@ -289,7 +289,7 @@ def _words(
     return PublicWords(
         name,
         unit,
-        about_from_json(asked["schema"]),
+        about_from_json(request["schema"]),
         _said(levels | {n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
         _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
         _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),

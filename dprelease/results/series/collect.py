@@ -120,19 +120,19 @@ class PublishedSeries:
     unreadable: tuple[str, ...]
 
 
-def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> PublishedSeries:
+def collect(folder: Path, files: Mapping[str, bytes] | None = None) -> PublishedSeries:
     """Return the series of the pipeline folder `folder`.
 
     Args:
-        beside: the files beside the periods, if they are read already.
+        files: the files beside the periods, if they are read already.
 
     Raises:
         VerificationError: the record of corrections is broken (DPR830).
         LedgerError: a period is signed, and the extra that checks that is missing (DPR422).
         OSError: the folder cannot be listed.
     """
-    data = (beside or {}).get(STATUS)
-    if beside is None and os.path.lexists(folder / STATUS):
+    data = (files or {}).get(STATUS)
+    if files is None and os.path.lexists(folder / STATUS):
         data = record_at(folder / STATUS)
     entries = parse(data)
     stands = current(entries)
@@ -295,5 +295,5 @@ def _definition(statistic: PlannedStatistic) -> str:
 
 
 def _asks(period: Period, place: Place, text: str) -> bool:
-    asked = period.statistics.get(place)
-    return asked is not None and _definition(asked) == text
+    statistic = period.statistics.get(place)
+    return statistic is not None and _definition(statistic) == text

@@ -85,10 +85,10 @@ def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> t
             False,
             f"the release is of {manifest['period']}, and its folder is named {place.name}",
         )
-    beside = place.parent / corrections.FILE
-    if not beside.exists() and not beside.is_symlink():
+    record = place.parent / corrections.FILE
+    if not record.exists() and not record.is_symlink():
         return True, "no correction is recorded beside the folder"
-    entries = corrections.parse(record_at(beside))
+    entries = corrections.parse(record_at(record))
     entry = corrections.current(entries).get(str(manifest["period"]))
     if entry is None:
         return True, f"stands; {counted(len(entries), 'correction')} of other periods"
@@ -117,9 +117,9 @@ def _record(
         )
     at = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def make(beside: Mapping[str, bytes]) -> dict[str, bytes]:
+    def make(files: Mapping[str, bytes]) -> dict[str, bytes]:
         status = corrections.add(
-            beside.get(corrections.FILE),
+            files.get(corrections.FILE),
             action=action,
             period=period,
             release=release,
@@ -128,7 +128,7 @@ def _record(
             by=by,
         )
         new = {corrections.FILE: status}
-        return {**new, **files_of(collect(place.parent, {**beside, **new}))}
+        return {**new, **files_of(collect(place.parent, {**files, **new}))}
 
     update_files_of_pipeline(place.parent, make)
     entries = corrections.parse(record_at(place.parent / corrections.FILE))

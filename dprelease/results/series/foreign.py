@@ -112,14 +112,14 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
     return Stated(
         dataset=_maybe(manifest["dataset"], _text),
         window=_maybe(plan["window"], _window),
-        scheduled=_maybe(manifest["scheduled"], lambda t: _like(_INSTANT, t)),
+        scheduled=_maybe(manifest["scheduled"], lambda t: _of_form(_INSTANT, t)),
         published=_maybe(manifest.get("published"), _day),
-        early=_maybe(manifest["early"], lambda t: _like(_INSTANT, t)),
+        early=_maybe(manifest["early"], lambda t: _of_form(_INSTANT, t)),
         epsilon=epsilon,
         delta=delta,
         adjacency=guarantee["adjacency"],
         unit=_unit(guarantee["unit"]),
-        plan_hash=_like(_HASH, manifest["plan_hash"]),
+        plan_hash=_of_form(_HASH, manifest["plan_hash"]),
         ledger=_maybe(manifest["ledger"], _anchor),
         budget=None if budget is None else (_amount(budget["spent"]), _amount(budget["total"])),
         adds=budget is None or budget.get("composition", "basic") == "basic",
@@ -132,7 +132,9 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         line=line,
         stored=stored,
         over_time=_text(release_over_time(manifest, words), least=0),
-        files={_like(_NAME, name): _file(said) for name, said in _few(manifest["files"]).items()},
+        files={
+            _of_form(_NAME, name): _file(said) for name, said in _few(manifest["files"]).items()
+        },
         tables=_tables(plan, manifest["draw"]),
     )
 
@@ -210,7 +212,7 @@ def _anchor(value: Any) -> dict[str, Any]:
     if value["seq"] != found.seq or not 0 < found.seq <= 10**15:
         raise ValueError("not an entry of a ledger")
     _text(found.ledger_id)
-    _like(_HASH, found.head_hash)
+    _of_form(_HASH, found.head_hash)
     return dict(value)
 
 
@@ -234,7 +236,7 @@ def _line(guarantee: Mapping[str, Any]) -> Timeline | None:
 
 def _stored(guarantee: Mapping[str, Any]) -> Instants:
     ends = guarantee.get("window", [None, None])
-    start, end = (_maybe(end, lambda t: _like(_INSTANT, t)) for end in ends)
+    start, end = (_maybe(end, lambda t: _of_form(_INSTANT, t)) for end in ends)
     return window_of_texts((start, end))
 
 
@@ -247,12 +249,12 @@ def _few(value: Any) -> dict[str, Any]:
 def _file(value: Any) -> tuple[int, str]:
     if type(value["bytes"]) is not int or not 0 <= value["bytes"] < 10**15:
         raise ValueError("not a size")
-    return value["bytes"], _like(_HASH, value["sha256"])
+    return value["bytes"], _of_form(_HASH, value["sha256"])
 
 
 def _window(value: Any) -> tuple[str, str]:
     start, end = value
-    return _like(_MOMENT, start), _like(_MOMENT, end)
+    return _of_form(_MOMENT, start), _of_form(_MOMENT, end)
 
 
 def _amount(value: object) -> Fraction:
@@ -274,7 +276,7 @@ def _text(value: object, least: int = 1) -> str:
     return value
 
 
-def _like(form: re.Pattern[str], value: object) -> str:
+def _of_form(form: re.Pattern[str], value: object) -> str:
     if not isinstance(value, str) or not form.fullmatch(value):
         raise ValueError("not of its form")
     return value
@@ -282,7 +284,7 @@ def _like(form: re.Pattern[str], value: object) -> str:
 
 def _day(value: object) -> str:
     """Return a day of the calendar."""
-    return date.fromisoformat(_like(_DAY, value)).isoformat()
+    return date.fromisoformat(_of_form(_DAY, value)).isoformat()
 
 
 def _list(value: object) -> list[Any]:

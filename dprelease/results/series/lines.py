@@ -57,8 +57,8 @@ def released(table: pa.Table, keys: int) -> dict[str, PeriodColumn]:
         }
     )
     if not {*WITHOUT_VALUE}.isdisjoint(values["status"].unique().to_pylist()):
-        kept = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
-        table, values = table.filter(kept), values.filter(kept)  # no value, no place in a line
+        valued = pc.invert(pc.is_in(values["status"], value_set=pa.array(WITHOUT_VALUE)))
+        table, values = table.filter(valued), values.filter(valued)  # no value, no place in a line
     numbers = values.drop_columns("status").columns
     names = table.column(at["statistic"])
     missing = names.null_count or values["value"].null_count or values["status"].null_count

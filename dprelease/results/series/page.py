@@ -95,7 +95,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
     groups = max((len(t.lines) for t in tracks), default=0)
     listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
     drawn = sum(min(len(t.lines), listed) for t in tracks)
-    kept = max(4, ROWS // max(1, drawn))
+    shown = max(4, ROWS // max(1, drawn))
     stands = [p for p in periods if p.stands]
     return {
         "title": words.title,
@@ -123,10 +123,10 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
         "whom": f"any {words.one if words.about.unit_name else 'one protected unit'}",
         "weak_promise": weak_promise(epsilon, words.data),
         "budget": _budget(newest, epsilon, adds=_adds(periods)),
-        "sections": _sections(tracks, periods, listed, kept),
+        "sections": _sections(tracks, periods, listed, shown),
         "groups": groups,
         "listed": listed,
-        "kept": kept if kept < len(periods) else 0,
+        "kept": shown if shown < len(periods) else 0,
         "shown": min(len(periods), LONGEST),
         "observed": list(dict.fromkeys(note for p in periods for note in p.observed)),
         "periods": [_row(p) for p in reversed(periods)],
@@ -140,7 +140,7 @@ def _page(series: PublishedSeries) -> dict[str, Any]:
 
 
 def _sections(
-    tracks: Sequence[Track], periods: Sequence[Period], listed: int, kept: int
+    tracks: Sequence[Track], periods: Sequence[Period], listed: int, shown: int
 ) -> list[dict[str, Any]]:
     """Return one section per statistic; a statistic of several columns has one part per column."""
     made: dict[tuple[str | None, str, str], dict[str, Any]] = {}
@@ -165,17 +165,17 @@ def _sections(
                 "parts": [],
             },
         )
-        section["parts"].append(_part(track, periods, listed, kept))
+        section["parts"].append(_part(track, periods, listed, shown))
     return list(made.values())
 
 
-def _part(track: Track, periods: Sequence[Period], listed: int, kept: int) -> dict[str, Any]:
+def _part(track: Track, periods: Sequence[Period], listed: int, shown: int) -> dict[str, Any]:
     s = track.statistic
     widths = track.lines.widths()
     error = float(np.median(widths / 4)) if len(widths) else None
     decimals = reading_decimals(s.step, error)
     groups = [
-        _group(key, line, track, periods, decimals, kept)
+        _group(key, line, track, periods, decimals, shown)
         for key, line in track.lines.first(listed).items()
     ]
     return {
@@ -192,7 +192,7 @@ def _group(
     track: Track,
     periods: Sequence[Period],
     decimals: int,
-    kept: int,
+    listed: int,
 ) -> Group:
     domain = track.statistic.domain
     rows = [
@@ -224,7 +224,7 @@ def _group(
         ),
         summary=summary,
         newest=newest,
-        rows=tuple(reversed(rows))[:kept],
+        rows=tuple(reversed(rows))[:listed],
     )
 
 

@@ -34,8 +34,8 @@ def refresh(folder: Path) -> tuple[str, ...]:
         OSError: the system refuses a step.
     """
 
-    def make(beside: Mapping[str, bytes]) -> dict[str, bytes]:
-        return files_of(collect(folder, beside))
+    def make(files: Mapping[str, bytes]) -> dict[str, bytes]:
+        return files_of(collect(folder, files))
 
     return update_files_of_pipeline(folder, make)
 

@@ -15,7 +15,7 @@ from dprelease.core.errors import ConfigError
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw
 from dprelease.results.formats.tidy_rows import group_places
-from dprelease.results.validate import gx_beside, gx_release
+from dprelease.results.validate import gx_process, gx_release
 from dprelease.results.validate.gx_release import group_labels
 from dprelease.results.validate.rules import STATUSES, suppresses
 from dprelease.results.validate.verdict import RuleResult, Verdict
@@ -35,11 +35,11 @@ def require_great_expectations() -> None:
     Raises:
         ConfigError: it cannot be imported (DPR173).
     """
-    if gx_beside.ready():
+    if gx_process.ready():
         return
     failed = False
     try:
-        with gx_beside.undisturbed():
+        with gx_process.undisturbed():
             pass
     except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
         failed = True
@@ -57,14 +57,16 @@ def gx_validate(noised: Draw) -> Verdict:
     """Return the verdict of Great Expectations on a drawn release in the shape of its plan; never raises on its values."""
     if noised.plan.tables is None:
         frame = long_table(noised)
-        found = gx_beside.judged(frame, expectations(noised.plan))
-        return Verdict.of(tuple(RuleResult(rule, "*", len(frame), n) for rule, n in found), ENGINE)
+        found = gx_process.judged(frame, expectations(noised.plan))
+        return Verdict.from_rules(
+            tuple(RuleResult(rule, "*", len(frame), n) for rule, n in found), ENGINE
+        )
     rules = [  # one suite per table: that they add up, the built-in rules say
         replace(rule, statistic=f"{name}.{rule.statistic}")
         for name, part in noised.parts.items()
         for rule in gx_validate(part).rules
     ]
-    return Verdict.of(tuple(rules), ENGINE)
+    return Verdict.from_rules(tuple(rules), ENGINE)
 
 
 def long_table(noised: Draw) -> pd.DataFrame:
@@ -93,8 +95,8 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     if late:
         del labels["group"]
 
-    def obey(rule: str, on: list[str], asked: object) -> dict[str, Any]:
-        return {"column_list": on, "rule": rule, "parameters": json.dumps(asked)}
+    def obey(rule: str, on: list[str], parameters: object) -> dict[str, Any]:
+        return {"column_list": on, "rule": rule, "parameters": json.dumps(parameters)}
 
     groups, rules = plan.query.groups.count if late else len(plan.keys), plan.rules
     rows = groups * len(columns)
@@ -120,7 +122,7 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
         ),
     ]
     return [
-        {"type": f"expect_{kind}", "kwargs": asked, "meta": {"rule": rule}}
-        for rule, kind, asked in expected
+        {"type": f"expect_{kind}", "kwargs": arguments, "meta": {"rule": rule}}
+        for rule, kind, arguments in expected
         if rule != "consistent" or not plan.fitted
     ]

@@ -1,7 +1,7 @@
 """Custom Great Expectations: a released row obeys its statistic's rule.
 
 Importing this module imports Great Expectations, which is slow and changes the process's warning
-and logging state; only `validate.gx_beside` does so.
+and logging state; only `validate.gx_process` does so.
 
 One expectation, `ExpectReleasedRowsToObey`, looks at several columns of the long table, and at all
 statistics, at once. Its parameters travel as one JSON string: passed as nested dictionaries, Great
@@ -130,8 +130,10 @@ class ExpectReleasedRowsToObey(MulticolumnMapExpectation):  # type: ignore[misc,
     ) -> list[Any]:
         """Return the rule as a sentence; without this, Data Docs print the call."""
         del runtime_configuration
-        asked = (configuration or result.expectation_config).kwargs
-        said = sentence(asked["rule"], json.loads(asked["parameters"]), asked["column_list"][1])
+        arguments = (configuration or result.expectation_config).kwargs
+        said = sentence(
+            arguments["rule"], json.loads(arguments["parameters"]), arguments["column_list"][1]
+        )
         template = {"template": "$said", "params": {"said": said}}  # its text is not a template
         return [
             RenderedStringTemplateContent(

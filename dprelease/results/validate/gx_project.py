@@ -18,7 +18,7 @@ from pathlib import Path
 from dprelease.core.errors import ArgumentError
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.validate.gx import expectations
-from dprelease.results.validate.gx_beside import undisturbed
+from dprelease.results.validate.gx_process import undisturbed
 from dprelease.results.validate.gx_release import CONTRACT, COUNTS, NAME
 
 _QUIET = (
@@ -91,9 +91,9 @@ def _write(plan: ReleasePlan, to: Path, *, data_docs: bool) -> None:
         .add_batch_definition_whole_dataframe(NAME)
     )
     suite = gx.ExpectationSuite(name=NAME, expectations=expectations(plan))
-    kept = context.suites.add(suite)
+    added = context.suites.add(suite)
     validation = context.validation_definitions.add(
-        gx.ValidationDefinition(name=NAME, data=batch, suite=kept)
+        gx.ValidationDefinition(name=NAME, data=batch, suite=added)
     )
     context.checkpoints.add(
         gx.Checkpoint(name=NAME, validation_definitions=[validation], result_format=COUNTS)
@@ -103,5 +103,5 @@ def _write(plan: ReleasePlan, to: Path, *, data_docs: bool) -> None:
     # Last, since Great Expectations writes its settings anew and leaves these out.
     settings = to / "gx" / "great_expectations.yml"
     lines = settings.read_text(encoding="utf-8").splitlines()
-    kept_lines = [x for x in lines if not x.startswith(("analytics_enabled", "progress_bars"))]
-    settings.write_text("\n".join([*kept_lines, *_QUIET]) + "\n", encoding="utf-8")
+    others = [x for x in lines if not x.startswith(("analytics_enabled", "progress_bars"))]
+    settings.write_text("\n".join([*others, *_QUIET]) + "\n", encoding="utf-8")

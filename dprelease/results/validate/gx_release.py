@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check a published release.")
     parser.add_argument("folder", type=Path, help="the folder of one period")
     parser.add_argument("--data-docs", action="store_true", help="build the Data Docs site, too")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
@@ -93,16 +93,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = gx.get_context(mode="file", project_root_dir=plugins.parent.parent)
     import_module("dprelease_expectations")  # the suite's own expectation, beside this file
     contract = json.loads((plugins / CONTRACT).read_text(encoding="utf-8"))
-    tidy = read_release(given.folder, contract["by"])
+    tidy = read_release(options.folder, contract["by"])
     keys = [tidy[name].astype(str) for name in contract["by"]]
     labels = group_labels(zip(*keys, strict=True) if keys else [()] * len(tidy))
     frame = long_table(tidy, labels)
-    place = given.folder.resolve()  # `latest` is a link to a period
+    place = options.folder.resolve()  # `latest` is a link to a period
     run = gx.RunIdentifier(run_name=f"{place.parent.name} {place.name}")
     result = context.checkpoints.get(NAME).run(batch_parameters={"dataframe": frame}, run_id=run)
     for text in _lines(result):
         print(text)  # noqa: T201 - a command of its own
-    if given.data_docs:
+    if options.data_docs:
         for where in context.build_data_docs().values():
             print(f"open  {where}")  # noqa: T201
     print("valid" if result.success else "NOT valid")  # noqa: T201

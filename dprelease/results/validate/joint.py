@@ -123,8 +123,8 @@ class MomentRule(JointRule):
 def moment_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     """Return every rule between moments of a column that is a theorem for this plan."""
     found: list[JointRule] = []
-    held = ((b, family_of(b.measurement).hulls(b.measurement)) for b in plan.blocks)
-    for block, view, low, high in ((b, *hull) for b, hulls in held for hull in hulls):
+    hulls_of_blocks = ((b, family_of(b.measurement).hulls(b.measurement)) for b in plan.blocks)
+    for block, view, low, high in ((b, *hull) for b, hulls in hulls_of_blocks for hull in hulls):
         width = high - low
         whole = {
             MEAN: Domain(low, high),

@@ -71,7 +71,7 @@ def check(noised: Draw) -> Verdict:
     plan = noised.plan
     rows = noised.table.num_rows
     if not has_tidy_columns(noised.table, plan):
-        return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
+        return Verdict.from_rules((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
     table = _read(noised)
     stray = int((table.slot < 0).sum())
     results = [RuleResult("shape", "*", rows, stray)]
@@ -80,7 +80,7 @@ def check(noised: Draw) -> Verdict:
         results += _statistic_rules(plan, statistic, start, table)
         start += len(statistic.columns)
     results += _joint_rules(plan, table)
-    return Verdict.of(tuple(results), ENGINE)
+    return Verdict.from_rules(tuple(results), ENGINE)
 
 
 def _several(noised: Draw) -> Verdict:
@@ -97,7 +97,7 @@ def _several(noised: Draw) -> Verdict:
     values = sum(part.table.num_rows for part in noised.parts.values())
     for name, problems in broken(noised.plan, noised.fits).items():
         results.append(RuleResult("adds_up", name, values, len(problems)))
-    return Verdict.of(tuple(results), ENGINE)
+    return Verdict.from_rules(tuple(results), ENGINE)
 
 
 def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
@@ -165,14 +165,14 @@ def _statistic_rules(
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
 
     missing = table.missing[mine] & np.isnan(value) & np.isnan(fitted)
-    beside = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
+    valid = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
     legal = table.legal_status[mine] & (~table.missing[mine] | np.isnan(value))
     return [
         result("groups", times == 1),
         result("finite", np.isfinite(value) | missing),
         result("domain", statistic.domain.contains(value) | missing),
         result("step", on_step(value, statistic.step) | missing),
-        *([] if plan.fitted else [result("consistent", beside | missing)]),
+        *([] if plan.fitted else [result("consistent", valid | missing)]),
         result("interval", ordered),
         result("status", legal),
     ]

@@ -40,7 +40,7 @@ class Verdict(Stored):
     engine: str
 
     @classmethod
-    def of(cls, rules: tuple[RuleResult, ...], engine: str) -> Verdict:
+    def from_rules(cls, rules: tuple[RuleResult, ...], engine: str) -> Verdict:
         """Return the verdict of `rules`: no rule failed, and there was a rule to check."""
         return cls(ok=bool(rules) and all(r.failed == 0 for r in rules), rules=rules, engine=engine)
 

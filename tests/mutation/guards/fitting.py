@@ -299,7 +299,7 @@ GUARDS = (
     Guard(
         "a row of persons names the noise of the finest level",
         file="results/fitted.py",
-        old="[asked[n, s.text] if s.name in apart else s for s in statistics]",
+        old="[planned[n, s.text] if s.name in apart else s for s in statistics]",
         new="statistics",
         tests=("tests/results/test_fitted_detail.py",),
     ),

@@ -102,8 +102,8 @@ GUARDS = (
     Guard(
         "every key of the rows is committed",
         file="results/draw.py",
-        old="kept = np.flatnonzero(raw)",
-        new="kept = np.arange(len(raw))",
+        old="places = np.flatnonzero(raw)",
+        new="places = np.arange(len(raw))",
         tests=(_FOLDERS,),
     ),
     Guard(

@@ -389,7 +389,7 @@ GUARDS = (
     Guard(
         "published cells alone keep the usual level",
         file="results/rules.py",
-        old="share = kept / cells if rules is not None and rules.sparse and kept else 1.0",
+        old="share = published / cells if rules is not None and rules.sparse and published else 1.0",
         new="share = 1.0",
         tests=("tests/results/test_rules.py",),
     ),

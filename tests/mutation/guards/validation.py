@@ -18,10 +18,10 @@ _joint = partial(
 GUARDS = (
     Guard(
         "the process beside a run runs the user's script again",
-        "results/validate/gx_beside.py",
+        "results/validate/gx_process.py",
         '        main.__spec__ = ModuleSpec("dprelease.__main__", None)',
         "        pass",
-        ("tests/results/validate/test_gx_beside.py",),
+        ("tests/results/validate/test_gx_process.py",),
     ),
     _rules(
         "a group may be there twice",

@@ -64,13 +64,13 @@ def test_one_value_gets_a_window_around_it(hull):
 def test_a_scale_goes_from_end_to_end_and_stays_inside(low, width, number):
     across = Scale(low, low + width)
     down = Scale(low, low + width, 122, 12, digits=2)
-    assert (across.at(across.low), across.at(across.high)) == (0.0, 100.0)
-    assert (down.at(down.low), down.at(down.high)) == (122.0, 12.0)
+    assert (across.position(across.low), across.position(across.high)) == (0.0, 100.0)
+    assert (down.position(down.low), down.position(down.high)) == (122.0, 12.0)
     assert 0 <= across.inside(low + number * width) <= 100
     assert 12 <= down.inside(low + number * width) <= 122
     middle = low + width / 2
-    assert across.at(middle) == pytest.approx(50, abs=1e-3)
-    assert math.copysign(1.0, across.at(low)) == 1.0  # never -0.0, which a page would show
+    assert across.position(middle) == pytest.approx(50, abs=1e-3)
+    assert math.copysign(1.0, across.position(low)) == 1.0  # never -0.0, which a page would show
 
 
 def test_bands_are_cut_at_the_window_on_either_axis():

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.results.draw import Draw
-from dprelease.results.validate import gx_beside
+from dprelease.results.validate import gx_process
 from dprelease.results.validate.gx import expectations, gx_validate
 from dprelease.results.validate.rules import check
 from dprelease.schema.domain import Domain
@@ -87,7 +87,7 @@ def test_the_built_in_between_is_the_twin_that_passes_nan():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with gx_beside.undisturbed():
+        with gx_process.undisturbed():
             import great_expectations as gx
 
         context = gx.get_context(mode="ephemeral")
@@ -127,12 +127,12 @@ def test_the_process_is_left_as_it_was_also_where_it_has_to_import_it_itself():
 import logging, os, sys, warnings
 import pandas
 from tests.results.formats import releases
-from dprelease.results.validate import gx, gx_beside, rules
+from dprelease.results.validate import gx, gx_process, rules
 before = (warnings.showwarning, list(warnings.filters), dict(os.environ))
 root = list(logging.getLogger().handlers)
 assert "great_expectations" not in sys.modules
-assert rules.check(releases.clinic()).ok and not gx_beside._begun
-gx_beside.begin = lambda: None
+assert rules.check(releases.clinic()).ok and not gx_process._begun
+gx_process.begin = lambda: None
 assert gx.gx_validate(releases.clinic()).ok
 assert "great_expectations" in sys.modules
 assert (warnings.showwarning, dict(os.environ)) == (before[0], before[2])
@@ -156,7 +156,7 @@ logging.captureWarnings(False); assert warnings.showwarning is before[0]
 def test_a_captured_warning_state_is_kept():
     logging.captureWarnings(True)
     try:
-        with gx_beside.undisturbed():
+        with gx_process.undisturbed():
             pass
         assert warnings.showwarning.__module__ == "logging"
     finally:
@@ -168,7 +168,7 @@ def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch)
     from dprelease.results.validate.gx import require_great_expectations
 
     # no process of an earlier test answers
-    monkeypatch.setattr(gx_beside, "ready", lambda: False)
+    monkeypatch.setattr(gx_process, "ready", lambda: False)
     require_great_expectations()  # the control: it is installed
     real = builtins.__import__
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprelease.results.validate.gx_beside import undisturbed
+from dprelease.results.validate.gx_process import undisturbed
 from dprelease.results.validate.gx_release import group_labels
 
 DOMAINS = {"a": [[0.0, 10.0]], "b": [[0.0, 2.0], [5.0, 9.0]], "c": [[-1.0, -1.0]]}

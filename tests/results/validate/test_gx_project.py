@@ -16,7 +16,7 @@ from dprelease.results.formats import csv_, parquet
 from dprelease.results.formats.json_ import build_manifest
 from dprelease.results.validate import gx_release
 from dprelease.results.validate.gx import long_table
-from dprelease.results.validate.gx_beside import undisturbed
+from dprelease.results.validate.gx_process import undisturbed
 from dprelease.results.validate.gx_project import export_project
 from dprelease.results.validate.rules import check
 from dprelease.schema.domain import Domain

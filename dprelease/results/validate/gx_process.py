@@ -41,7 +41,7 @@ _begun: dict[int, ProcessPoolExecutor] = {}
 """By the id of the process that began it: a forked copy has none."""
 
 
-class _Beside(SpawnProcess):
+class _WorkerProcess(SpawnProcess):
     """A spawned process that does not run the caller's script again, and that Ctrl-C does not reach."""
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class _Beside(SpawnProcess):
 
 
 class _Spawn(SpawnContext):
-    Process = _Beside
+    Process = _WorkerProcess
 
 
 def begin() -> None:
@@ -105,7 +105,7 @@ def end() -> None:
     """End the process; it holds nothing that would be lost."""
     if _begun.pop(os.getpid(), None) is not None:
         for process in multiprocessing.active_children():
-            if isinstance(process, _Beside):
+            if isinstance(process, _WorkerProcess):
                 process.kill()
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dprelease.results.validate import gx, gx_beside
+from dprelease.results.validate import gx, gx_process
 from tests.faults.weekly_project import make_project
 from tests.results.validate.test_gx import BROKEN, GOOD
 from tests.sizes import some
@@ -25,23 +25,23 @@ ROOT = Path(__file__).parents[3]
 def not_imported(monkeypatch):
     """Let it look as if Great Expectations was not imported here."""
     here = SimpleNamespace(modules={"__main__": sys.modules["__main__"]})
-    monkeypatch.setattr(gx_beside, "sys", here)
+    monkeypatch.setattr(gx_process, "sys", here)
 
 
 @pytest.fixture
 def other(monkeypatch, not_imported):
     """Have a process of the test's own; returns how to begin it with another initialiser."""
-    monkeypatch.setattr(gx_beside, "_begun", {})
+    monkeypatch.setattr(gx_process, "_begun", {})
 
     def use(initialiser):
-        monkeypatch.setattr(gx_beside, "_import_quietly", initialiser)
+        monkeypatch.setattr(gx_process, "_import_quietly", initialiser)
 
     yield use
-    gx_beside.end()
+    gx_process.end()
 
 
 def pool():
-    return gx_beside._begun[os.getpid()]
+    return gx_process._begun[os.getpid()]
 
 
 def asked(release):
@@ -62,7 +62,7 @@ def nothing() -> None:
 
 def imported() -> list[str]:
     """What is imported of what is of no use."""
-    names = (*gx_beside._UNUSED, "pyspark", "dprelease.cli", "__mp_main__")
+    names = (*gx_process._UNUSED, "pyspark", "dprelease.cli", "__mp_main__")
     return [name for name in names if getattr(sys.modules.get(name), "__spec__", None)]
 
 
@@ -71,11 +71,11 @@ RELEASES = {"good": GOOD} | {name: release for name, (release, _) in some(BROKEN
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES.keys())
 def test_the_process_beside_finds_what_this_one_finds(not_imported, release):
-    assert gx_beside.ready()
+    assert gx_process.ready()
     frame, suite = asked(release)
     there, here = (
-        pool().submit(gx_beside.judge, frame, suite).result(),
-        gx_beside.judge(frame, suite),
+        pool().submit(gx_process.judge, frame, suite).result(),
+        gx_process.judge(frame, suite),
     )
     assert there == here
     assert any(failed for _, failed in here) == (release is not GOOD)
@@ -87,10 +87,10 @@ def beside() -> list[multiprocessing.process.BaseProcess]:
 
     The pool's own thread waits for them too: for a moment neither knows how one ended.
     """
-    until = time.monotonic() + (0.0 if os.getpid() in gx_beside._begun else 10.0)
+    until = time.monotonic() + (0.0 if os.getpid() in gx_process._begun else 10.0)
     while True:
         children = multiprocessing.active_children()
-        found = [p for p in children if isinstance(p, gx_beside._Beside) and p.is_alive()]
+        found = [p for p in children if isinstance(p, gx_process._WorkerProcess) and p.is_alive()]
         if not found or time.monotonic() >= until:
             return found
         time.sleep(0.05)
@@ -99,8 +99,8 @@ def beside() -> list[multiprocessing.process.BaseProcess]:
 @pytest.mark.parametrize("fault", [leave, be_silent])
 def test_one_that_does_not_import_it_is_not_ready(other, monkeypatch, fault):
     other(fault)
-    monkeypatch.setattr(gx_beside, "_LONGEST", 2.0)
-    assert not gx_beside.ready()
+    monkeypatch.setattr(gx_process, "_LONGEST", 2.0)
+    assert not gx_process.ready()
     assert not beside()
 
 
@@ -109,9 +109,9 @@ def test_one_that_ends_or_falls_silent_leaves_the_verdict_to_this_process(
     other, monkeypatch, fault
 ):
     other(nothing)
-    assert gx_beside.ready()
-    monkeypatch.setattr(gx_beside, "begin", nothing)  # what has ended stays so
-    monkeypatch.setattr(gx_beside, "_LONGEST", 2.0)
+    assert gx_process.ready()
+    monkeypatch.setattr(gx_process, "begin", nothing)  # what has ended stays so
+    monkeypatch.setattr(gx_process, "_LONGEST", 2.0)
     pool().submit(fault)
     assert gx.gx_validate(GOOD).ok
     assert not beside()
@@ -122,35 +122,35 @@ def test_one_that_ends_or_falls_silent_leaves_the_verdict_to_this_process(
 def test_where_none_can_be_started_this_process_validates(other, monkeypatch):
     other(nothing)
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
-    assert not gx_beside.ready()
+    assert not gx_process.ready()
     assert gx.gx_validate(GOOD).ok
 
 
 def test_a_forked_copy_has_none_and_ends_nothing(other, monkeypatch):
     other(nothing)
-    assert gx_beside.ready()
+    assert gx_process.ready()
     with monkeypatch.context() as forked:
         forked.setattr(os, "getpid", lambda: -1)
-        gx_beside.end()
-        forked.setattr(gx_beside, "begin", nothing)
-        assert not gx_beside.ready()
-    assert gx_beside.ready()
+        gx_process.end()
+        forked.setattr(gx_process, "begin", nothing)
+        assert not gx_process.ready()
+    assert gx_process.ready()
 
 
 def test_an_import_that_is_not_waited_for_any_more_is_ended_and_one_that_is_done_stays(other):
     other(be_silent)
-    with gx_beside.begun():
+    with gx_process.begun():
         assert beside()
     assert not beside()
     other(nothing)
-    with gx_beside.begun():
-        assert gx_beside.ready()
+    with gx_process.begun():
+        assert gx_process.ready()
     assert beside()
 
 
 def test_ctrl_c_does_not_reach_it(other):
     other(nothing)
-    assert gx_beside.ready()
+    assert gx_process.ready()
     os.kill(pool().submit(os.getpid).result(), signal.SIGINT)
     assert pool().submit(os.getpid).result() == beside()[0].pid
 
@@ -165,13 +165,13 @@ def python(*words: str | Path, **more: object) -> subprocess.CompletedProcess[st
 
 SCRIPT = """
 import os, sys, threading
-from dprelease.results.validate import gx_beside
+from dprelease.results.validate import gx_process
 print("runs")
-gx_beside._import_quietly = gx_beside._nothing
+gx_process._import_quietly = gx_process._nothing
 spec = __spec__
 found = []
 def work():
-    found.append(gx_beside.ready() and gx_beside._begun[os.getpid()].submit(os.getpid).result())
+    found.append(gx_process.ready() and gx_process._begun[os.getpid()].submit(os.getpid).result())
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
@@ -196,8 +196,8 @@ def test_no_script_is_run_again_whatever_it_is_run_by(tmp_path, how):
 
 ORPHAN = """
 import multiprocessing, os, signal
-from dprelease.results.validate import gx_beside
-gx_beside.ready()
+from dprelease.results.validate import gx_process
+gx_process.ready()
 print(multiprocessing.active_children()[0].pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
