@@ -183,9 +183,9 @@ class Accessor:
         Raises:
             DpreleaseError: as `dprelease.keys`; its class says what was already spent.
         """
-        asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
+        options = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
         where = {"during": during, "ledger": ledger, "dataset": dataset, "period": period}
-        found: Keys = _doors().keys(self._frame, schema, **asked, **where)
+        found: Keys = _doors().keys(self._frame, schema, **options, **where)
         return found
 
     def sql(

@@ -80,9 +80,9 @@ def plan(
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         ArgumentError: `during` names no period, or the schema declares no `time` (DPR639, DPR640).
     """
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
-    given |= {"by": by, "where": where, "tables": tables, "rules": rules}
-    return plan_release(as_schema(schema), overrides(given), during=during)
+    keys: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
+    keys |= {"by": by, "where": where, "tables": tables, "rules": rules}
+    return plan_release(as_schema(schema), overrides(keys), during=during)
 
 
 def release(
@@ -121,9 +121,9 @@ def release(
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
         WithheldError, InternalError: the budget may have been charged.
     """
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
-    given |= {"by": by, "where": where, "tables": tables, "rules": rules}
-    return _drawn(data, schema, given, (ledger, dataset, period), during=during)
+    keys: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "statistics": statistics}
+    keys |= {"by": by, "where": where, "tables": tables, "rules": rules}
+    return _drawn(data, schema, keys, (ledger, dataset, period), during=during)
 
 
 def keys(
@@ -151,9 +151,9 @@ def keys(
     Raises:
         DpreleaseError: as `release`.
     """
-    asked = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
+    options = {"column": column, "epsilon": epsilon, "delta": delta, "max_keys": max_keys}
     at = ledger, dataset, period
-    found = _drawn(data, schema, {"keys": asked}, at, "-keys", origin="keys(...)", during=during)
+    found = _drawn(data, schema, {"keys": options}, at, "-keys", origin="keys(...)", during=during)
     return Keys(found.noised, found.flow)
 
 
@@ -211,14 +211,14 @@ def sql(
             code="DPR638",
         )
     ((name, data),) = tables.items()
-    given = {"sql": query, "epsilon": epsilon, "delta": delta}
-    return _drawn(data, schema, given, (ledger, dataset, period), origin="sql(...)", table=name)
+    keys = {"sql": query, "epsilon": epsilon, "delta": delta}
+    return _drawn(data, schema, keys, (ledger, dataset, period), origin="sql(...)", table=name)
 
 
 def _drawn(
     data: TableLike,
     schema: SchemaLike,
-    given: Mapping[str, Any],
+    keys: Mapping[str, Any],
     at: tuple[str | Path | None, str | None, str | None],
     ending: str = "",
     **more: Any,
@@ -231,14 +231,14 @@ def _drawn(
     """
     counted = False
     try:
-        table, asked = as_schema(schema), overrides(given)
+        table, block = as_schema(schema), overrides(keys)
         request = _request(table, *at, more.get("during"), ending)
         if request is None:
-            plan = plan_release(table, asked, **more)
+            plan = plan_release(table, block, **more)
         else:
             added = request.ledger.composition(request.key.dataset)
             fixed = of_fixed_lists(table, lambda: request)
-            plan = recorded(plan_release(fixed, asked, composition=added, **more), request)
+            plan = recorded(plan_release(fixed, block, composition=added, **more), request)
         source = as_source(data)
         engine = engine_named("spark" if source.kind == "spark_frame" else DEFAULT)
         flow = Flow(plan, request, engine)
@@ -295,11 +295,11 @@ def _request(
                 code="DPR632",
             )
         return None
-    for name, given in (("dataset", dataset), ("period", period)):
+    for name, value in (("dataset", dataset), ("period", period)):
         if (
-            given is not None
+            value is not None
         ):  # before it is compared: what pandas' NA is equal to is no truth value
-            check_identifier(given, name)
+            check_identifier(value, name)
     if during is not None and period not in (None, during):
         raise ArgumentError(
             f"the rows of {during} would be released under another name",
@@ -368,7 +368,7 @@ def create_ledger(
         ConfigError, ArgumentError: a faulty schema, name or number, or half a population (DPR675).
     """
     table = as_schema(schema)
-    given = population_epsilon, population_delta, population_composition, population_interval
+    terms = population_epsilon, population_delta, population_composition, population_interval
     Ledger.create(
         path,
         dataset=table.name if dataset is None else dataset,
@@ -376,7 +376,7 @@ def create_ledger(
         delta=delta,
         composition=composition,
         **declared_by(table),
-        population=Population.declared(one_name(population, table.population), *given),
+        population=Population.declared(one_name(population, table.population), *terms),
         public_size=table.rows.exact is not None,
     )
     return Path(path)

@@ -211,7 +211,7 @@ def planned(table: TableSchema, *, week: str | None = None, view: str | None = N
 
 def rows_for(plan: ReleasePlan) -> pd.DataFrame:
     """Return sixty made-up rows of the clinic, or the edges of a ring."""
-    if plan.asked is not None and "a" in plan.asked.schema.columns:
+    if plan.request is not None and "a" in plan.request.schema.columns:
         return pd.DataFrame({"a": range(12), "b": [(i + 1) % 12 for i in range(12)]})
     count = 60
     return pd.DataFrame(

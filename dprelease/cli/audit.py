@@ -119,12 +119,12 @@ def _table(findings: list[Finding]) -> Any:
 
     marks = {True: Text("ok", "green"), False: Text("FAIL", "bold red"), None: Text("--", "yellow")}
     shared = len(findings) > 1 and len({f.size for f in findings}) == 1
-    told = any(f.how for f in findings)
-    names = ["", "subject", "claimed", "found", *(["told apart by"] if told else [])]
+    named = any(f.how for f in findings)
+    names = ["", "subject", "claimed", "found", *(["told apart by"] if named else [])]
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for name in names if shared or told else [*names, "summary at"]:
+    for name in names if shared or named else [*names, "summary at"]:
         table.add_column(name, overflow="fold")
     for f in findings:
-        last = [Text(f.how)] if told else [] if shared else [Text(f.size, "dim")]
+        last = [Text(f.how)] if named else [] if shared else [Text(f.size, "dim")]
         table.add_row(marks[f.ok], Text(f.subject), Text(f.claimed), Text(f.found), *last)
-    return Group(table, Text(f"each: {findings[0].size}", "dim")) if shared or told else table
+    return Group(table, Text(f"each: {findings[0].size}", "dim")) if shared or named else table

@@ -47,11 +47,11 @@ def derive(
     from dprelease.reading.publication import read, read_series
     from dprelease.results.formats.json_ import FILE
 
-    held = read(folder) if (folder / FILE).is_file() else read_series(folder)
-    asked = None if by is None else [part.strip() for part in by.split(",") if part.strip()]
-    found = held.derive(
+    published = read(folder) if (folder / FILE).is_file() else read_series(folder)
+    keys = None if by is None else [part.strip() for part in by.split(",") if part.strip()]
+    found = published.derive(
         expression,
-        by=asked,
+        by=keys,
         table=table,
         public=public,
         level=level,

@@ -42,9 +42,9 @@ def _named(pipeline: Path | None) -> Path:
     return pipeline
 
 
-def _names_all(pipeline: Path | None, *given: object) -> None:
+def _names_all(pipeline: Path | None, *options: object) -> None:
     """Refuse what is given beside a pipeline that says it itself."""
-    if pipeline is not None and any(part is not None for part in given):
+    if pipeline is not None and any(part is not None for part in options):
         raise ConfigError(
             "a pipeline names its ledger, dataset and budgets itself",
             fix="name PIPELINE alone, or --ledger with what belongs to it",
@@ -380,8 +380,8 @@ def reconcile(
 
     config = None if pipeline is None and ledger is not None else loaded(_named(pipeline))
     folders = (public or []) if config is None else [config.publish.to]
-    held = [place for place in folders if place.is_file() or [*place.glob("*/*/release.json")]]
-    if config is None and not (folders and held == folders):
+    published = [place for place in folders if place.is_file() or [*place.glob("*/*/release.json")]]
+    if config is None and not (folders and published == folders):
         what = "name the public folder whose releases are to be debited: the one above those of pipelines"
         raise ConfigError(what, fix="add --public FOLDER", code="DPR100")
     book = _open(None, ledger if config is None else config.budget.ledger)

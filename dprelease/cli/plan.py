@@ -98,9 +98,9 @@ def load_and_show(
     from dprelease.release_plan.explain import renderable
 
     config = loaded(pipeline)
-    asked = [wish(text) for text in wishes]
+    wanted = [wish(text) for text in wishes]
     made = plan_pipeline(config, period)
-    needs = [needed(config, name, error, made) for name, error in asked]
+    needs = [needed(config, name, error, made) for name, error in wanted]
     changes = None if against is None else compare(plan_of(against), made)
     if page is not None:
         save(page, _page(config, made))
@@ -110,7 +110,7 @@ def load_and_show(
         save(file, plan_file(config, made, period))
     if as_json:
         found: dict[str, Any] = {**made.to_json(), "hash": made.hash}
-        if asked:
+        if wanted:
             found["needed"] = [n.to_json() for n in needs]
         if changes is not None:
             found["changes"] = [c.to_json() for c in changes]

@@ -146,5 +146,5 @@ def _write(text: str, out: Path | None) -> None:
             code="DPR608",
         )
     save(out, text.encode())
-    asked = text.count("# ANSWER ") - text.count("`# ANSWER `")  # the head says what it means
-    say(f"{out}: drafted, {counted(asked, 'line')} to answer", style="green")
+    lines = text.count("# ANSWER ") - text.count("`# ANSWER `")  # the head says what it means
+    say(f"{out}: drafted, {counted(lines, 'line')} to answer", style="green")

@@ -62,8 +62,8 @@ def plan_file(config: PipelineConfig, plan: ReleasePlan, period: str | None) -> 
 
 def _stated(plan: ReleasePlan) -> dict[str, Any]:
     """Return what is approved of a plan: its request and its price."""
-    assert plan.asked is not None
-    request = request_for_all_periods(plan.asked)
+    assert plan.request is not None
+    request = request_for_all_periods(plan.request)
     return {
         "request": request,
         "request_hash": request_hash(request),
@@ -121,16 +121,16 @@ def approve(
 
 def of_no_use(made: Approval, file: Path) -> list[str]:
     """Say why no period can run under an approval, if that is so; `file` is what was approved."""
-    asked = fraction_from_json(_read(file)["epsilon"])
+    epsilon = fraction_from_json(_read(file)["epsilon"])
     out = []
     if made.until is not None and made.until < made.at[:10]:
         out.append(
             f"{made.until} is past: this ends earlier approvals of the request, and allows nothing"
         )
     for name, limit in (("one period", made.per_period), ("all of them", made.total)):
-        if limit is not None and limit < asked:
-            given, wanted = plain(limit), plain(asked)
-            out.append(f"epsilon {given} for {name} allows nothing: one period asks for {wanted}")
+        if limit is not None and limit < epsilon:
+            allowed, wanted = plain(limit), plain(epsilon)
+            out.append(f"epsilon {allowed} for {name} allows nothing: one period asks for {wanted}")
     return out
 
 
@@ -221,10 +221,10 @@ def _must_say_so(
 
     The choice is the file's: another machine's floating point may have tipped it (`planning.again`).
     """
-    assert plan.asked is not None
+    assert plan.request is not None
     try:
         again = read_json(
-            plan_file(config, plan_again(plan.asked, stated["plan"]), stated["period"])
+            plan_file(config, plan_again(plan.request, stated["plan"]), stated["period"])
         )
         if is_hash_of(stated["hash"], again["plan"]):  # as the version that wrote it takes it
             again["hash"] = stated["hash"]
@@ -242,12 +242,12 @@ def _must_say_so(
 
 
 def _another(
-    what: str, beside: str, lines: Sequence[str], config: PipelineConfig, file: Path
+    what: str, why: str, lines: Sequence[str], config: PipelineConfig, file: Path
 ) -> BudgetError:
     return BudgetError(
         what,
         where=str(file),
-        why="\n         ".join((beside, *lines)),
+        why="\n         ".join((why, *lines)),
         fix=f"plan again: `dprelease plan {config.origin.rpartition(':')[0]} --out {file}`, and read it",
         code="DPR306",
     )

@@ -201,9 +201,13 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
 
 def _population(file: DeclarationFile, budget: BudgetModel, name: str | None) -> Population | None:
     """Return the budget of the schema's population: both are stated (DPR168), or neither."""
-    asked = budget.population
-    given = (asked.epsilon, asked.delta, asked.composition, asked.interval) if asked else (None,)
+    population = budget.population
+    terms = (
+        (population.epsilon, population.delta, population.composition, population.interval)
+        if population
+        else (None,)
+    )
     try:
-        return Population.declared(name, *given)
+        return Population.declared(name, *terms)
     except ArgumentError as error:
         file.fail(error.what, "population", fix=str(error.fix), code="DPR168")

@@ -218,8 +218,8 @@ def plan_of(path: str | Path) -> ReleasePlan:
     Raises:
         ConfigError: it is none of these (DPR181), or the pipeline file is faulty.
     """
-    given = Path(path)
-    file = given / "release.json" if given.is_dir() else given
+    place = Path(path)
+    file = place / "release.json" if place.is_dir() else place
     if file.suffix != ".json":
         return plan_pipeline(load_pipeline(file))
     try:
@@ -239,7 +239,7 @@ def plan_of(path: str | Path) -> ReleasePlan:
         pass
     raise ConfigError(
         "there is no plan to compare with",
-        where=str(given),
+        where=str(place),
         why="a plan is in a pipeline file, or in the `release.json` of a published folder",
         fix="name one of these, e.g. `--against public/clinic_weekly/2026-W46`",
         code="DPR181",

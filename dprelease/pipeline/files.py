@@ -40,9 +40,9 @@ def bundle(noised: Draw, formats: Iterable[str] = FORMATS, **stated: Any) -> dic
     Raises:
         ConfigError: an unknown format (DPR146).
     """
-    asked = tuple(formats)
-    others = what_if(noised.plan) if "html" in asked else []
-    return write_files(noised, asked, software=software(), what_if=others, **stated)
+    names = tuple(formats)
+    others = what_if(noised.plan) if "html" in names else []
+    return write_files(noised, names, software=software(), what_if=others, **stated)
 
 
 def write_files(

@@ -58,7 +58,7 @@ class Flow:
     Attributes:
         request: the ledger and the key; None for a release that nothing records.
         report: told what happens, in public text.
-        head_moved: called whenever the ledger's head has moved.
+        new_head: called whenever the ledger's head has moved.
         sign: by default the files are as they are.
     """
 
@@ -66,7 +66,7 @@ class Flow:
     request: Request | None
     engine: Engine
     report: Progress = quiet
-    head_moved: Callable[[], None] = _nothing
+    new_head: Callable[[], None] = _nothing
     sign: Signing = dict
 
     def preflight(self, source: Source) -> None:
@@ -80,7 +80,7 @@ class Flow:
             return stages.unledgered(self.plan)
         receipt = stages.charge(self.plan, self.request, again=again, early=early)
         with _paid(receipt):
-            self.head_moved()
+            self.new_head()
         self.report("charge", str(receipt))
         if receipt.early is not None:
             self.report(
@@ -144,7 +144,7 @@ class Flow:
             out = publish_files(Path(folder), key.pipeline, key.period, files, stamp=due)
         with _published():
             ledger.mark_published(key)
-            self.head_moved()
+            self.new_head()
         from dprelease.results.series.write import (
             refresh_after_publication,  # the page's library, jinja2
         )

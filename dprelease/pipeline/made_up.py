@@ -58,13 +58,13 @@ def _count(schema: TableSchema, plan: ReleasePlan) -> int:
 def _column(
     column: Column, schema: TableSchema, plan: ReleasePlan, count: int, stream: random.Random
 ) -> pa.Array:
-    make = _maker(column, schema, plan, count, stream)
+    make = _cell_generator(column, schema, plan, count, stream)
     whole = column.kind in (Kind.identifier, Kind.node, Kind.date, Kind.timestamp)
     cells = [None if not whole and stream.random() < _MISSING else make() for _ in range(count)]
     return pa.array(cells, _TYPES.get(column.kind, pa.string()))
 
 
-def _maker(
+def _cell_generator(
     column: Column, schema: TableSchema, plan: ReleasePlan, count: int, stream: random.Random
 ) -> Callable[[], Any]:
     match column.kind:

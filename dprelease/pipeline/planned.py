@@ -75,13 +75,13 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
     """Return the plan of one run; without `period`, of any run (its window left open)."""
     window = calendar = None
     if config.period is not None:
-        asked = config.period
+        stated = config.period
         # Any period's plan costs the same: the window is public and prices nothing.
-        name = EXAMPLES[asked.every] if period is None else period
+        name = EXAMPLES[stated.every] if period is None else period
         calendar = Calendar(
-            asked.column, asked.every, asked.timezone, name, zone_tables(), asked.delay
+            stated.column, stated.every, stated.timezone, name, zone_tables(), stated.delay
         )
-        window = (asked.column, *window_of(config.schema, calendar))
+        window = (stated.column, *window_of(config.schema, calendar))
     return plan_release(
         config.schema,
         config.release,
@@ -98,12 +98,12 @@ def closing_at(plan: ReleasePlan, instant: datetime) -> ReleasePlan:
 
     The pipeline's `delay` may have changed since; it decides nothing that is priced or hashed.
     """
-    asked = plan.asked
-    if asked is None or asked.calendar is None:
+    request = plan.request
+    if request is None or request.calendar is None:
         return plan
-    calendar = asked.calendar
+    calendar = request.calendar
     _, end = parse_period(calendar.name, calendar.every, calendar.timezone)  # type: ignore[arg-type]
-    return replace(plan, asked=replace(asked, calendar=replace(calendar, delay=instant - end)))
+    return replace(plan, request=replace(request, calendar=replace(calendar, delay=instant - end)))
 
 
 def _calendar_during(schema: TableSchema, during: str) -> Calendar:

@@ -185,8 +185,8 @@ def _engine(config: PipelineConfig, meter: Meter | None) -> Engine:
 
 def _request(config: PipelineConfig, name: str, now: datetime | None) -> Request:
     key = Key(config.budget.dataset, config.name, name)
-    asked = Request(_open_ledger(config), key, approved=config.budget.approved)
-    return asked if now is None else replace(asked, clock=lambda: now)
+    request = Request(_open_ledger(config), key, approved=config.budget.approved)
+    return request if now is None else replace(request, clock=lambda: now)
 
 
 def period_name(config: PipelineConfig, period: str | None) -> str:

@@ -201,8 +201,8 @@ def _tick(work: Job) -> tuple[int, bool]:
                 busy = True
                 if waits:
                     again = True
-                    told = {"pipeline": config.name, "period": due.period}
-                    _say(work, "info", "waiting", "its rows have not arrived", **told)
+                    event = {"pipeline": config.name, "period": due.period}
+                    _say(work, "info", "waiting", "its rows have not arrived", **event)
                     continue
                 error = _attempt(work, config, due)
                 if work.stop.is_set():

@@ -78,8 +78,8 @@ def read_source(
 def _view(
     file: DeclarationFile, model: SourceModel, select: str, engine: str, allow: tuple[str, ...]
 ) -> SourceConfig:
-    given = [kind for kind in SOURCES if getattr(model, kind) is not None]
-    if given or not model.tables or engine == "spark":
+    kinds = [kind for kind in SOURCES if getattr(model, kind) is not None]
+    if kinds or not model.tables or engine == "spark":
         file.fail(
             "a view reads declared tables",
             "view",
@@ -122,14 +122,14 @@ def _view(
 
 
 def _table(file: DeclarationFile, model: TableModel, engine: str) -> SourceConfig:
-    given = [kind for kind in SOURCES if getattr(model, kind) is not None]
-    if len(given) != 1:
+    kinds = [kind for kind in SOURCES if getattr(model, kind) is not None]
+    if len(kinds) != 1:
         file.fail(
-            f"a source has exactly one kind, not {len(given)}",
+            f"a source has exactly one kind, not {len(kinds)}",
             fix="e.g. `source: {parquet: ../data/visits.parquet}`",
             code="DPR140",
         )
-    kind = given[0]
+    kind = kinds[0]
     if not reads(engine, kind):
         at = file if kind == "spark" else replace(file, place=("engine",))
         at.fail(
@@ -180,8 +180,8 @@ def _objects(file: DeclarationFile, text: str, kind: str, engine: str) -> Source
     try:
         parsed(text)
     except SourceError as faulty:
-        told = (faulty.what, faulty.why, faulty.fix)
+        fault = (faulty.what, faulty.why, faulty.fix)
     else:
         return SourceConfig("objects", path=text)
-    what, why, fix = told
+    what, why, fix = fault
     raise SourceError(what, where=file.line_of(kind), why=why, fix=fix, code="DPR525")

@@ -84,13 +84,13 @@ def charge(
     """
     execute.check(plan)
     ledger, key = request.ledger, request.key
-    asked = None if plan.asked is None else plan.asked.schema.population
+    stated = None if plan.request is None else plan.request.schema.population
     here = ledger.populations().member.get(key.dataset)
-    if asked not in (None, here) and key.dataset in ledger.datasets():
-        raise refusals.other_population(ledger.path, key.dataset, here, f"its schema says {asked}")
+    if stated not in (None, here) and key.dataset in ledger.datasets():
+        raise refusals.other_population(ledger.path, key.dataset, here, f"its schema says {stated}")
     entry = _entry(plan, request, early)
     try:
-        got = ledger.charge(entry, again=again, wanted=_asked(plan, request))
+        got = ledger.charge(entry, again=again, wanted=_approval_request(plan, request))
     except LedgerError as refused:
         raise _line_by_line(refused, plan, request) from None
     return Receipt(
@@ -118,11 +118,11 @@ _ABOUT = frozenset(About.model_fields)
 def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> LedgerError:
     """Return DPR410 with the differences of the two requests, where the files of the first are committed."""
     files = request.ledger.files(request.key) if refused.code == "DPR410" else None
-    if files is None or plan.asked is None:
+    if files is None or plan.request is None:
         return refused
-    asked = read_json(canonical_json(request_to_json(plan.asked)))
+    here = read_json(canonical_json(request_to_json(plan.request)))
     stated = read_json(files[FILE])
-    lines = apart(_decided(stated["request"], asked), _decided(asked, asked), word="recorded")
+    lines = apart(_decided(stated["request"], here), _decided(here, here), word="recorded")
     why, fix = "in the published release (recorded) and here (asked)", refused.fix
     if not lines:
         why = f"the requests are equal: dprelease {stated['software']['dprelease']} planned the release otherwise"
@@ -131,16 +131,16 @@ def _line_by_line(refused: LedgerError, plan: ReleasePlan, request: Request) -> 
     return refused.from_error(refused, why=why, fix=fix)
 
 
-def _decided(said: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of a request what `asked` speaks of too, without a publisher's words, which are no part of a plan."""
-    found = {name: (said or {}).get(name) for name in asked}
+def _decided(said: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of a request what `wanted` speaks of too, without a publisher's words, which are no part of a plan."""
+    found = {name: (said or {}).get(name) for name in wanted}
     words = {k: v for k, v in (found["schema"] or {}).items() if k not in _ABOUT}
     return {**found, "schema": words}
 
 
 def _over_time(plan: ReleasePlan, request: Request, seq: int | None) -> str:
     """Return what one unit, a whole person and a member of a population have lost by now, in words, or ""."""
-    about = About() if plan.asked is None else plan.asked.schema.about
+    about = About() if plan.request is None else plan.request.schema.about
     words = PublicWords(plan.schema, plan.unit, about)
     book, dataset = request.ledger, request.key.dataset
     timed = declared_time(plan.unit, plan.time) is not None
@@ -154,13 +154,13 @@ def must_be_approved(plan: ReleasePlan, request: Request) -> None:
     Raises:
         BudgetError, LedgerError: as `budget.approval.must_cover`.
     """
-    request.ledger.must_be_approved(_entry(plan, request, None), _asked(plan, request))
+    request.ledger.must_be_approved(_entry(plan, request, None), _approval_request(plan, request))
 
 
 def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
     """Return what is to be debited for the plan under the request's key."""
     ledger, key = request.ledger, request.key
-    rows = None if plan.asked is None else plan.asked.schema.rows.exact
+    rows = None if plan.request is None else plan.request.schema.rows.exact
     # Of a dataset whose budget is in rho, or can be that of its population.
     rho = ledger.composition(key.dataset) == "zcdp" or key.dataset in ledger.populations().member
     return Entry(
@@ -192,17 +192,17 @@ def recorded(plan: ReleasePlan, request: Request) -> ReleasePlan:
     The choice is read from the files, as `verify` reads it; the charge proves its price like that of any plan.
     """
     ledger, key = request.ledger, request.key
-    if plan.asked is None or ledger.plan_hash(key) in (None, plan.hash):
+    if plan.request is None or ledger.plan_hash(key) in (None, plan.hash):
         return plan
     manifest = (ledger.files(key) or {}).get(FILE)
     if manifest is None:
         return plan
     try:
         stated = read_json(manifest)
-        asked = read_json(canonical_json(request_to_json(plan.asked)))
-        if _decided(stated["request"], asked) != _decided(asked, asked):
+        here = read_json(canonical_json(request_to_json(plan.request)))
+        if _decided(stated["request"], here) != _decided(here, here):
             return plan
-        made = plan_again(plan.asked, stated["plan"])
+        made = plan_again(plan.request, stated["plan"])
     except (DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError):
         return plan  # no version that makes this plan: the charge refuses it
     return made if plan_hash(stated["plan"]) == made.hash else plan
@@ -241,11 +241,11 @@ def of_fixed_lists(schema: TableSchema, request: Callable[[], Request]) -> Table
             )
         if manifest is None:
             folders = map(Path.with_name, column.folders, (one.rpartition("/")[2] for one in named))
-            kept = read_lists(folders, name, column.origin, lists)
+            keys = read_lists(folders, name, column.origin, lists)
         else:
             stated = read_json(manifest)["request"]["schema"]["columns"][name]
-            kept = {"values": tuple(stated["values"]), "lists": lists}
-        columns[name] = replace(column, unread=None, **kept)
+            keys = {"values": tuple(stated["values"]), "lists": lists}
+        columns[name] = replace(column, unread=None, **keys)
     return replace(schema, columns=columns)
 
 
@@ -269,10 +269,10 @@ def debited_hash(plan: ReleasePlan, request: Request) -> str:
     return plan.hash
 
 
-def _asked(plan: ReleasePlan, request: Request) -> ApprovalRequest | None:
-    if plan.asked is None:
+def _approval_request(plan: ReleasePlan, request: Request) -> ApprovalRequest | None:
+    if plan.request is None:
         return None
-    query = plan.asked
+    query = plan.request
     lists = {name: list(c.lists) for name, c in query.schema.columns.items() if c.lists}
     return ApprovalRequest(
         lambda: request_for_all_periods(query), request.approved, request.clock, lists

@@ -73,11 +73,11 @@ def read_period(
             fix="e.g. 30m, 6h, 2d or 1w",
             code="DPR141",
         )
-    for key, held in (("first", period.first), ("last", period.last)):
-        if held is not None:
-            _held(file, held, period.every, timezone, key)
+    for key, said in (("first", period.first), ("last", period.last)):
+        if said is not None:
+            _check_period(file, said, period.every, timezone, key)
     for i, name_skipped in enumerate(period.skip):
-        _held(file, name_skipped, period.every, timezone, "skip", i)
+        _check_period(file, name_skipped, period.every, timezone, "skip", i)
     if period.first is not None and period.last is not None and period.last < period.first:
         file.fail(
             "`last` comes before `first`",
@@ -115,13 +115,13 @@ def _ready(file: DeclarationFile, ready: ReadyModel | None) -> ReadyConfig | Non
     if ready is None:
         return None
     place = ("ready",)
-    asked = [ready.file, ready.partition, ready.table]
+    signals = [ready.file, ready.partition, ready.table]
     texts = [text for text in (ready.file, ready.partition) if text is not None]
     named = all("{period}" in text for text in texts)
     inside = ready.partition is None or not {"..", ""} & set(ready.partition.split("/"))
     loads = ready.table
     one = loads is None or (loads.database is None) != (loads.dsn is None)
-    if sum(part is not None for part in asked) != 1 or not (named and inside and one):
+    if sum(part is not None for part in signals) != 1 or not (named and inside and one):
         file.fail(
             "`ready` names one thing that says when a period's rows have arrived",
             *place,
@@ -190,7 +190,9 @@ def read_schedule(
     return schedule
 
 
-def _held(file: DeclarationFile, name: str, every: Every, timezone: str, *place: str | int) -> None:
+def _check_period(
+    file: DeclarationFile, name: str, every: Every, timezone: str, *place: str | int
+) -> None:
     try:
         parse_period(name, every, timezone)
     except ArgumentError as error:

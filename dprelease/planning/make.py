@@ -190,7 +190,7 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     `max_error` goals, as it then has no other budget, and for several tables: no page shows it, and to plan
     them three times more is dear.
     """
-    request = plan.asked
+    request = plan.request
     if request is None or not request.epsilon or plan.tables is not None:
         return []
 

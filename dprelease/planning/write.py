@@ -98,7 +98,7 @@ def written(
         notes=(*notes, *_notes(query, spending)),
         composition=spending.composition,
         tables=tables,
-        asked=query,
+        request=query,
     )
     return plan if query.spec.rules is None else ruled(plan, query.spec.rules, query)
 

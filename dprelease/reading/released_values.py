@@ -78,7 +78,7 @@ class ReleasedValues:
     @cached_property
     def levels(self) -> dict[str, list[str]]:
         """Each group's label at the coarser levels of its key columns, by level: public, from the schema's hierarchies."""
-        request = self.noised.plan.asked
+        request = self.noised.plan.request
         out: dict[str, list[str]] = {}
         for h in () if request is None else request.schema.hierarchies.values():
             own = [name for name in h.levels if name in self.by][-1:]

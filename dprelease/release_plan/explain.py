@@ -57,7 +57,7 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
     return (
         label,
         f"{statistic.domain}{step}",
-        statistic.moved,
+        statistic.sensitivity_text,
         statistic.mechanism,
         "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
         epsilon if measured else "–",
@@ -122,16 +122,16 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     yield INTERVALS
     yield from plan.notes
     yield from plan.advice
-    if plan.asked is not None:
-        yield from _in_steps(plan.asked)
-        yield from _uncounted(plan, plan.asked)
-        columns = [c for c in plan.asked.schema.columns.values() if c.name in plan.by]
+    if plan.request is not None:
+        yield from _in_steps(plan.request)
+        yield from _uncounted(plan, plan.request)
+        columns = [c for c in plan.request.schema.columns.values() if c.name in plan.by]
         if dropped := [f"`{c.name}`" for c in columns if c.values and c.other is None]:
             yield (
                 f"rows of undeclared values of {', '.join(dropped)} are dropped; with `other: {{as: other}}` they are"
                 " counted, and drift is seen"
             )
-        time = plan.asked.schema.time
+        time = plan.request.schema.time
         if time and not time.dates and time.timezone != "UTC":
             parts = (f"{part}({time.column})" for part in ("weekday", "hour"))
             yield from (f"`{p}` is in UTC, not in {time.timezone}" for p in parts if p in plan.by)
@@ -187,10 +187,10 @@ def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
 
 def _also_priced(plan: ReleasePlan) -> Iterable[str]:
     """What the other ways of composing would have cost, where the planner has just compared them."""
-    if plan.composition is None or plan.asked is None:
+    if plan.composition is None or plan.request is None:
         return
     unit = (
-        "error" if plan.asked.epsilon else "epsilon"
+        "error" if plan.request.epsilon else "epsilon"
     )  # goals alone are compared by what they cost
     best, method = dict(plan.composition.compared), plan.composition.method
     others = [

@@ -43,7 +43,7 @@ class ReleasePlan(Stored):
     `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
     `keys` are the engine's groups, of which every table's are sums, and `statistics` those of all.
 
-    `asked` is the request it was made of, for planning it at other budgets (`planning.make.what_if`); `advice` says
+    `request` is the request it was made of, for planning it at other budgets (`planning.make.what_if`); `advice` says
     what its publisher may declare to lower an error. Neither is part of the record.
     """
 
@@ -66,7 +66,7 @@ class ReleasePlan(Stored):
     time: Time | None = None
     tables: PlannedTables | None = None
     rules: Rules | None = None
-    asked: Annotated[Query | None, Note.unstored] = field(default=None, compare=False, repr=False)
+    request: Annotated[Query | None, Note.unstored] = field(default=None, compare=False, repr=False)
     advice: Annotated[tuple[str, ...], Note.unstored] = field(default=(), compare=False, repr=False)
 
     version: ClassVar[str] = PLAN_VERSION

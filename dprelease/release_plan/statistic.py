@@ -131,7 +131,7 @@ class PlannedStatistic(Stored):
     table: str | None = None
 
     @property
-    def moved(self) -> str:
+    def sensitivity_text(self) -> str:
         """The sensitivity for people: of several tables plans keep `1 rows over all cells`."""
         return re.sub(r"^1 (row|unit)s\b", r"1 \1", self.sensitivity)
 

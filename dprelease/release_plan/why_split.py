@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def why_this_split(plan: ReleasePlan) -> str | None:
     """Return which statistics were given a part, and by which rule the rest was split; None for one block."""
-    if plan.asked is None or len(plan.blocks) < 2:
+    if plan.request is None or len(plan.blocks) < 2:
         return None
-    specs = [s.spec for s in plan.asked.statistics]
+    specs = [s.spec for s in plan.request.statistics]
     fixed = [f"{s.name} has its share of {shown(s.share)}" for s in specs if s.share is not None]
     goals = [f"{s.name} what its max_error needs" for s in specs if s.max_error is not None]
     free = [s for s in specs if s.share is None and s.max_error is None]

@@ -357,12 +357,12 @@ def test_the_race_catches_a_build_that_looks_before_it_locks(ledger, monkeypatch
     whole = approval.must_cover
     found = {}
 
-    def charge(self, asked_entry, *, asked):
+    def charge(self, entered, *, wanted):
         with self._read() as db:
-            found["under"] = whole(db, asked_entry, asked, asked_entry.key.period, self.path)
+            found["under"] = whole(db, entered, wanted, entered.key.period, self.path)
         time.sleep(0.5)
         with self._write() as db:
-            return rows.insert_entry(db, asked_entry, self.path, origin=None, wanted=asked)
+            return rows.insert_entry(db, entered, self.path, origin=None, wanted=wanted)
 
     monkeypatch.setattr(rows.approval, "must_cover", lambda *_: found["under"])
     monkeypatch.setattr(Ledger, "charge", charge)

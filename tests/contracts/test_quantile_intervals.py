@@ -207,7 +207,7 @@ def test_a_plan_is_priced_and_made_again(statistic: str, request_: dict[str, Any
     draw = block.law
     assert isinstance(draw, IntervalLaw)
     assert IntervalLaw.from_json(draw.to_json()) == draw
-    again = plan_again(plan.asked, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
+    again = plan_again(plan.request, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
     assert again.hash == plan.hash
     assert "95 % interval" in plan.statistics[0].error_text
     alone = (

@@ -139,8 +139,8 @@ def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
 def test_the_planner_prices_what_the_wall_recomputes() -> None:
     for caps, adjacency in itertools.product(CAPS.values(), ("add_remove", "substitution")):
         plan = measured(caps, adjacency)
-        assert plan.asked is not None
-        frame = frame_of(plan.asked)
+        assert plan.request is not None
+        frame = frame_of(plan.request)
         for family, block in itertools.product(frame.families, plan.blocks):
             layout = family.layout(block.table or "", None)
             if layout.name == block.name:

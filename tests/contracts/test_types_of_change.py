@@ -402,7 +402,7 @@ def test_what_is_declared_is_kept_and_plans_are_made_again(declared: dict[str, A
         assert plan.composition is None or raised
         assert (sum(b.epsilon for b in plan.blocks) > plan.epsilon) is raised
         stated = json.loads(canonical_json(plan.to_json()))
-        request = json.loads(canonical_json(request_to_json(plan.asked)))
+        request = json.loads(canonical_json(request_to_json(plan.request)))
         assert plan_again(request_from_json(request), stated).to_json() == stated
 
 

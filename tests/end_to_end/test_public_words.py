@@ -248,8 +248,8 @@ def test_words_are_part_of_neither_the_plan_s_hash_nor_the_unit(series):
         other = load_pipeline(series / "pipelines" / "weekly.yaml")
         after = plan_pipeline(other, "2026-W04")
         assert after.hash == before.hash
-        assert request_for_all_periods(after.asked) == request_for_all_periods(before.asked)
-        assert request_to_json(after.asked) != request_to_json(before.asked)
+        assert request_for_all_periods(after.request) == request_for_all_periods(before.request)
+        assert request_to_json(after.request) != request_to_json(before.request)
         assert run(other, period="2026-W01", now=NOW).receipt.fresh is False
         assert "patient" in read(series, "weekly", "2026-W01", "report.html")  # it keeps its own
     finally:

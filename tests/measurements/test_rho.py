@@ -399,10 +399,10 @@ def test_permute_and_flip_is_taken_where_losses_add_up_by_epsilon_and_by_rho_the
     assert {b.mechanism for b in told.blocks} == {"exponential"}
     losses = [Fraction(b.certificate["epsilon_upper"]) for b in told.blocks]
     assert execute.concentrated(told) <= sum(e * e for e in losses) / 8
-    assert told.asked is not None
+    assert told.request is not None
     stated = json.loads(canonical_json(told.to_json()))
     assert (
-        plan_again(told.asked, stated).hash == told.hash
+        plan_again(told.request, stated).hash == told.hash
     )  # readers without a ledger make the same
 
 

@@ -141,7 +141,7 @@ def test_a_plan_is_priced_and_made_again(inner: str, number: int) -> None:
     plan = made(inner, **REQUESTS[number])
     assert execute.check(plan) <= plan.epsilon
     assert execute.check(plan) > plan.epsilon * Fraction(999, 1000)
-    again = plan_again(plan.asked, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
+    again = plan_again(plan.request, json.loads(json.dumps(plan.to_json())))  # type: ignore[arg-type]
     assert again.hash == plan.hash
     first = plan.statistics[0]
     assert len(first.chosen) == 5  # four ways to part epsilon, and what it is not

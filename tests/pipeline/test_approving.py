@@ -232,7 +232,7 @@ def test_what_is_not_a_plan_file_is_refused(file, tmp_path, text):
 def test_the_request_is_the_same_for_all_periods(file):
     config = load_pipeline(file)
     found = [
-        request_for_all_periods(plan_pipeline(config, p).asked) for p in (None, "2025-W50", "2031-W01")
+        request_for_all_periods(plan_pipeline(config, p).request) for p in (None, "2025-W50", "2031-W01")
     ]  # fmt: skip
     assert found[0] == found[1] == found[2]
     assert found[0]["period"] == {

@@ -209,7 +209,7 @@ def test_an_approval_is_of_the_population_too(files):
     visits, drugs = files
     for file in files:
         file.write_text(file.read_text().replace("epsilon: 9,", "epsilon: 9, approval: required,"))
-    asked = request_for_all_periods(dp.plan(load_pipeline(visits).schema).asked)
+    asked = request_for_all_periods(dp.plan(load_pipeline(visits).schema).request)
     assert asked["schema"]["population"] == "members"
     with pytest.raises(BudgetError) as caught:
         run(drugs)
@@ -490,10 +490,10 @@ def test_a_table_of_rows_or_edges_has_no_population(unit):
 def test_a_request_without_a_population_is_as_it_was():
     with_one, without = schema(), {k: v for k, v in schema().items() if k != "population"}
     plans = [dp.plan(asked) for asked in (with_one, without)]
-    said = [request_to_json(plan.asked)["schema"] for plan in plans]
+    said = [request_to_json(plan.request)["schema"] for plan in plans]
     assert [s.pop("population", None) for s in said] == ["members", None]
     assert (said[0], plans[0].hash) == (said[1], plans[1].hash)
-    again = schema_from_dict(schema_to_json(plans[0].asked.schema))
+    again = schema_from_dict(schema_to_json(plans[0].request.schema))
     assert again.population == "members"
 
 

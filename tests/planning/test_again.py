@@ -21,7 +21,7 @@ from tests.folders import CASES
 
 
 def read_back(plan):
-    asked = json.loads(canonical_json(request_to_json(plan.asked)))
+    asked = json.loads(canonical_json(request_to_json(plan.request)))
     return request_from_json(asked)
 
 
@@ -32,7 +32,7 @@ def read_back(plan):
 def test_request_and_choice_give_the_plan(name):
     plan = CASES[name]()
     query = read_back(plan)
-    assert request_to_json(query) == request_to_json(plan.asked)
+    assert request_to_json(query) == request_to_json(plan.request)
     assert plan_again(query, json.loads(canonical_json(plan.to_json()))).hash == plan.hash
 
 

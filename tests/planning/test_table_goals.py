@@ -130,9 +130,9 @@ def test_a_goal_of_a_mean_is_met_or_its_epsilon_named(both: str) -> None:
 
 def test_a_plan_that_misses_its_goal_is_not_made_again() -> None:
     plan = dp.plan(made({"nation": 2}))
-    assert plan.asked is not None
+    assert plan.request is not None
     stated = json.loads(canonical_json(plan.to_json()))
-    request = json.loads(canonical_json(request_to_json(plan.asked)))
+    request = json.loads(canonical_json(request_to_json(plan.request)))
     assert plan_again(request_from_json(request), stated).to_json() == stated
     for table in request["release"]["tables"]:
         for statistic in table["statistics"]:

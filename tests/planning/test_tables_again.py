@@ -22,7 +22,7 @@ Stated = dict[str, Any]
 def again(change: Callable[[Stated], None]) -> tuple[Stated, Stated]:
     """Return a changed record and the plan that is made of it."""
     plan = dp.plan(schema())
-    request = json.loads(canonical_json(request_to_json(plan.asked)))
+    request = json.loads(canonical_json(request_to_json(plan.request)))
     stated: Stated = json.loads(canonical_json(plan.to_json()))
     change(stated)
     return stated, plan_again(request_from_json(request), stated).to_json()

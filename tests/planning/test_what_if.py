@@ -46,7 +46,7 @@ def test_every_figure_is_what_a_plan_at_that_epsilon_says(loss):
 
 def test_what_is_left_out_of_a_brief_plan_is_said_and_not_drawn():
     """Laws, charges and errors are those of a whole plan; rivals and advice are not made."""
-    asked = planned({"epsilon": "0.01", "statistics": ["count", "mean(x)", "std(x)"]}).asked
+    asked = planned({"epsilon": "0.01", "statistics": ["count", "mean(x)", "std(x)"]}).request
     assert asked is not None
     whole, brief = make_plan(asked), make_plan(asked, brief=True)
     assert brief.blocks == whole.blocks and brief.query == whole.query
@@ -79,9 +79,9 @@ def test_goals_that_set_the_budget_have_no_other_one():
 def test_a_plan_read_back_does_not_know_its_request():
     plan = planned(ALL)
     again = ReleasePlan.from_json(plan.to_json())
-    assert again.asked is None
+    assert again.request is None
     assert what_if(again) == []
-    assert replace(plan, asked=None) == plan  # the plan is the same with and without it
+    assert replace(plan, request=None) == plan  # the plan is the same with and without it
     assert again.hash == plan.hash
 
 

@@ -262,21 +262,21 @@ def test_the_request_says_it_and_gives_the_same_plan() -> None:
     ]
     for by in (["place", "month(at)"], ["band"], tables):
         first, second = (plan(by, f"2026-Q{i}", **time) for i in (1, 2))
-        assert first.asked is not None
-        assert second.asked is not None
-        said = request_to_json(first.asked)
+        assert first.request is not None
+        assert second.request is not None
+        said = request_to_json(first.request)
         assert set(said["schema"]["columns"]) == set(COLUMNS)
         again = request_from_json(said).groups
-        assert again.keys == first.asked.groups.keys
-        assert [c.made for c in again.columns] == [c.made for c in first.asked.groups.columns]
-        one, other = map(request_for_all_periods, (first.asked, second.asked))
+        assert again.keys == first.request.groups.keys
+        assert [c.made for c in again.columns] == [c.made for c in first.request.groups.columns]
+        one, other = map(request_for_all_periods, (first.request, second.request))
         assert one == other
 
 
 def test_sql_and_files_say_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sql = 'SELECT place, MONTH(at), COUNT(*) FROM visits GROUP BY place, month("at")'
-    declared = plan(["place"]).asked
+    declared = plan(["place"]).request
     assert declared is not None
     assert (
         plan_release(declared.schema, {"epsilon": 1, "sql": sql}).hash
@@ -292,8 +292,8 @@ def test_sql_and_files_say_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }
     found = plan_release(declared.schema, asked)
     assert found.keys == (("2024-01", "a"), ("2024-03", "b"))
-    assert found.asked is not None
-    assert request_from_json(request_to_json(found.asked)).groups.keys == found.keys
+    assert found.request is not None
+    assert request_from_json(request_to_json(found.request)).groups.keys == found.keys
     listed.write_text("month(at),place\n2025-01,a\n")
     with pytest.raises(ConfigError) as caught:
         plan_release(declared.schema, asked)

@@ -89,7 +89,7 @@ def test_a_statistic_of_the_schema_is_parsed_with_it_and_not_for_a_plan(monkeypa
 def test_a_filter_of_a_call_is_parsed_once(read):
     plan = dp.plan(dp.Schema.from_dict(SCHEMA), where="age between 3 and 9")
     assert read["age between 3 and 9"] == 1
-    assert plan.asked.spec.where is plan.query.where is plan.asked.where
+    assert plan.request.spec.where is plan.query.where is plan.request.where
 
 
 def test_a_publication_parses_nothing_but_the_filter_that_it_says_once(read, tmp_path):

@@ -91,9 +91,9 @@ def test_a_title_of_a_level_is_words_only() -> None:
     plain = dp.plan(schema())
     titled = dp.plan(schema(hierarchies={"place": {**WHOLE, "titles": {"region": "Part"}}}))
     assert titled.hash == plain.hash
-    assert plain.asked is not None and titled.asked is not None
-    assert request_for_all_periods(plain.asked) == request_for_all_periods(titled.asked)
-    assert request_to_json(plain.asked) != request_to_json(titled.asked)
+    assert plain.request is not None and titled.request is not None
+    assert request_for_all_periods(plain.request) == request_for_all_periods(titled.request)
+    assert request_to_json(plain.request) != request_to_json(titled.request)
 
 
 @pytest.mark.parametrize(

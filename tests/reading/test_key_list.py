@@ -345,10 +345,10 @@ def test_a_faulty_declaration_is_refused_at_its_place(place, page, code):
 
 def test_a_request_holds_its_lists_and_an_approval_their_pipelines(place):
     listed("ab", "2026-W40")
-    before = dp.plan(from_lists("public/pages/latest")).asked
+    before = dp.plan(from_lists("public/pages/latest")).request
     assert request_to_json(request_from_json(request_to_json(before))) == request_to_json(before)
     listed("abc", "2026-W41")
-    after = dp.plan(from_lists("public/pages/latest")).asked
+    after = dp.plan(from_lists("public/pages/latest")).request
     assert request_to_json(after) != request_to_json(before)
     assert request_for_all_periods(after) == request_for_all_periods(before)
     column = request_for_all_periods(after)["schema"]["columns"]["page"]

@@ -100,8 +100,8 @@ def test_edges_of_a_file_stand_in_the_request(tmp_path: Path) -> None:
     path.write_text(json.dumps(declared(asked)), encoding="utf-8")
     plan = dp.plan(path)
     assert plan.statistics[0].columns == bins("h", tuple(map(Fraction, map(str, edges))))
-    assert plan.asked is not None
-    said = json.loads(json.dumps(request_to_json(plan.asked)))
+    assert plan.request is not None
+    said = json.loads(json.dumps(request_to_json(plan.request)))
     (tmp_path / "edges.csv").unlink()
     assert request_to_json(request_from_json(said)) == said
     statistic = said["release"]["statistics"][0]

@@ -83,7 +83,7 @@ def build_manifest(
     """
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()
-    request = None if plan.asked is None else request_to_json(plan.asked)
+    request = None if plan.request is None else request_to_json(plan.request)
     edition = {"report": report} if report else {}
     anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
     when = {**_period(receipt), "scheduled": scheduled, "published": published}
@@ -148,7 +148,7 @@ def _guarantee(plan: ReleasePlan) -> dict[str, Any]:
 
 def _approved(noised: Draw) -> dict[str, Any]:
     """Return which event of the ledger approved the request, and its hash; nothing where none did."""
-    event, request = noised.receipt.approval, noised.plan.asked
+    event, request = noised.receipt.approval, noised.plan.request
     if event is None or request is None:
         return {}
     return {"approval": {"event": event, "request": request_hash(request_for_all_periods(request))}}

@@ -108,7 +108,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "split": (why_this_split(plan) or "").removeprefix("why this split: "),
         "notes": [words.sentence(note) for note in plan.notes],
         "hash": plan.hash,
-        "request": plan.asked and request_hash(request_for_all_periods(plan.asked)),
+        "request": plan.request and request_hash(request_for_all_periods(plan.request)),
         "budget": {"shared": "", **budget},
         "points": [
             {

@@ -160,7 +160,9 @@ class PublicWords:
 
     def change(self, statistic: PlannedStatistic) -> str:
         """Return how far one unit moves what is measured."""
-        return _AMOUNT.sub(self._amount, statistic.moved if self.today else statistic.sensitivity)
+        return _AMOUNT.sub(
+            self._amount, statistic.sensitivity_text if self.today else statistic.sensitivity
+        )
 
     def _amount(self, found: re.Match[str]) -> str:
         name, kind = self.about.unit_name, found[2]
@@ -267,7 +269,7 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
 
 def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
     """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
-    request = None if plan.asked is None else request_to_json(plan.asked)
+    request = None if plan.request is None else request_to_json(plan.request)
     groups = plan.query.groups
     words = _words(name or plan.schema, plan.unit, request, plan.by, groups.count)
     return replace(words, together=groups.whole)

@@ -148,7 +148,7 @@ GUARDS = (
     Guard(
         "a population that is named beside a pipeline is dropped",
         "cli/ledger.py",
-        "    if pipeline is not None and any(part is not None for part in given):\n",
+        "    if pipeline is not None and any(part is not None for part in options):\n",
         "    if False:\n",
         ("tests/pipeline/test_population.py",),
     ),
@@ -246,14 +246,14 @@ GUARDS = (
     Guard(
         "a folder without a release is reconciled in silence",
         "cli/ledger.py",
-        "not (folders and held == folders)",
+        "not (folders and published == folders)",
         "not folders",
         ("tests/pipeline/test_population.py",),
     ),
     Guard(
         "a schema's population is counted nowhere",
         "pipeline/stages.py",
-        "    if asked not in (None, here) and key.dataset in ledger.datasets():\n",
+        "    if stated not in (None, here) and key.dataset in ledger.datasets():\n",
         "    if False:\n",
         ("tests/pipeline/test_population.py",),
     ),

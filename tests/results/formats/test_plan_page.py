@@ -121,7 +121,7 @@ def test_the_page_carries_the_hash_that_an_approval_records_and_a_line_to_sign()
     from dprelease.budget.approval import request_hash
     from dprelease.query.request import request_for_all_periods
 
-    expected = request_hash(request_for_all_periods(PLAN.asked))
+    expected = request_hash(request_for_all_periods(PLAN.request))
     approval = page().partition('id="approval"')[2]
     assert expected in approval
     assert "<span>Signature</span>" in approval
