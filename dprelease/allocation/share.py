@@ -1,4 +1,4 @@
-"""What one block may spend, which candidates that buys, and what its record says it costs.
+"""One block's part of the budget, the laws that it can pay, and the loss recorded of each.
 
 A share is a pure epsilon, or a rho. Under a rho Gaussian noise is priced beside the pure laws, each at the
 largest epsilon whose proved rho fits (`dprelease.budget.exact_rho`): for a choice by rank that is twice

@@ -1,4 +1,4 @@
-"""Two requests beside each other, one line for each difference: what an approval or a debit does not cover.
+"""The differences of two requests, one line each: what an approval or a debit does not cover.
 
 A request is public text, so its differences are. Items of a list are matched by their names where they
 have one, so that a statistic that comes first does not make all others differ.

@@ -174,8 +174,8 @@ def _worst_pairs(
         over[last + 1].append(i)
     others, out = _Tree(sums), []
     for place, own in enumerate(sums):
-        for sign, starting in ((1, over[place]), (-1, begin[place])):
-            for i in starting:
+        for sign, entries in ((1, over[place]), (-1, begin[place])):
+            for i in entries:
                 others.add(*spans[i], sign * costs[i])
         out.append(own + others.most)
     return out

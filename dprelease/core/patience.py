@@ -1,4 +1,4 @@
-"""How long reading and planning a request may take, where it is somebody else's.
+"""The time limit for reading and planning a request that somebody else wrote.
 
 One's own request may take its time. A verifier reads foreign requests, and one that would keep it
 busy for an hour is refused: under `within`, every expression, statistic, block and pricing looks at

@@ -1,4 +1,4 @@
-"""Sums as an engine takes them: products too wide for its integers digit by digit, many bins in one count.
+"""Exact sums of products too wide for an engine's integers, by digits; and of many bins, by one tally.
 
 A code v is written in digits of `bits` binary places, v = sum of v_i 2**(i bits), so that a product of
 codes to their powers is a sum of weight * (product of digits) over a few tuples of digits:

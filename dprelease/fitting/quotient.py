@@ -1,4 +1,4 @@
-"""The quotient of two estimates: every value that their noise does not rule out.
+"""The interval of a quotient of two least-squares estimates, by Fieller's pivot.
 
 At the true quotient t = S / C the form S - t C is exactly 0, so its estimate is noise alone:
 X_S - t X_C, two independent combinations of draws. The range that t may have is cut into short cells

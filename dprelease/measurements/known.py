@@ -1,4 +1,4 @@
-"""Among how many values one was chosen by rank, as far as the release itself tells.
+"""How many known values a group has, as far as noisy sums beside a quantile tell.
 
 A value by rank says nothing of a group without known values, and it does not show that: any candidate comes.
 What shows it are noisy integers that are released beside it: sums from which a mean or a variance of the same

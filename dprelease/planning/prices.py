@@ -1,4 +1,4 @@
-"""Price the blocks of one request: what may draw each, with which errors, and what would make it say something.
+"""The laws that may draw each block of a request, their expected errors, and what would make them informative.
 
 Reads no row, and writes no plan: that is `planning.write`.
 

@@ -1,4 +1,4 @@
-"""What groups are made by: a category, a truth value, a part of a date, a whole number of few, or in `tables` a level.
+"""The columns that form groups: a category, a truth value, a part of a date, few whole numbers, or in `tables` a level.
 
 `month(visited_at)` in a `by` is a column of its own, derived in every engine. Its values are public: the months of
 the released period (`2026-03`), else those of the days that the column declares as its `range`, else the part itself

@@ -1,4 +1,4 @@
-"""Linear forms as far as their intervals need them: noisy values, and their noise, counted.
+"""The joint law of the noise of several linear forms, as their intervals need it.
 
 Behind one cell of tables that add up stand the noisy integers of all cells, thousands of them, with a few
 different weights: cells in like places have like weights. `joint` counts them, for one form or for

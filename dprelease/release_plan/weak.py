@@ -1,4 +1,4 @@
-"""What is said of a promise that is weak, where a reader may take it for more."""
+"""The warning of a weak promise, where a reader may take it for more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema as the one mapping that says it: what a file, key files and defaults came to.
+"""A schema written as one mapping, with its key files and its defaults filled in.
 
 The mapping has the shape of a schema file, so the schema reader reads it back, with all its
 refusals. Lists that a file named (`values_from`, node files) stand in it themselves; the default

@@ -1,4 +1,4 @@
-"""One thing looked at in a folder: what was found, or that the folder broke the look."""
+"""One check of a published folder: passed, failed, or not made, with the reason."""
 
 from __future__ import annotations
 
