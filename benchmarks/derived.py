@@ -249,7 +249,7 @@ def evaluated(periods: Periods, text: str, case: Case) -> list[Quantity]:
     labels = {k: {key[i] for key in current.keys} for i, k in enumerate(current.by)}
     tree = parse(text, list(current.columns), table.names if table else (), labels)
     evaluation = Evaluation(periods, ["replicate"], table)
-    return [evaluation.at(tree, row) for row in evaluation.rows]
+    return [evaluation.quantity(tree, row) for row in evaluation.rows]
 
 
 def deltas(quantities: list[Quantity]) -> np.ndarray:

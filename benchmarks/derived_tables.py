@@ -122,7 +122,7 @@ class Draws:
         values = values_of(self.release.noised, table)
         labels = {k: {key[i] for key in values.keys} for i, k in enumerate(values.by)}
         tree = parse(text, list(values.columns), (), labels)
-        return Evaluation(Periods(values, None, {}), (), None).at(tree, ())
+        return Evaluation(Periods(values, None, {}), (), None).quantity(tree, ())
 
     def at(self, form: Linear, raw: Sequence[int]) -> Linear:
         return replace(

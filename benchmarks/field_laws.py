@@ -229,8 +229,8 @@ def _by_rank(draw: ExponentialLaw, scores: Any) -> tuple[Array, Array]:
     else:
         weights = counts.astype(object) * draw.law.weights(apart - apart.min())
         chance = (weights / weights.sum()).astype(float)
-    low = draw.allowed.at(first).astype(float)
-    high = draw.allowed.at(first + counts - 1).astype(float)
+    low = draw.allowed.points_at(first).astype(float)
+    high = draw.allowed.points_at(first + counts - 1).astype(float)
     return (low + high) / 2 * float(draw.step), chance / chance.sum()
 
 

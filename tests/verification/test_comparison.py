@@ -156,8 +156,8 @@ def footer(**said):
 @pytest.mark.parametrize("claim", comparison._CLAIMS)
 def test_a_footer_claims_nothing_more_of_a_column(claim):
     """Key and value pairs of a column, Bloom filters, page indexes: our writer makes none."""
-    assert comparison._like(footer(), footer())
-    assert not comparison._like(footer(**{claim: "p17, 72, HIV"}), footer())
+    assert comparison._same_row_groups(footer(), footer())
+    assert not comparison._same_row_groups(footer(**{claim: "p17, 72, HIV"}), footer())
 
 
 def test_a_column_s_statistics_are_those_of_its_values_or_left_out():
@@ -173,9 +173,9 @@ def test_a_column_s_statistics_are_those_of_its_values_or_left_out():
     )
     ours = SimpleNamespace(**dict.fromkeys((*names, "has_null_count", "has_distinct_count"), 1))
     theirs = SimpleNamespace(**{**vars(ours), "min": 0, "max": 72})
-    assert comparison._like(footer(statistics=ours), footer(statistics=ours))
-    assert comparison._like(footer(), footer(statistics=ours))
-    assert not comparison._like(footer(statistics=theirs), footer(statistics=ours))
+    assert comparison._same_row_groups(footer(statistics=ours), footer(statistics=ours))
+    assert comparison._same_row_groups(footer(), footer(statistics=ours))
+    assert not comparison._same_row_groups(footer(statistics=theirs), footer(statistics=ours))
 
 
 def test_a_file_that_claims_to_be_sorted_is_not_the_release_s(tmp_path):
