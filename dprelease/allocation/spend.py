@@ -8,6 +8,7 @@ Every way below that may be used is priced, all by the same declared errors, and
               that cover several groups are charged group by group if that is better
     normal/1  a total rho worth (epsilon, delta), split in the same way; normal noise where it is better than the pure
               laws. It counts by the analytic formula, they at the rho that is proved of them
+    types+normal/1  of replaced units, the same rho raised until its largest sum for one type of change is the total
     zcdp/1    the same, where all count by their rho: no noise is normal, or the ledger adds up rho
 
 Blocks whose noise ends come first: each gets a part of epsilon as in the first way, and an equal part of delta. The
@@ -30,7 +31,7 @@ from fractions import Fraction
 from dprelease.allocation.allocate import allocate, whole_nano, widened
 from dprelease.allocation.goals import has_goal, largest, least_budget, too_little
 from dprelease.allocation.share import Priced, Pricer, Share
-from dprelease.budget.composition import SUMS, WORDS, Proof, basic, by_type, compose, total_rho
+from dprelease.budget.composition import SUMS, WORDS, Proof, compose, parts_by_type, total_rho
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.budget.normal import normal_epsilon, normal_rho
 from dprelease.core.errors import PlanError, VerificationError
@@ -43,8 +44,10 @@ from dprelease.release_plan.promise import certain_notes
 _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
 
-_TRIES = 12
-_LEAST = Fraction(1, 1000)
+TYPES = {"basic/1": "types/1", "normal/1": "types+normal/1"}
+"""Ways whose losses are raised by types of change, and what they are called then."""
+
+_TRIES, _LEAST = 12, Fraction(1, 1000)
 """No goal is funded with less epsilon than this, or the rho of it."""
 
 
@@ -56,18 +59,13 @@ class Spending:
         priced: every block at its share, in order.
         epsilon: what the release guarantees and is charged.
         composition: how it adds up; None for a sum without a delta.
+        raised: by how much types of change raised its blocks' losses, all together.
     """
 
     priced: tuple[Priced, ...]
     epsilon: Fraction
     composition: Composition | None
-
-    @property
-    def raised(self) -> Fraction:
-        """By how much types of change raised its blocks' losses, all together."""
-        if self.composition is None or self.composition.method != "types/1":
-            return Fraction(1)
-        return sum((p.share.epsilon for p in self.priced), Fraction(0)) / self.epsilon
+    raised: Fraction = Fraction(1)
 
     def notes(self, delta: Fraction) -> tuple[str, ...]:
         """Return the plan's sentence about composition; none of a sum without a delta."""
@@ -84,7 +82,7 @@ class Spending:
         at = f" at delta={float(delta):.3g}" if method not in SUMS else ""
         said = f"the blocks together cost epsilon {total}{at} by {WORDS[method]}; their own epsilons do not add up to it"
         by_rho = "a ledger that adds up rho would charge the rho of all blocks: `composition: zcdp` makes a plan for it"
-        return (said,) if at else (said, by_rho)
+        return (said, by_rho) if method in TYPES.values() else (said,)
 
 
 def spend(
@@ -119,8 +117,8 @@ def spend(
         raise too_little(min(short), epsilon, blocks)
     if found and found[0].method == "basic/1" and delta > 0 and not goals:
         found += _raised(found[0].priced, epsilon, delta, pricer)
-    if found and found[0].method == "basic/1" and pricer.uses_types:
-        found += _by_type(found[0].priced, epsilon, pricer)
+    if pricer.uses_types:
+        found += [way for each in found for way in _by_type(each, epsilon, delta, pricer)]
     if not found:
         assert problem is not None
         raise problem
@@ -137,8 +135,7 @@ def spend(
     compared: dict[str, float] = {}
     for other, error in zip(found, errors, strict=True):
         compared[other.method] = min(error, compared.get(other.method, math.inf))
-    record = _record(split, delta, pricer, tuple(compared.items()))
-    return Spending(split.priced, split.epsilon, record)
+    return _spending(split, delta, pricer, tuple(compared.items()))
 
 
 def _with_ended(
@@ -175,15 +172,20 @@ def _with_ended(
         found |= each(len(ended))
     priced = tuple(found[i] for i in range(len(blocks)))
     total = mine + (Fraction(0) if rest is None else rest.epsilon)
-    return Spending(priced, total, _record(_Split(method, priced, total), delta, pricer))
+    return _spending(_Split(method, priced, total), delta, pricer)
 
 
-def _record(
+def _spending(
     split: _Split, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
-) -> Composition:
-    proofs = pricer.proofs(split.priced)
+) -> Spending:
+    proofs, raised = pricer.proofs(split.priced), Fraction(1)
     ended = any(p.delta for p in proofs)
-    return Composition(
+    if split.method in TYPES.values():
+        whole = (
+            split.epsilon if split.method in SUMS else normal_rho(split.epsilon, delta, len(proofs))
+        )
+        raised = sum(map(split.part, split.priced), Fraction(0)) / whole
+    record = Composition(
         method=split.method,
         evidence=JointEvidence(
             epsilon_upper=compose(split.method, proofs, delta),
@@ -191,6 +193,7 @@ def _record(
         ),
         compared=compared,
     )
+    return Spending(split.priced, split.epsilon, record, raised)
 
 
 def added_up(
@@ -219,9 +222,9 @@ def added_up(
             fix="ask the publisher; a plan that was made from this request passes this check",
             code="DPR805",
         )
-    split = _Split(method, priced, total)
-    summed = method == "basic/1" and not delta
-    return Spending(priced, total, None if summed else _record(split, delta, pricer))
+    if delta == 0 and method == "basic/1":
+        return Spending(priced, total, None)
+    return _spending(_Split(method, priced, total), delta, pricer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +234,10 @@ class _Split:
     method: str
     priced: tuple[Priced, ...]
     epsilon: Fraction
+
+    def part(self, priced: Priced) -> Fraction:
+        """Return what a block may cost: an epsilon, or a rho."""
+        return priced.share.epsilon if self.method in SUMS else priced.share.rho or Fraction(0)
 
 
 def _summed(
@@ -280,27 +287,25 @@ def _total(priced: Sequence[Priced], first: Sequence[Priced], loss: Loss, pricer
     return total
 
 
-def _by_type(pure: Sequence[Priced], epsilon: Fraction, pricer: Pricer) -> list[_Split]:
-    """Return the pure way with its losses raised until the largest sum for one type of change is epsilon."""
-    proofs = pricer.proofs(pure)
-    alone = [basic(p.pure) or 1 for p in proofs]
-    costs = [
-        [float(t / own) for t, own in zip(types, alone, strict=True)] for types in by_type(proofs)
-    ]
-    if not costs:
+def _by_type(split: _Split, epsilon: Fraction, delta: Fraction, pricer: Pricer) -> list[_Split]:
+    """Return a way with its losses, or its rho, raised until the largest sum for one type of change is what it was."""
+    method, by_rho = TYPES.get(split.method), split.method not in SUMS
+    costs = parts_by_type(pricer.proofs(split.priced), normal=by_rho)
+    if method is None or not costs:
         return []
-    wider = widened([float(p.share.epsilon / epsilon) for p in pure], costs)
-    shares = [whole_nano(epsilon * Fraction(w)) for w in wider]
-    if sum(shares) <= epsilon:
+    had = [*map(split.part, split.priced)]
+    total = sum(had, Fraction(0)) if by_rho else epsilon
+    wider = widened([float(h / total) for h in had], costs)
+    shares = [whole_nano(total * Fraction(w)) for w in wider]
+    if sum(shares) <= total:
         return []
+    share_of = Share.concentrated if by_rho else Share
     raised = tuple(
-        pricer.priced(p.block, Share(s)) if p.share.epsilon else p
-        for p, s in zip(pure, shares, strict=True)
+        pricer.priced(p.block, share_of(s)) if h else p
+        for p, s, h in zip(split.priced, shares, had, strict=True)
     )
-    fits = (
-        compose("types/1", pricer.proofs(raised), Fraction(0)) <= epsilon
-    )  # of other laws perhaps
-    return [_Split("types/1", raised, epsilon)] if fits else []
+    fits = compose(method, pricer.proofs(raised), delta) <= epsilon  # of other laws perhaps
+    return [_Split(method, raised, epsilon)] if fits else []
 
 
 def _raised(

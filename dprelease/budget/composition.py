@@ -12,9 +12,10 @@ pure losses, a loss with a delta of its own, or a rho. The ways to add them up, 
     basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
     kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
     normal/1      the analytic formula of normal noise, of all blocks that have it together; the others by their rho.
+    types+normal/1  of replaced units: the same, of the largest sum of normal noise's rho over the types of a change.
 
-Privacy  The two before the last are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
-         release. All seven hold for the blocks of a release, which are fixed beforehand. Every result is an
+Privacy  basic+zcdp and kov+zcdp are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
+         release. All hold for the blocks of a release, which are fixed beforehand. Every result is an
          upper bound in whole nano-units, none is below what the integers confirm, kov never
          exceeds the sum, and normal never zcdp, which hold too. Losses with a delta of their
          own are added by basic composition, in every way: their epsilons to that of the others, which have
@@ -34,7 +35,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -47,7 +48,10 @@ from dprelease.core.numeric import NANO, nano_up
 
 _MANY = 6
 
-METHODS = ("basic/1", "types/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1", "normal/1")
+METHODS = (
+    *("basic/1", "types/1", "kov/1", "zcdp/1"),
+    *("basic+zcdp/1", "kov+zcdp/1", "normal/1", "types+normal/1"),
+)
 """Ways to compose; the arithmetic behind a name never changes."""
 
 SUMS = METHODS[:2]
@@ -59,6 +63,7 @@ WORDS = {
     "kov/1": "optimal composition of pure losses",
     "zcdp/1": "zero-concentrated privacy",
     "normal/1": "the analytic formula of normal noise",
+    "types+normal/1": "the analytic formula of normal noise, for the most that it costs over the types of a change",
 }
 """The same, for people."""
 
@@ -72,7 +77,7 @@ class Proof:
         rho: the zCDP cost of a block without a pure loss; None otherwise.
         normal: this is the rho of rounded normal noise.
         delta: with what probability at most the pure loss may be passed: of noise that ends.
-        types: the loss for each type of change; () where every type may cost the whole.
+        types: the loss, or the rho, for each type of change; () where every type may cost the whole.
         tight: a rho that the law of the pure parts has by a proof of its own, all of them together.
     """
 
@@ -82,6 +87,11 @@ class Proof:
     tight: Fraction | None = None
     types: tuple[Fraction, ...] = ()
     delta: Fraction = Fraction(0)
+
+    @property
+    def whole(self) -> Fraction:
+        """The sum of its pure losses, or its rho."""
+        return basic(self.pure) if self.rho is None else self.rho
 
     @property
     def concentrated(self) -> Fraction:
@@ -107,9 +117,18 @@ def total_rho(proofs: Sequence[Proof]) -> Fraction:
 
 
 def by_type(proofs: Sequence[Proof]) -> list[list[Fraction]]:
-    """Return the pure losses of all blocks for each type of change; [] where no block knows any."""
+    """Return the losses of all blocks, or the rho of normal ones, for each type of change; [] where no block knows any."""
     count = max((len(p.types) for p in proofs), default=0)
-    return [[p.types[i] if p.types else basic(p.pure) for p in proofs] for i in range(count)]
+    return [[p.types[i] if p.types else p.whole for p in proofs] for i in range(count)]
+
+
+def parts_by_type(proofs: Sequence[Proof], *, normal: bool) -> list[list[float]]:
+    """Return the same in parts of each block's whole; with `normal` other blocks cost theirs in every type."""
+    found = [replace(p, types=()) if normal and not p.normal else p for p in proofs]
+    return [
+        [float(t / (p.whole or 1)) for t, p in zip(types, found, strict=True)]
+        for types in by_type(found)
+    ]
 
 
 def pure_delta(epsilons: Sequence[Fraction], epsilon: Fraction) -> Fraction:
@@ -177,9 +196,11 @@ def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
         case "kov+zcdp/1":
             return pure_epsilon(pure, delta / 2) + zcdp_epsilon(sum(rhos, Fraction(0)), delta / 2)
         case _:
-            normal = [p.rho for p in proofs if p.normal and p.rho is not None]
-            rest = total_rho([p for p in proofs if not p.normal])
-            return normal_epsilon(sum(normal, Fraction(0)), rest, delta, len(normal))
+            normal = [p for p in proofs if p.normal]
+            rest, rho = total_rho([p for p in proofs if not p.normal]), total_rho(normal)
+            if method != "normal/1":
+                rho = min(rho, max(map(basic, by_type(normal)), default=rho))
+            return normal_epsilon(rho, rest, delta, len(normal))
 
 
 def _sorted(epsilons: Sequence[Fraction]) -> tuple[int, ...]:

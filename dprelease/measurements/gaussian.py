@@ -13,7 +13,7 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
@@ -78,6 +78,12 @@ class GaussianLaw(AddsNoise):
     def proof(self, sensitivity: Sensitivity) -> Proof:
         cells = self.count * sensitivity.changed_groups
         return Proof(rho=self.rho(sensitivity), normal=self.noise.rounded(cells))
+
+    def proved(self, sensitivity: Sensitivity) -> Proof:
+        squares = (v for each in sensitivity.types for _, v in each)
+        return replace(
+            self.proof(sensitivity), types=tuple(v / (2 * self.noise.square) for v in squares)
+        )
 
     def reach(self, level: float) -> int:
         return self.noise.quantile(1 - (1 - level) / (self.count if self.joint else 1))

@@ -152,11 +152,14 @@ class Law(Stored, ABC):
         """
         found, classes = self.proof(sensitivity), sensitivity.types
         if self.slope is not None:
-            return replace(found, types=tuple(self.slope * v for change in classes for v in change))
+            return replace(
+                found, types=tuple(self.slope * v for change in classes for v, _ in change)
+            )
         if not sensitivity.one_row or found.rho is not None:
             return found
         own = sum(found.pure, Fraction(0))  # of a class that moves it at all, by whatever
-        return replace(found, types=tuple(own * any(change) for change in classes for _ in change))
+        moves = (any(v for v, _ in change) for change in classes for _ in change)
+        return replace(found, types=tuple(own * each for each in moves))
 
     @property
     def apart(self) -> bool:

@@ -128,8 +128,10 @@ class Prices:
         places, out = PrimitivePlaces(task), []
         for p in priced:
             m, rows = p.best.measurement, self.rows(p.block)
-            row = m.l1_added_row, m.l1_replaced_row
-            types = types_of_change(task, m, places.find(m, rows), row, *self._bounds(p.block))
+            row = m.l1_added_row, m.l1_replaced_row, *m.squares
+            found, (bounds, cells) = places.find(m, rows), self._bounds(p.block)
+            signed = not family_of(m).nowhere_negative or m.lower < 0
+            types = types_of_change(task, m, found, row, bounds, cells, signed=signed)
             out.append(p.best.draw.proved(replace(p.sensitivity, types=types)))
         return out
 

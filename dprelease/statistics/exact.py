@@ -41,7 +41,8 @@ class CellForm(NamedTuple):
     Attributes:
         made: cells of a measurement, from its sums, `(groups, measures)`; its graph; or its tally and how many
             groups there are.
-        additive: they are `weights @ primitives`; squared: an L2 sensitivity is proved of them.
+        additive: they are `weights @ primitives`; squared: an L2 sensitivity is proved of them;
+        ones: a row adds 1 to each cell that it moves.
         moves: of a graph's cells, how far its edges move them (`graph_sensitivity`), from weights, nodes and k.
     """
 
@@ -49,6 +50,7 @@ class CellForm(NamedTuple):
     additive: bool = False
     squared: bool = False
     moves: Callable[[Weights, int, int], Moves] | None = None
+    ones: bool = False
 
 
 def form_of(measurement: Measurement) -> CellForm:

@@ -94,8 +94,8 @@ class Sensitivity:
         sum_is_fixed: no unit can change the sum of the cells.
         one_sided_half: the larger of what one unit raises and what it lowers in each group, over all
             groups together, is at most half of `l1_over_groups`.
-        types: the same in L1 for each type of change of a replaced unit (`statistics.types_of_change`), in classes;
-            () where every type may move it by the whole. Of all blocks of a release together, so not compared.
+        types: in L1, and in L2 squared, for each type of change of a replaced unit (`statistics.types_of_change`), in
+            classes; () where every type may move it by the whole. Of all blocks of a release together, so not compared.
         one_row: a unit has one row at most, so that no change is partly of one type and partly of another.
         score_spread: of the scores by rank of both limits that are drawn before the cells; 0 if there
             are none.
@@ -111,7 +111,7 @@ class Sensitivity:
     sum_is_fixed: bool = field(default=False, repr=False)
     one_sided_half: bool = field(default=False, repr=False)
     score_spread: int = field(default=0, repr=False)
-    types: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
+    types: tuple[tuple[tuple[int, int], ...], ...] = field(default=(), repr=False, compare=False)
     one_row: bool = field(default=False, repr=False)
 
 

@@ -169,7 +169,7 @@ def level_sums(bins: Objects, widths: tuple[int, ...]) -> Objects:
     return np.concatenate([np.add.reduceat(bins, at, axis=1) for at in starts], axis=1)
 
 
-exact = CellForm(lambda measurement, bins: level_sums(bins, measurement.weights[0]))
+exact = CellForm(lambda measurement, bins: level_sums(bins, measurement.weights[0]), ones=True)
 """Counts of runs of bins, coarse first, then of the bins."""
 
 

@@ -237,8 +237,9 @@ def recompute(
     moves = _by_cells if sized.squares and sized.form == "linear" else row_sensitivity
     row = moves(query, sized, primitives[:1] if mean else primitives)
     types: Classes = ()
+    signed = measurement.form != "linear" or not _nowhere_negative(query, measurement, primitives)
     if adjacency is Adjacency.substitution:
-        types = types_of_change(query, measurement, primitives, row, bounds, groups)
+        types = types_of_change(query, measurement, primitives, row, bounds, groups, signed=signed)
     if measurement.form == "binned_tree":
         fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
         worst = of_levels(measurement, bounds, adjacency, groups, row[0])
@@ -247,8 +248,7 @@ def recompute(
     honest = replace(honest, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
     if measurement.form == "winsorised":
         return replace(between_limits(honest, bounds, adjacency, groups), types=types)
-    positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
-    worst = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    worst = sensitivity(honest, bounds, adjacency, groups, positive=not signed)
     alone = measurement.public_rows is not None and bins.each_alone(measurement.weights, len(used))
     fixed = alone and measurement.form == "linear" and _sum_is_fixed(query, measurement, used)
     half = worst.one_sided_half and merge is None  # sums of groups are fitted, as independent cells

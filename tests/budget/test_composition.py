@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath as mp
@@ -23,6 +24,7 @@ from dprelease.budget.composition import (
 )
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import rho_of_pure
+from dprelease.budget.normal import normal_epsilon
 from dprelease.core.errors import ArgumentError
 
 DELTA = Fraction(1, 10**6)
@@ -127,6 +129,20 @@ def test_mixed_ways_are_sums_of_two_parts() -> None:
     assert two < compose("basic+zcdp/1", many, DELTA)
 
 
+def test_normal_noise_by_types_costs_the_largest_sum_and_other_laws_their_whole() -> None:
+    """Two blocks that no change moves both, and one that says nothing of types; never more than their sum."""
+    rho = Fraction(1, 100)
+    one, other = (Proof(rho=rho, normal=True, types=t) for t in ((rho, 0 * rho), (0 * rho, rho)))
+    alone = Proof(rho=rho, normal=True)
+    pure = Proof(pure=(TENTH,), types=(TENTH, 0 * TENTH))
+    found = compose("types+normal/1", [one, other, alone, pure], DELTA)
+    assert found == normal_epsilon(2 * rho, rho_of_pure(TENTH), DELTA, 3)
+    assert found < compose("normal/1", [one, other, alone, pure], DELTA)
+    both = (replace(p, types=(rho, rho)) for p in (one, other, alone))
+    assert compose("types+normal/1", [*both], DELTA) == compose("normal/1", [alone] * 3, DELTA)
+    assert compose("types+normal/1", [alone], DELTA) == compose("normal/1", [alone], DELTA)
+
+
 @pytest.mark.parametrize(
     ("method", "proofs", "delta"),
     [
@@ -157,6 +173,7 @@ def test_the_names_are_versions() -> None:
         "basic+zcdp/1",
         "kov+zcdp/1",
         "normal/1",
+        "types+normal/1",
     )
 
 

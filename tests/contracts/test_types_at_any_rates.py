@@ -82,9 +82,9 @@ def wide_cells(
 
 @pytest.mark.parametrize("unit", [*UNITS, "month"])
 def test_no_change_of_a_unit_moves_all_blocks_further_than_one_type_at_any_rates(unit: str) -> None:
-    """The engine sums every state of a unit, and each block costs any price a step: what laws do not decide."""
+    """The engine sums every state of a unit, and each block costs any price a step, or a squared one: laws do not decide."""
     draw, most = random.Random(unit), UNITS[unit][3] if unit in UNITS else 2
-    attained = 0
+    attained = [0, 0]
     for _ in range(whole(5, 60)):
         plan = dp.plan(wide(draw, unit))
         types = [
@@ -107,14 +107,17 @@ def test_no_change_of_a_unit_moves_all_blocks_further_than_one_type_at_any_rates
         held = [wide_cells(plan, state, rows[0]) for state in states]
         known = [i for i, each in enumerate(types) if each]
         moved = [np.array([cells[i] for cells in held]) for i in known]
-        apart = np.array([np.abs(m[:, None] - m[None]).sum(axis=2) for m in moved])
-        for _ in range(12):
-            rates = np.array([draw.expovariate(1) * draw.choice([0, 1, 9]) for _ in known])
-            bound = (rates @ np.array([types[i] for i in known], dtype=float)).max()
-            found = np.tensordot(rates, apart, axes=1).max()
-            assert found <= bound * (1 + 1e-9), plan.query
-            attained += bool(found > 0.999 * bound)
-    assert attained >= (whole(5, 60) if most == 1 else 1)  # control
+        steps = [np.abs(m[:, None] - m[None]) for m in moved]
+        for power in (1, 2):
+            apart = np.array([(each**power).sum(axis=2) for each in steps])
+            each_type = np.array([types[i] for i in known], dtype=float)[..., power - 1]
+            for _ in range(12):
+                rates = np.array([draw.expovariate(1) * draw.choice([0, 1, 9]) for _ in known])
+                bound = (rates @ each_type).max()
+                found = np.tensordot(rates, apart, axes=1).max()
+                assert found <= bound * (1 + 1e-9), (power, plan.query)
+                attained[power - 1] += bool(found > 0.999 * bound)
+    assert min(attained) >= (whole(5, 60) if most == 1 else 1), attained  # control
 
 
 def test_a_person_in_another_month_may_be_counted_in_place_of_the_one_who_is_replaced() -> None:
@@ -130,9 +133,10 @@ def test_a_person_in_another_month_may_be_counted_in_place_of_the_one_who_is_rep
     )
     change = [float(np.abs(a - b).sum()) for a, b in zip(before, after, strict=True)]
     assert change == [0, 1]
-    assert min(v for each in execute._sensitivity(plan, plan.blocks[1]).types for v in each) == 1
+    types = execute._sensitivity(plan, plan.blocks[1]).types
+    assert min(v for each in types for v in each) == (1, 1)
     whole_person = dp.plan({**request, "unit": UNITS["two of one"][0]})
-    assert 0 in [
+    assert (0, 0) in [
         v for each in execute._sensitivity(whole_person, whole_person.blocks[1]).types for v in each
     ]
 
@@ -154,4 +158,27 @@ def test_a_row_whose_null_becomes_a_value_moves_a_sum_further_than_any_two_value
     change = [float(np.abs(a - b).sum()) for a, b in zip(before, after, strict=True)]
     assert change == [5, 6]
     moved = [sum(execute._sensitivity(plan, block).types, ()) for block in plan.blocks]
-    assert max(map(sum, zip(*moved, strict=True))) == sum(change)
+    assert max(sum(v for v, _ in each) for each in zip(*moved, strict=True)) == sum(change)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "by", "x", "squares"),
+    [
+        (["sum(y)", "count"], ["d"], 1, [36, 0]),
+        (["sum(x)", "sum(y)", "sum(z)"], [], 3, [0, 36, 81]),  # of a third number no ends are tried
+    ],
+)
+def test_a_sum_whose_sign_changes_moves_further_in_l2_than_one_in_two_groups(
+    statistics: list[str], by: list[str], x: int, squares: list[float]
+) -> None:
+    """From -3 to 3 in one group: 36, where two groups make 9 and 9; in L1 it is 6 either way."""
+    request = wide(random.Random(1), "row")
+    request["columns"]["y"] = {"kind": "number", "range": [-3, 3], "step": 1}
+    request["release"] = {"epsilon": 1, "statistics": statistics, "by": by}
+    plan = dp.plan(request)
+    row = {"day": date(2024, 1, 9), "d": "a", "s": "f", "x": x, "w": 1}
+    before, after = (wide_cells(plan, [{**row, "y": y}], {**row, "y": 0}) for y in (-3, 3))
+    assert [float(((a - b) ** 2).sum()) for a, b in zip(before, after, strict=True)] == squares
+    for block, moved in zip(plan.blocks, squares, strict=True):
+        types = execute._sensitivity(plan, block).types
+        assert max(v for each in types for _, v in each) >= moved

@@ -175,7 +175,7 @@ def alone_variance(found: Fitting, table: str) -> float:
         return float(noise_of(finest.best.draw).variance()) / each
     if normal:
         rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
-        own = mine.share.rho or rho
+        own, rho = mine.share.rho or rho, rho / found.raised
         return float(noise_of(mine.best.draw).variance() * own * count / rho)
     total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0)) / found.raised
     ratio = float(mine.share.epsilon * count / total)

@@ -363,18 +363,47 @@ GUARDS = (
     ),
     _types(
         "a row that moves stays in its cell",
-        old="apart=cells > 1) for a, b in pairs)",
-        new="apart=False) for a, b in pairs)",
+        old="apart=cells > 1) for a, b in pairs]",
+        new="apart=False) for a, b in pairs]",
     ),
     _types(
         "all rows of a unit cost as one that moves",
-        old="moves = tuple(most * _distance(",
-        new="moves = tuple(_distance(",
+        old="tuple(_times(m, most, together) for m in each)",
+        new="tuple(_times(m, 1, together) for m in each)",
     ),
     _types(
         "no row is on one side alone",
-        old="    return alone, alone, moves\n",
-        new="    return moves, moves, moves\n",
+        old="    return ones, ones, twos\n",
+        new="    return twos, twos, twos\n",
+    ),
+    _types(
+        "rows of a unit in one cell are as far in L2 as in several",
+        old="moved[1] * rows * together",
+        new="moved[1] * rows",
+    ),
+    _types(
+        "two rows of opposite signs are farthest in L2 in two cells",
+        old="max(near[1], far[1])",
+        new="far[1]",
+        tests=("tests/contracts/test_types_at_any_rates.py",),
+    ),
+    _types(
+        "cells of any sign cost a replaced row in L2 as if none were negative",
+        old="    if not signed:\n        inside = min(inside, 2 * square)",
+        new="    if True:\n        inside = min(inside, 2 * square)",
+        tests=("tests/contracts/test_types_at_any_rates.py",),
+    ),
+    _types(
+        "normal noise costs the least over types of change",
+        file="budget/composition.py",
+        old="max(map(basic, by_type(normal)), default=rho)",
+        new="min(map(basic, by_type(normal)), default=rho)",
+    ),
+    _types(
+        "normal noise costs half of its rho for a type of change",
+        file="measurements/gaussian.py",
+        old="v / (2 * self.noise.square)",
+        new="v / (4 * self.noise.square)",
     ),
     _types(
         "the caps of rows that a plan states decide which rows a block keeps",
@@ -412,7 +441,7 @@ GUARDS = (
     ),
     _types(
         "persons are always on both sides",
-        old="return (units * added,) * len(rows), (stays,)",
+        old="return (once,) * len(rows), (stays,)",
         new="return (stays,) * len(rows), (stays,)",
     ),
     _here(
@@ -438,8 +467,8 @@ GUARDS = (
     ),
     _here(
         "a signed sum counts as nowhere negative",
-        old='positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)',
-        new="positive = True",
+        old='signed = measurement.form != "linear" or not _nowhere_negative(query, measurement, primitives)',
+        new="signed = False",
         tests=("tests/wall/test_recompute.py", "tests/contracts/test_squares.py"),
     ),
     _here(
