@@ -208,15 +208,23 @@ def _values(file: DeclarationFile, name: str, model: ColumnModel) -> dict[str, A
         }
     if model.values is None and said is not None:
         at = "values_from", "keys"
-        inside = [file.path(text, *at) for text in lists]
+        inside = {text: file.path(text, *at) for text in lists}
         folders = tuple(  # by their own names, where these are links such as `latest`
             path
             if text.endswith("..")
             else file.path(str(Path(text).parent), *at) / Path(text).name
-            for text, path in zip(lists, inside, strict=True)
+            for text, path in inside.items()
         )
         try:
             read = read_lists(folders, name, file.line_of(*at))
+            labels = {m.label for m in (model.other, model.nulls) if isinstance(m, As)}
+            for label in labels.intersection(read["values"]):
+                file.fail(
+                    f"`{label}` is a key of the list",
+                    why="its rows and those that are not listed, or null, would be one group",
+                    fix="write another label behind `as`",
+                    code="DPR157",
+                )
         except ConfigError as unread:  # no plan, unless a debit fixed them: the ledger has its copy
             read = {"unread": unread}
         return {"folders": folders, **read}

@@ -105,6 +105,19 @@ def test_several_lists_are_a_union_in_order_and_other_is_no_key(place):
     assert column.lists == (named(a), named(b))
     plan = dp.plan(from_lists(*folders, other={"as": "others"}))
     assert [key for (key,) in plan.keys] == list(column.keys)
+    twice = dp.Schema.from_dict(from_lists(*folders, folders[0], other={"as": "others"}))
+    assert twice.columns["page"].lists == column.lists  # the debit, and its promise, name each once
+
+
+@pytest.mark.parametrize("word", ["other", "nulls"])
+def test_a_key_of_the_list_is_no_label_of_other_rows(place, word):
+    """A reader would take the rows that the list does not name for rows of that key."""
+    listed("ab", "2026-W40")
+    with pytest.raises(ConfigError, match="`b` is a key of the list") as caught:
+        released(from_lists("public/pages/2026-W40", **{word: {"as": "b"}}), "2026-W41")
+    assert caught.value.code == "DPR157"
+    assert Ledger.open("ledger.db").entries("log")[-1].entry.key.period == "2026-W40"
+    assert released(from_lists("public/pages/2026-W40", **{word: {"as": "c"}}), "2026-W41")
 
 
 def test_the_list_is_fixed_at_the_debit(place):
