@@ -59,7 +59,7 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         f"{statistic.domain}{step}",
         statistic.sensitivity_text,
         statistic.mechanism,
-        "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
+        "; ".join(_option(o, statistic) for o in _runners_up(statistic)) or "–",
         epsilon if measured else "–",
         statistic.error_text + _warning(statistic),
     )
@@ -88,12 +88,17 @@ def _all_options(plan: ReleasePlan, *, every: bool) -> Iterable[str]:
     for statistic in plan.statistics if every else ():
         yield f"{statistic.name} by each admissible mechanism, at the same share of ε:"
         for option in statistic.chosen:
-            yield f"  {_option(option)}{option.note and f' ({option.note})'}"
+            yield f"  {_option(option, statistic)}{option.note and f' ({option.note})'}"
 
 
-def _option(option: Option) -> str:
-    error = "" if option.expected_error is None else f" ±{option.expected_error:.3g}"
-    return f"{option.mechanism}{error}"
+def _option(option: Option, statistic: PlannedStatistic) -> str:
+    """Return a mechanism with its error, which may look smaller than that of the one that is used: that is compared everywhere."""
+    error, own = option.expected_error, statistic.chosen[0].expected_error
+    if error is None:
+        return option.mechanism
+    less = own is not None and float(f"{error:.3g}") < float(f"{own:.3g}")
+    where = " near the declared size, no less over the whole domain" * less
+    return f"{option.mechanism} ±{error:.3g}{where}"
 
 
 def _summary(plan: ReleasePlan) -> Iterable[str]:
