@@ -180,9 +180,20 @@ class PublicWords:
 
     @property
     def _measures(self) -> Mapping[str, str]:
-        """Return what units and rows are called, where the publisher said it."""
+        """Return what units and rows are called: in the publisher's words, or units by the column that names them."""
         name = self.about.unit_name
-        return {} if name is None else {"units": name.many, "rows": self.counted}
+        if name is not None:
+            return {"units": name.many, "rows": self.counted}
+        return {"units": self._ids} if self._ids else {}
+
+    @property
+    def _ids(self) -> str:
+        """The column whose values units are, as it is called inside a sentence; empty where a unit is a row."""
+        return (
+            inside(self.column(self.unit.column))
+            if self.today and isinstance(self.unit, UserUnit)
+            else ""
+        )
 
     def column(self, name: str) -> str:
         """Return what a column is called."""
@@ -234,11 +245,7 @@ class PublicWords:
                 "Number of units": f"Number of {unit.many}",
                 "Number of rows": f"Number of {self.counted}",
             }
-        if self.today and isinstance(self.unit, UserUnit):
-            return {
-                "Number of units": f"Number of distinct {inside(self.column(self.unit.column))}"
-            }
-        return {}
+        return {"Number of units": f"Number of distinct {self._ids}"} if self._ids else {}
 
 
 def _counts(statistic: PlannedStatistic) -> bool:
