@@ -120,8 +120,7 @@ class Draws:
     def quantity(self, table: str, text: str) -> Quantity:
         """Return the expression over the one release, its forms over noisy integers."""
         values = values_of(self.release.noised, table)
-        labels = {k: {key[i] for key in values.keys} for i, k in enumerate(values.by)}
-        tree = parse(text, list(values.columns), (), labels)
+        tree = parse(text, values.names, ())
         return Evaluation(Periods(values, None, {}), (), None).quantity(tree, ())
 
     def at(self, form: Linear, raw: Sequence[int]) -> Linear:

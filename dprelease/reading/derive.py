@@ -71,7 +71,7 @@ def derive(
     table = None if public is None else PublicTable(public, (*current.levels, *current.by))
     own, names = current.names, () if table is None else table.names
     others = {name: values.names for name, values in current.others.items()}
-    tree = parse(_one_text(expression), own.published, names, own.by, others, current.own_name)
+    tree = parse(_one_text(expression), own, names, others, current.own_name)
     keys = result_keys(tree, current, by)
     evaluation = Evaluation(periods, keys, table)
     alone = tree.how if isinstance(tree, Across) and tree.how in STANDING_ALONE else None
@@ -160,10 +160,8 @@ def _finished(quantity: Quantity, lower: float, upper: float, method: Method) ->
         value = min(max(value, low), high)
         lower, upper = min(lower, value), max(upper, value)
     unbounded = lower <= low and upper >= high and low < high
-    if value is None or unbounded:
+    if value is None or unbounded or (quantity.weak and math.isinf(upper - lower)):
         status = "uninformative"
-    elif quantity.weak:
-        status = "uninformative" if math.isinf(upper - lower) else "ok"
     else:
         status = "at_bound" if value in (low, high) and low < high else "ok"
     return value, lower, upper, status, method

@@ -65,30 +65,30 @@ class Across:
 
 
 class Names(NamedTuple):
-    """Names of one table: its published columns, and the labels of each key column."""
+    """Names of one table: its published columns, the labels of each key column, and coarser levels of these."""
 
     published: Collection[str]
     by: Mapping[str, Collection[str]]
+    levels: Collection[str] = ()
 
 
 def parse(
     text: str,
-    published: Collection[str],
+    own: Names,
     public: Collection[str],
-    by: Mapping[str, Collection[str]],
     tables: Mapping[str, Names] | None = None,
-    own: str | None = None,
+    named: str | None = None,
 ) -> Node:
     """Return the tree of `text`.
 
     Args:
-        published, public: names that may stand in it; by: the labels of each key column.
-        tables: the names of other tables, which are written before a dot; own: the table's own name, which may be.
+        own, public: names that may stand in it.
+        tables: the names of other tables, which are written before a dot; named: the table's own name, which may be.
 
     Raises:
         ConfigError: as the expression grammar does (DPR120 to DPR129, DPR162 to DPR164), `where` with its character.
     """
-    return _Parser(text, Names(published, by), public, tables or {}, own).parse()[0]
+    return _Parser(text, own, public, tables or {}, named).parse()[0]
 
 
 def references(node: Node) -> list[Reference]:
@@ -113,7 +113,7 @@ class _Parser(Parser):
         super().__init__(
             text, columns, "expression", extra=_EXTRA + (_DOT if tables or named else "")
         )
-        self.public, self.by, self.tables = frozenset(public), own.by, tables
+        self.public, self.tables = frozenset(public), tables
         self.own, self.named = own, named
 
     def _or(self) -> Part:
@@ -140,7 +140,7 @@ class _Parser(Parser):
         if name in self.public:
             node = Reference(name, Type.number, public=True)
             return Part(node, Type.number, part.start, part.end)
-        return self._reference(name, self.by, part.start)
+        return self._reference(name, self.own, part.start)
 
     def _of_table(self, token: Token, table: str) -> Part:
         """Read a name behind a dot: of another table."""
@@ -163,33 +163,32 @@ class _Parser(Parser):
                 fix=f"it has: {', '.join(own.published)}",
                 code="DPR163",
             )
-        return self._reference(name, own.by, token.start, None if table == self.named else table)
+        return self._reference(name, own, token.start, None if table == self.named else table)
 
-    def _reference(
-        self, name: str, by: Mapping[str, Collection[str]], start: int, table: str | None = None
-    ) -> Part:
-        where = self._where(by) if self.read.peek().text == "[" else ()
+    def _reference(self, name: str, of: Names, start: int, table: str | None = None) -> Part:
+        where = self._where(of) if self.read.peek().text == "[" else ()
         period = None
         if self.read.peek().kind == "period":
             period = self.read.next().text[1:].strip("'")
-        keyed = len(by) > len(dict(where))
+        keyed = len(of.by) > len(dict(where))
         made = Reference(name, Type.number, where, period, table=table, keyed=keyed)
         return Part(made, Type.number, start, self.read.tokens[self.read.at - 1].end)
 
-    def _where(self, by: Mapping[str, Collection[str]]) -> tuple[tuple[str, str], ...]:
+    def _where(self, of: Names) -> tuple[tuple[str, str], ...]:
         self.read.next()
+        by, coarser = of.by, f"; a coarser level goes into `by`: {', '.join(of.levels)}"
         found: list[tuple[str, str]] = []
         while True:
             token = self.read.next()
             column = token.text.strip('"')
             if column not in by:
-                near = nearest(column.strip("'"), list(by))
+                near = nearest(column.strip("'"), [] if column in of.levels else list(by))
                 self.read.fail(
                     f"`{column}` is not a key column",
                     token,
                     fix=f"did you mean `{_written(near)}`?"
                     if near
-                    else f"key columns: {', '.join(by) or 'none'}",
+                    else f"key columns: {', '.join(by) or 'none'}" + coarser * bool(of.levels),
                     code="DPR163",
                 )
             self.read.expect_op("=")

@@ -12,7 +12,7 @@ from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
 from dprelease.core.numeric import counted, whole_from_json
 from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
-from dprelease.reading.derived import Derived, stacked
+from dprelease.reading.derived import PERIOD, Derived, stacked
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import Released
@@ -189,7 +189,7 @@ class Series(Mapping[str, Publication]):
         name: str | None = None,
         certain: bool = False,
     ) -> Derived:
-        """Return the expression for every period, with the period as first key column.
+        """Return the expression for every period, with the period as first key column, whether or not `by` names it.
 
         A period for which it cannot be computed, the first one of `growth(a)`, is left out, and so is
         a group that was not published in the other period; the result's notes name them.
@@ -199,6 +199,8 @@ class Series(Mapping[str, Publication]):
         """
         from dprelease.reading.derive import derive
 
+        if by is not None:
+            by = [key for key in ((by,) if isinstance(by, str) else by) if key != PERIOD]
         more: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
         made, notes = {}, []
         problem: DpreleaseError | None = None

@@ -46,7 +46,7 @@ class ReleasedValues:
     def names(self) -> Names:
         """What an expression may name."""
         labels = {k: {key[i] for key in self.keys} for i, k in enumerate(self.by)}
-        return Names(list(self.columns), labels)
+        return Names(list(self.columns), labels, self.levels)
 
     @property
     def own_name(self) -> str | None:
@@ -183,11 +183,13 @@ class ReleasedValues:
             mean = None if below <= 0 else above / below
             inside = None if mean is None or gone else min(max(mean, low), high)
             return Quantity(ratio, inside, (low, high), weak, suppressed=gone)
+        one = ", ".join(f"{name}='…'" for name in self.by)
         raise ArgumentError(
             f"`{column}` of several groups does not follow from that of each",
-            why="counts and sums add up, and means of the same column can be pooled; nothing else can, nor can"
-            " counts of different values, or of units that may be in several groups, or what a domain cuts",
-            fix="name every column of `by`, or fix one group: name[column='label']",
+            why="of several groups only sums, numbers of rows, means and shares are known; not medians, numbers of different"
+            " values, or of units that may be in several groups, nor sums that a declared domain may cut",
+            fix=f"keep the groups apart: by={list(self.by)!r}, or --by {','.join(self.by)}; or name one of each:"
+            f" {column}[{one}]",
             code="DPR663",
         )
 

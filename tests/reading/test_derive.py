@@ -127,6 +127,8 @@ def test_a_variance_is_not_pooled():
     with pytest.raises(dp.errors.ArgumentError, match="does not follow") as caught:
         rows("variance_x", by=["region"])
     assert caught.value.code == "DPR663"
+    assert "by=['region', 'half'], or --by region,half" in caught.value.fix
+    assert rows("variance_x", by=["region", "half"])  # what the message says
 
 
 def test_different_values_of_several_groups_are_not_added_up():

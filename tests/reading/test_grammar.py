@@ -6,13 +6,13 @@ import pytest
 
 from dprelease.core.errors import ConfigError
 from dprelease.query.nodes import Arithmetic, canonical_text
-from dprelease.reading.grammar import PREVIOUS, Across, Reference, parse, references
+from dprelease.reading.grammar import PREVIOUS, Across, Names, Reference, parse, references
 
 BY = {"carrier": {"UA", "AA"}, "sex": {"f", "m"}}
 
 
 def read(text):
-    return parse(text, ["late", "count", "departures[5,9)"], ["people"], BY)
+    return parse(text, Names(["late", "count", "departures[5,9)"], BY), ["people"])
 
 
 def test_groups_periods_and_public_columns():
@@ -42,7 +42,7 @@ def test_a_fix_is_written_as_an_expression_takes_it(text, fix):
     """Each fix, put in place of what was wrong, is read."""
     names = {"active?": {"yes", "no"}, "sex": {"f", "m"}}
     with pytest.raises(ConfigError) as caught:
-        parse(text, ["late"], [], names)
+        parse(text, Names(["late"], names), [])
     assert caught.value.fix == fix
 
 
@@ -103,10 +103,10 @@ def test_faults_point_at_a_character_and_name_a_fix(text, what, fix, code):
 
 def test_numbers_that_are_nowhere_are_led_to_the_public_table():
     with pytest.raises(ConfigError, match="`public=`") as caught:
-        parse("rate(late, residents, 1000)", ["late", "count"], (), BY)
+        parse("rate(late, residents, 1000)", Names(["late", "count"], BY), ())
     assert "published columns: count, late" in str(caught.value)
     with pytest.raises(ConfigError) as caught:  # with one at hand the name is the fault
-        parse("rate(late, residents, 1000)", ["late", "count"], ["people"], BY)
+        parse("rate(late, residents, 1000)", Names(["late", "count"], BY), ["people"])
     assert "`public=`" not in str(caught.value)
 
 

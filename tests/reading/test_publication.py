@@ -114,7 +114,10 @@ def test_a_series_has_a_row_per_period(folder):
     every = series.derive("share(count)")
     assert every.keys == ("period", "region", "half")
     assert every.table.num_rows == 18
-    growth = series.derive("growth(count)", by=["region"])
+    assert series.derive("count", by=["period"]).keys == ("period",)
+    assert series.derive("count", by="period").table == series.derive("count", by=[]).table
+    growth = series.derive("growth(count)", by=["period", "region"])
+    assert growth.table == series.derive("growth(count)", by=["region"]).table
     assert growth.table.num_rows == 6
     assert growth.notes[0].startswith("2026-W01: there is no period `previous`")
     with pytest.raises(dp.errors.ArgumentError):

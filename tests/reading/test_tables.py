@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
-from dprelease.core.errors import ArgumentError
+from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.fitting.estimate import ONE
 from dprelease.intervals import law as laws
 from dprelease.intervals import quotient
@@ -338,6 +338,9 @@ def test_levels_of_a_hierarchy_are_keys_of_a_finer_table(release):
     with pytest.raises(ArgumentError, match="`town` is not a key") as caught:
         release.derive("count", table="districts", by=["town"])
     assert "coarser levels: region" in str(caught.value.fix)
+    with pytest.raises(ConfigError, match="`region` is not a key column") as fixed:
+        release.derive("count[region='north']", table="districts")
+    assert fixed.value.fix.endswith("; a coarser level goes into `by`: region")
     with pytest.raises(ArgumentError, match="`district` is not a key"):
         release.derive("count", table="regions", by=["district"])
 
