@@ -6,6 +6,7 @@ Everything shown is public. The text form is wrapped by the terminal's width whe
 from __future__ import annotations
 
 import html as escaping
+import re
 from collections.abc import Iterable
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.base import counts_values, family_of
 from dprelease.query.nodes import compared
+from dprelease.schema.unit import UserUnit
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
 
@@ -54,14 +56,18 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
     if statistic.table is not None:
         label = f"{statistic.table}: {label}"
     step = f" step {plain(statistic.step)}" if statistic.step != 1 else ""
+    moved, error = statistic.sensitivity_text, statistic.error_text
+    if isinstance(plan.unit, UserUnit) and kind_named(statistic.function).counting:
+        one = plan.unit.column  # as the guarantee names one of them
+        moved, error = (re.sub(r"\bunits?\b", lambda _: one, said) for said in (moved, error))
     return (
         label,
         f"{statistic.domain}{step}",
-        statistic.sensitivity_text,
+        moved,
         statistic.mechanism,
         "; ".join(_option(o, statistic) for o in _runners_up(statistic)) or "–",
         epsilon if measured else "–",
-        statistic.error_text + _warning(statistic),
+        error + _warning(statistic),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tests.planning.requests import planned
+from dprelease.release_plan.explain import rows, text
+from tests.planning.requests import USER, planned
 
 SHORT = {"kind": "number", "range": [0, 99], "step": 1}
 
@@ -17,3 +18,26 @@ def test_under_a_rho_it_would_cost_more() -> None:
     assert plan.composition is not None
     assert plan.composition.method == "zcdp/1"
     assert {b.mechanism for b in plan.blocks} == {"exponential"}
+
+
+def test_a_law_that_is_better_near_the_declared_size_alone_is_said_to_be() -> None:
+    """Its figure is smaller than that of the law that is used: laws are compared over the whole domain."""
+    one = {"user": "who", "max_groups": 1, "max_rows_per_group": 2}
+    more = {"unit": one, "rows": {"max": 5000, "expected": 400}, "epsilon": 0.5}
+    plan = planned(["count"], **more)
+    (row,) = rows(plan)
+    first, second = plan.statistics[0].chosen[:2]
+    assert (second.expected_error or 0) < (first.expected_error or 0)
+    said = " near the declared size, no less over the whole domain"
+    assert f"{second.mechanism} ±{second.expected_error:.3g}{said}" in row[4]
+    assert said.partition(",")[0] in text(plan, 80).replace("\n", " ")
+    (row,) = rows(planned(["count"], **{**more, "epsilon": 1}))
+    assert said not in row[4]  # there the least of both is used
+
+
+def test_a_number_of_units_is_in_the_words_of_the_guarantee() -> None:
+    plan = planned(["count(persons)", "count"], unit=USER)
+    assert "for one who" in plan.guarantee
+    persons, count = rows(plan)
+    assert (persons[2], persons[6].split()[1]) == ("1 who", "who")
+    assert (count[2], count[6].split()[1]) == ("3 rows", "rows")
