@@ -102,8 +102,11 @@ def test_a_count_of_kept_rows_says_so_in_its_heading_and_in_its_plan():
         headings(columns=titled, unit=one | {"max_groups": 3})[1][1]
         == "Number of distinct card number"
     )
+    assert planned_words(plan).error(plan.statistics[1]).endswith(" who")  # of what is counted
+    assert planned_words(plan).measure(plan.statistics[1]) == "who"
     of_old = replace(planned_words(plan), today=False)  # kept folders are verified by their bytes
     assert of_old.heading(plan.statistics[1]) == "Number of units"
+    assert of_old.error(plan.statistics[1]).endswith(" units")
     plan, found = headings(release={**asked, "by": [], "statistics": ["count"]}, unit_name=name)
     assert found == ["Number of visits kept, at most 1 per patient"]
     assert "`count(persons)` counts persons" in " ".join(str(plan).split())
