@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as escaping
 from pathlib import Path
 from typing import Any
 
@@ -66,19 +65,6 @@ class Release(Released):
 
     def __repr__(self) -> str:
         return f"<Release of {self._size()}; {self.receipt}>"
-
-    def _repr_html_(self) -> str:
-        lines = [f"{self.plan.guarantee}. {self.receipt}."]
-        if self._noised.parts:
-            names = "".join(f"<p>{escaping.escape(n)}</p>{self._html(n, 20)}" for n in self.tables)
-            lines.append("Noise is in every number; the tables add up.")
-        else:
-            names = self._html()
-            lines.append(
-                "Noise is in every number: `release.to_pandas()` has intervals, `release.plot()` shows them."
-            )
-        lines += self.plan.bounded_count_lines()
-        return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
 
 
 class Keys(Release):

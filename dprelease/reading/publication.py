@@ -73,11 +73,6 @@ class Publication(Released):
     def __repr__(self) -> str:
         return f"<Publication {self._source()}: {self._size()}>"
 
-    def _repr_html_(self) -> str:
-        if self._noised.parts:
-            return "".join(self._html(name, 20) for name in self.tables)
-        return self._html()
-
 
 def read(folder: str | Path, *, verify: bool = True) -> Publication:
     """Return the publication in `folder`, which may be `latest`.

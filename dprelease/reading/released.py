@@ -5,6 +5,7 @@ What computes with published values is imported when it is asked for: most relea
 
 from __future__ import annotations
 
+import html as escaping
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,19 @@ class Released:
         """Return the tidy table: one row per group and published column, with interval and status."""
         frame: pd.DataFrame = self._draw_of(table).table.to_pandas()
         return frame
+
+    def _repr_html_(self) -> str:
+        lines = [f"{self.plan.guarantee}. {self.receipt}."]
+        if self._noised.parts:
+            names = "".join(f"<p>{escaping.escape(n)}</p>{self._html(n, 20)}" for n in self.tables)
+            lines.append("Noise is in every number; the tables add up.")
+        else:
+            names = self._html()
+            lines.append(
+                "Noise is in every number: `to_pandas()` has intervals, `plot()` shows them."
+            )
+        lines += self.plan.bounded_count_lines()
+        return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
 
     def _html(self, table: str | None = None, most: int = 40) -> str:
         """Return the wide table for a notebook, with signs of thousands, and words for values that say nothing."""

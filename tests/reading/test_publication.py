@@ -95,7 +95,9 @@ def test_a_notebook_says_which_values_say_nothing():
 
 def test_a_release_and_its_publication_say_the_same(folder):
     assert isinstance(dp.read(folder / "2026-W01"), dp.Released)
-    one = dp.read(folder / "2026-W01").derive("share(count)")
+    held = dp.read(folder / "2026-W01")
+    assert f"{held.plan.guarantee}. spent epsilon" in held._repr_html_()
+    one = held.derive("share(count)")
     two = dp.read(folder / "2026-W01", verify=False).derive("share(count)")
     assert one.table.equals(two.table)
 

@@ -324,6 +324,12 @@ def test_a_fifth_too_short_shows(drawn):
     assert tables.measured(drawn, "difference of towns", "t0", shrink=0.8).misses > MOST
 
 
+def test_a_notebook_names_the_tables_and_says_what_they_cost(release):
+    shown = release._repr_html_()
+    assert [shown.count(f"<p>{name}</p>") for name in release.tables] == [1] * len(release.tables)
+    assert release.plan.guarantee in shown
+
+
 def test_levels_of_a_hierarchy_are_keys_of_a_finer_table(release):
     """The table `regions` holds the same estimates, so the same numbers and intervals follow from `districts`."""
     asked = ("share(count)", "sum_income / count", "count - 10 * regions.count")
