@@ -74,7 +74,10 @@ class Derived:
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
         names = [self.called.group(row, keys) for row in rows]
-        note = f"{self.expression}; bars are {self.said} intervals for the noise"
+        what = f"{self.expression}; " * (title != self.expression)
+        sure = any(row["lower"] is not None for row in rows)
+        bars = f"bars are {self.said} intervals for the noise" if sure else "there is no interval"
+        note = what + bars + ", hollow dots say nothing" * any(p.weak for p in points)
         return dots(title, note, names, points, hull, [])
 
     def write(self, path: str | Path) -> Path:
@@ -114,7 +117,7 @@ class Derived:
     @property
     def said(self) -> str:
         """What its intervals are, in one word."""
-        return "certain" if self.level == 1 else f"{self.level:.0%}"
+        return "certain" if self.level == 1 else f"{100 * self.level:.6g} %"
 
     def __repr__(self) -> str:
         return f"<Derived {self.expression}: {counted(self.table.num_rows, 'row')} with {self.said} intervals>"

@@ -48,7 +48,7 @@ def page(derived: Derived) -> str:
     decimals = {place: _decimals(part) for place, part in apart.items()}
     return _template().render(
         derived=derived,
-        level=derived.said.replace("%", " %"),
+        level=derived.said,
         conservative=any(row["method"] == "conservative" for row in rows),
         unbounded=any(
             v is not None and math.isinf(v) for row in rows for v in (row["lower"], row["upper"])

@@ -517,3 +517,11 @@ def test_a_group_that_is_new_is_left_out_alone():
     assert derive(Periods(now, "2", {"2": now}), "count").table.num_rows == 6
     with pytest.raises(dp.errors.ArgumentError, match="no group west"):
         derive(two, "growth(share(count))")  # a share of other groups than now
+
+
+def test_a_picture_says_what_its_bars_are():
+    held = release(statistics=["count", "median(x)"])
+    assert "bars are 90 % intervals for the noise" in held.derive("count", level=0.9).plot().svg
+    assert "bars are 99.5 % intervals" in held.derive("count", level=0.995).plot().svg
+    assert "there is no interval" in held.derive("median_x").plot().svg
+    assert "bars are" not in held.derive("median_x").plot().svg

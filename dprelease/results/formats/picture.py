@@ -16,6 +16,7 @@ import html as escaping
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +40,7 @@ HEAD = 40
 SCALE = 70
 """Where the panels start when they go two abreast: their scale's labels need less than names."""
 BETWEEN = 60
-LINE = 22
+LINE = 20
 """Characters of a row's name in one line."""
 PANEL = 152
 MANY = 12
@@ -55,7 +56,7 @@ _STYLE = (
     ".soft{fill:#50606f}.title{font-weight:600;font-size:14px}.group{font-weight:600}"
     ".small{font-size:10px}.grid{stroke:#d7dee5}.axis{stroke:#50606f}.gap{fill:#d7dee5}"
     ".bar{stroke:#14588c;stroke-width:2}.dot{fill:#14588c;stroke:#fff;stroke-width:1.5}"
-    ".weak .bar{stroke:#5f6a76;stroke-width:1;stroke-dasharray:3 4}"
+    ".weak .bar{stroke:#5f6a76;stroke-width:1;stroke-dasharray:3 4}.weak path.bar{stroke-dasharray:none}"
     ".weak .dot{fill:#fff;stroke:#5f6a76}.column{fill:#c9dff0}.weak .column{fill:#e8ebee}"
 )
 
@@ -136,16 +137,14 @@ def _marks(plot: DotPlot, names: list[str], width: float = WIDTH) -> list[str]:
     return out
 
 
-def _name(name: str, y: int, x: float = LEFT - 12, anchor: str = "end") -> list[str]:
-    """Return a name, a long one in two lines."""
+def _name(name: str, y: int, x: float = LEFT - 12, anchor: str = "end", most: int = 2) -> list[str]:
+    """Return a name, a long one in smaller letters and in `most` lines."""
     if len(name) <= LINE:
         return [f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{_text(name)}</text>']
-    breaks = [i for i, c in enumerate(name) if c == " " and i <= LINE + 3]
-    at = min(breaks, key=lambda i: abs(2 * i - len(name)), default=LINE)
-    lines = (name[:at], _short(name[at:].strip(), LINE + 3))
+    lines = wrap(name, LINE + 5, max_lines=most, placeholder="…")
     return [
-        f'<text class="small" x="{x}" y="{y + down}" text-anchor="{anchor}">{_text(line)}</text>'
-        for line, down in zip(lines, (-2, 10), strict=True)
+        f'<text class="small" x="{x}" y="{y + 9 + 11 * i - 5 * len(lines)}" text-anchor="{anchor}">{_text(line)}</text>'
+        for i, line in enumerate(lines)
     ]
 
 
@@ -179,7 +178,7 @@ def side_by_side(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
         sure = "" if plan.block(one.block).has_interval else " (no interval)"
         parts += [
             f'<g transform="translate({i * STEP},{HEAD})">',
-            *_name(title, 18, LEFT, "start"),
+            *_name(title, 18, LEFT, "start", 2 if measure + sure else 4),
             f'<text class="soft small" x="{LEFT}" y="36">{_text(measure + sure)}</text>',
             *_frame(plot, NARROW),
             *_marks(plot, [""] * len(keys) if i else names, NARROW),

@@ -10,6 +10,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.results.formats import picture as module
 from dprelease.results.formats.chart import Point
 from dprelease.results.formats.picture import Panel, Picture, dots, panels, release_picture
+from dprelease.results.formats.public_words import planned_words
 from dprelease.schema.domain import Domain
 from tests.results.formats import releases
 from tests.results.formats.test_html import HOSTILE
@@ -183,3 +184,22 @@ def test_a_picture_of_a_single_group_says_so():
         assert "intervals of 1 group<" in one.svg
         every = f"of {len(GOOD.plan.keys)} groups<"
         assert every in release_picture(GOOD, asked.name).svg
+
+
+def test_a_heading_beside_others_says_how_many_rows_of_each_are_kept():
+    keys = [(str(i),) for i in range(module.MANY + 1)]
+    held = releases.statistic("n", "count", Domain(0, 9), "1", block="rows")
+    other = releases.statistic("m", "count", Domain(0, 9), "1", block="rows")
+    plan = releases.plan([held, other], [releases.block("rows")], by=("k",), keys=keys)
+    values = {name: [(1.0, 0.0, 2.0, "ok")] * len(keys) for name in ("n", "m")}
+    picture = release_picture(releases.noised(plan, values), None)
+    title = planned_words(plan).heading(held)
+    assert len(title) > 2 * (module.LINE + 5)  # two lines would not do
+    assert title in " ".join(texts(picture))
+
+
+def test_an_arrow_of_a_value_that_says_nothing_is_seen():
+    """Its strokes are shorter than the dashes of its bar: dashed, it was two specks."""
+    points = [Point(1.0, 0.0, 2.0, weak=False), Point(9.0, 9.0, 9.0, weak=True)]
+    svg = dots("t", "n", ["a", "b"], points, (0.0, 3.0), []).svg
+    assert '<path class="bar"' in svg and ".weak path.bar{stroke-dasharray:none}" in svg
