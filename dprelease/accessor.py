@@ -263,6 +263,8 @@ def register_polars() -> None:
         pl.api.register_dataframe_namespace("dp")(Accessor)
         pl.api.register_lazyframe_namespace("dp")(Accessor)
         pl.api.register_series_namespace("dp")(_NotATable)
+        for frame in (pl.DataFrame, pl.LazyFrame):  # a group has no namespaces
+            type(frame({"a": []}).group_by("a")).dp = property(_NotATable)
 
 
 def _found_polars(name: str, *where: Any) -> ModuleSpec | None:

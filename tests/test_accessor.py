@@ -112,12 +112,14 @@ frame = pl.DataFrame(dict(x=[1, 2, 3]))
 assert isinstance(frame.dp, dp.Accessor)
 for table in (frame, frame.lazy()):
     assert table.dp.release(schema).table["value"].to_pylist() == [6]
-try:
-    frame["x"].dp.release(schema)
-except dp.SourceError as refused:
-    assert "a Series is one column" in str(refused)
-else:
-    raise AssertionError
+parts = (frame["x"], "a Series is one column"), (frame.group_by("x"), "a groupby"), (frame.lazy().group_by("x"), "a groupby")
+for part, said in parts:
+    try:
+        part.dp.release(schema)
+    except dp.SourceError as refused:
+        assert said in str(refused)
+    else:
+        raise AssertionError
 """
     pytest.importorskip("polars")
     for first, loaded in (("import polars", True), ("", False)):

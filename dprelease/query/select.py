@@ -142,7 +142,9 @@ class _Select:
                 "FROM takes the name of one table",
                 table,
                 why="the schema declares one table, and no subquery or function is read",
-                fix=f"FROM {self.schema.name}",
+                fix=f"FROM {self.schema.name}"
+                if table.named
+                else "make that table first, in pandas or by a pipeline's `view`; then name it",
                 code="DPR252",
             )
         marked = left.words("AS")
