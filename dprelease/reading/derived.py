@@ -23,9 +23,6 @@ from dprelease.results.formats.picture import Picture, below, dots
 if TYPE_CHECKING:
     import pandas as pd
 
-PERIOD = "period"
-"""The first key column of what is derived of a series."""
-
 
 @dataclass(frozen=True)
 class Derived:
@@ -180,7 +177,7 @@ def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] 
     """Return the results of several periods as one, with `period` as first key column."""
     first = next(iter(made.values()))
     tables = [
-        d.table.add_column(0, PERIOD, pa.array([period] * d.table.num_rows, pa.utf8()))
+        d.table.add_column(0, "period", pa.array([period] * d.table.num_rows, pa.utf8()))
         for period, d in made.items()
     ]
     return Derived(
@@ -190,7 +187,7 @@ def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] 
         level=first.level,
         domain=(min(d.domain[0] for d in made.values()), max(d.domain[1] for d in made.values())),
         source=source,
-        keys=(PERIOD, *first.keys),
+        keys=("period", *first.keys),
         notes=notes,
         called=replace(first.called, read=_span(made)),
     )

@@ -12,7 +12,7 @@ from dprelease.core.errors import UNREADABLE, DpreleaseError, VerificationError
 from dprelease.core.numeric import counted, whole_from_json
 from dprelease.measurements.law import Law
 from dprelease.query.load import Schema
-from dprelease.reading.derived import PERIOD, Derived, stacked
+from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import Released
@@ -195,7 +195,7 @@ class Series(Mapping[str, Publication]):
         from dprelease.reading.derive import derive
 
         if by is not None:
-            by = [key for key in ((by,) if isinstance(by, str) else by) if key != PERIOD]
+            by = [key for key in ((by,) if isinstance(by, str) else by) if key != "period"]
         more: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
         made, notes = {}, []
         problem: DpreleaseError | None = None

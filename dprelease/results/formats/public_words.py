@@ -181,19 +181,16 @@ class PublicWords:
     @property
     def _measures(self) -> Mapping[str, str]:
         """Return what units and rows are called: in the publisher's words, or units by the column that names them."""
-        name = self.about.unit_name
-        if name is not None:
-            return {"units": name.many, "rows": self.counted}
-        return {"units": self._ids} if self._ids else {}
+        name, ids = self.about.unit_name, self._ids
+        if name is None:
+            return {"units": ids} if ids else {}
+        return {"units": name.many, "rows": self.counted}
 
     @property
     def _ids(self) -> str:
         """The column whose values units are, as it is called inside a sentence; empty where a unit is a row."""
-        return (
-            inside(self.column(self.unit.column))
-            if self.today and isinstance(self.unit, UserUnit)
-            else ""
-        )
+        one = self.unit.column if self.today and isinstance(self.unit, UserUnit) else ""
+        return inside(self.column(one))
 
     def column(self, name: str) -> str:
         """Return what a column is called."""
