@@ -67,11 +67,12 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         statistic.mechanism,
         "; ".join(_option(o, statistic) for o in _runners_up(statistic)) or "–",
         epsilon if measured else "–",
-        error + _warning(statistic),
+        error + warning(statistic),
     )
 
 
-def _warning(statistic: PlannedStatistic) -> str:
+def warning(statistic: PlannedStatistic) -> str:
+    """Return that a statistic may say nothing, or ""."""
     found = statistic.uninformative
     if found is None:
         return ""

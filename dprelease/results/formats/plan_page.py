@@ -25,7 +25,7 @@ from dprelease.budget.approval import request_hash
 from dprelease.core.numeric import counted, short
 from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.curve import Curve
-from dprelease.release_plan.explain import HEADERS, rows
+from dprelease.release_plan.explain import HEADERS, rows, warning
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_promise
@@ -128,10 +128,10 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
 
 def _row(statistic: PlannedStatistic, row: Sequence[str], words: PublicWords) -> list[str]:
     """Return a row of the plan's table (`HEADERS`) in the publisher's words."""
-    name, domain, _, mechanism, others, epsilon, error = row
-    error = error.replace(statistic.error_text, words.error(statistic))
+    name, domain, _, mechanism, others, epsilon, _ = row
     return [
-        name, domain, words.change(statistic), mechanism_words(mechanism), mechanism_words(others), epsilon, error,
+        name, domain, words.change(statistic), mechanism_words(mechanism), mechanism_words(others), epsilon,
+        words.error(statistic) + warning(statistic),
     ]  # fmt: skip
 
 
