@@ -103,10 +103,12 @@ def _answer(longest: float, ask: Callable[..., Answer], *arguments: object) -> A
 
 def end() -> None:
     """End the process; it holds nothing that would be lost."""
-    if _begun.pop(os.getpid(), None) is not None:
+    made = _begun.pop(os.getpid(), None)
+    if made is not None:
         for process in multiprocessing.active_children():
             if isinstance(process, _WorkerProcess):
                 process.kill()
+        made.shutdown()  # its thread would close what the interpreter's end writes to
 
 
 def _import_quietly() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,6 +147,17 @@ def test_an_import_that_is_not_waited_for_any_more_is_ended_and_one_that_is_done
     with gx_process.begun():
         assert gx_process.ready()
     assert beside()
+
+
+def test_its_end_leaves_no_thread_whose_pipe_the_interpreters_end_would_write_to(other):
+    def watching() -> list[str]:
+        kinds = [type(thread).__name__ for thread in threading.enumerate()]
+        return [kind for kind in kinds if kind == "_ExecutorManagerThread"]
+
+    other(nothing)
+    assert gx_beside.ready() and watching()
+    gx_beside.end()
+    assert not watching()  # it printed "Bad file descriptor" below the error of a refused run
 
 
 def test_ctrl_c_does_not_reach_it(other):
