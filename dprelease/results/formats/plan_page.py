@@ -129,9 +129,10 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
 def _row(statistic: PlannedStatistic, row: Sequence[str], words: PublicWords) -> list[str]:
     """Return a row of the plan's table (`HEADERS`) in the publisher's words."""
     name, domain, _, mechanism, others, epsilon, _ = row
+    warned = warning(statistic).replace("see below", "see “Before you pay”")
     return [
         name, domain, words.change(statistic), mechanism_words(mechanism), mechanism_words(others), epsilon,
-        words.error(statistic) + warning(statistic),
+        words.error(statistic) + warned,
     ]  # fmt: skip
 
 

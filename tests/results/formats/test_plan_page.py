@@ -72,6 +72,9 @@ def test_what_is_expected_to_say_nothing_is_marked_and_explained():
     shown = page(plan=plan, curve=curve)
     told = str(plan.statistics[1].uninformative).replace(" at n=3:", ", in a group of 3 rows:")
     assert f"mean_age is {told}" in shown
+    assert (
+        "SAYS NOTHING, see “Before you pay”" in shown
+    )  # in the plan's table, which comes after it
     cells = re.findall(r"<tr><th scope=.row.><a href=.#s2.*?</tr>", shown, re.DOTALL)[0]
     marks = ["†" in cell for cell in re.findall(r"<td.*?</td>", cells, re.DOTALL)]
     assert marks == [True, True, False]
@@ -125,3 +128,6 @@ def test_the_page_carries_the_hash_that_an_approval_records_and_a_line_to_sign()
     approval = page().partition('id="approval"')[2]
     assert expected in approval
     assert "<span>Signature</span>" in approval
+    assert (
+        '<section id="approval" aria' in page()
+    )  # `long` ones may break: hash and line stay on one sheet
