@@ -62,7 +62,8 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
             "the two releases publish nothing in common",
             where="diff(...)",
             why="columns are compared that have one name and definition, in groups that both have",
-            fix="compare two periods of one pipeline",
+            fix="compare two periods of one pipeline, by a key that is no part of the date: of `month(…)` each"
+            " period has groups of its own",
             code="DPR668",
         )
     how = f"adjusted by {adjust}" if adjust == "holm" else "each by itself"

@@ -131,6 +131,7 @@ def test_what_cannot_be_compared(held):
     with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.diff(held, release(statistics=["median(x)"]))
     assert caught.value.code == "DPR668"
+    assert "a key that is no part of the date" in caught.value.fix
     with pytest.raises(dp.errors.ArgumentError):
         dp.diff(held, held, adjust="bonferroni")
     with pytest.raises(dp.errors.ArgumentError):
