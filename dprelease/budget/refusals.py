@@ -349,6 +349,15 @@ def failed_draw(path: Place, key: Key) -> WithheldError:
     )
 
 
+def completed(fix: str, pipeline: str) -> str:
+    """Return a fix whose commands name the pipeline's file: it can be pasted."""
+    for command in ("init", "reconcile", "add"):
+        fix = fix.replace(
+            f"`dprelease ledger {command}`", f"`dprelease ledger {command} {pipeline}`"
+        )
+    return fix.replace("PIPELINE", pipeline)
+
+
 def on_ledger(place: Place, command: str) -> str:
     """Return `dprelease ledger COMMAND` for the ledger at the place, without a pipeline."""
     return f"dprelease ledger {command} --ledger {_named(place)}"

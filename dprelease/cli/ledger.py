@@ -13,7 +13,7 @@ import typer
 from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, loaded_budget, print_json, say
 from dprelease.core.codec import encode
-from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.errors import ArgumentError, ConfigError, LedgerError
 from dprelease.core.numeric import counted
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ def _called(pipeline: Path | None, dataset: str) -> tuple[str, str] | None:
     """Return what a pipeline calls one protected unit of its dataset, and who is behind all of them."""
     from dprelease.schema.unit_words import one_unit, whole_unit
 
-    config = None if pipeline is None else loaded(pipeline)
+    try:
+        config = None if pipeline is None else loaded(pipeline)
+    except ConfigError:  # the ledger is shown, whatever else is faulty
+        return None
     if config is None or dataset != config.budget.dataset:
         return None
     unit, name = config.schema.unit, config.schema.about.unit_name
@@ -68,10 +71,14 @@ def _open(pipeline: Path | None, ledger: Place | str | None) -> Ledger:
 
     if ledger is not None:
         return Ledger.open(ledger)
+    from dprelease.budget.refusals import completed
     from dprelease.pipeline import anchoring
 
     budget, public = loaded_budget(_named(pipeline))
-    book = Ledger.open(budget.ledger, public=public)
+    try:
+        book = Ledger.open(budget.ledger, public=public)
+    except LedgerError as refused:
+        raise refused.of(refused, fix=completed(refused.fix or "", str(pipeline))) from None
     anchoring.check(budget, book)
     return book
 
@@ -162,7 +169,7 @@ def show(
             say(f"approval, event {found.event}: {found.approval}")
         table = Table(header_style="bold")
         for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
-            table.add_column(header)
+            table.add_column(header, overflow="fold")  # in a narrow terminal nothing is cut off
         if known:
             table.add_column("approved by")
         for row in entries:

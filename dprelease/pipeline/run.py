@@ -134,7 +134,7 @@ def run(
     if not _drawn(request):
         _may_be_drawn(config, name, ahead, early=early)
     plan = recorded(plan, request)
-    with _said_of(config):
+    with said_of(config):
         must_be_approved(plan, request)
     due = due_at(config, name)
     export = partial(anchoring.export_after_charge, config.budget, request.ledger)
@@ -232,10 +232,8 @@ def _naming(
     refused: LedgerError | BudgetError, config: PipelineConfig
 ) -> LedgerError | BudgetError:
     """Return the error with its commands completed: the fix can be pasted; a refusal of the budget names the file."""
-    budget, file, fix = config.budget, _file(config), refused.fix or ""
-    for command in ("init", "reconcile", "add"):
-        fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
-    fix = fix.replace("PIPELINE", file)
+    budget, file = config.budget, _file(config)
+    fix = refusals.completed(refused.fix or "", file)
     declared = refusals.declaring(budget.ledger, budget.dataset)
     fix = fix.replace(declared, f"dprelease ledger init {file}")
     raised = refusals.raising(budget.ledger, budget.dataset)
@@ -278,7 +276,7 @@ def _declare(config: PipelineConfig) -> Ledger:
 
 
 def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | None) -> Receipt:
-    with _said_of(config):
+    with said_of(config):
         try:
             return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
         except BudgetError as refused:
@@ -286,15 +284,15 @@ def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | N
                 raise
             window = window_of_texts(ledger_window(flow.plan))
             left = request.ledger.budget(request.key.dataset, window).left
-            fix = (
-                f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
-                "raises the budget, on the record"
-            )
+            add, each = f"dprelease ledger add {_file(config)} --epsilon", flow.plan.epsilon
+            fix = f"`{add} {plain(each - left)}` raises the budget, on the record"
+            if config.period is not None and not request.ledger.timeline(request.key.dataset).apart:
+                fix += f", for this period alone; `{add} {plain(12 * each - left)}` for 12 such periods"
             raise refused.from_error(refused, fix=fix) from None
 
 
 @contextmanager
-def _said_of(config: PipelineConfig) -> Iterator[None]:
+def said_of(config: PipelineConfig) -> Iterator[None]:
     """Let what the ledger refuses name the pipeline's file, so that its fix can be pasted."""
     try:
         yield

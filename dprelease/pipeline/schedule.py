@@ -42,7 +42,7 @@ from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.due import Due, due_periods, next_due, require_schedule
 from dprelease.pipeline.health import Health
 from dprelease.pipeline.ready import is_ready
-from dprelease.pipeline.run import run
+from dprelease.pipeline.run import run, said_of
 from dprelease.results.publish import folder_for
 
 Report = Callable[[Mapping[str, object]], None]
@@ -228,7 +228,8 @@ def _unpublished(work: Job, config: PipelineConfig) -> Iterator[tuple[Due, bool]
     count = config.schedule.catch_up if work.catch_up is None else work.catch_up
     book: Ledger | None = None
     for due in due_periods(config, work.clock.now(), max(1, count)):
-        book = book or Ledger.open(config.budget.ledger)
+        with said_of(config):
+            book = book or Ledger.open(config.budget.ledger)
         key = Key(config.budget.dataset, config.name, due.period)
         state = book.state(key) if book.has(key) else None
         folder = folder_for(config.publish.to, config.name, due.period)

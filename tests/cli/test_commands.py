@@ -21,6 +21,7 @@ from dprelease import errors
 from dprelease.cli import app, terminal
 from dprelease.cli.terminal import guarded
 from tests.end_to_end.projects import ROOT, clinic, command
+from tests.pipeline import tiny
 from tests.rules_alone import rules_alone
 
 COMMANDS = [
@@ -224,6 +225,35 @@ def test_what_is_spent_is_shown_with_its_delta(tmp_path, composition):
     said = invoke("ledger", "show", "--ledger", ledger).output
     asked = f"; delta: spent {float(spent):.3g} of 1e-06"
     assert (asked if composition == "basic" else "at delta=1e-06") in said
+
+
+def test_a_ledger_is_shown_whatever_is_faulty_beside_it_and_whole_in_a_narrow_terminal(tmp_path):
+    """With a declared time the schema was read for two words, and a fault in it hid what is spent."""
+    path, schema = (
+        tiny.project(tmp_path, name="of_a_long_name"),
+        tmp_path / "schemas" / "visits.yaml",
+    )
+    good = schema.read_text() + "time: {column: at, timezone: Europe/Dublin, immutable: true}\n"
+    schema.write_text(good)
+    missing = invoke("ledger", "show", path)
+    assert (missing.exit_code, f"`dprelease ledger init {path}`, once" in missing.output) == (
+        1,
+        True,
+    )
+    assert invoke("ledger", "init", path).exit_code == 0
+    assert invoke("run", path, "--period", "2026-W02", "-q").exit_code == 0
+    schema.write_text(good.replace("kind: integer", "kind: intiger"))
+    for words in (
+        ("plan", path, "--out", tmp_path / "plan.json"),
+        ("run", path, "--period", "2026-W02"),
+    ):
+        assert invoke(*words).exit_code == 2  # the control: they need the schema
+    narrow = CliRunner().invoke(app, ["ledger", "show", str(path)], env={"COLUMNS": "60"})
+    assert (narrow.exit_code, "one row: at most ε = 1" in narrow.output) == (0, True), narrow.output
+    assert max(map(len, narrow.output.splitlines())) <= 60
+    cells = [re.split(" *│ *", line)[1:-1] for line in narrow.output.splitlines() if line[0] == "│"]
+    _, pipeline, *_, plan = ("".join(column) for column in zip(*cells, strict=True))
+    assert (pipeline, len(plan)) == ("of_a_long_name", 12)  # nothing is cut off
 
 
 def test_a_ledger_without_a_pipeline(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,7 +50,22 @@ def test_a_refusal_is_1_and_names_the_way_out(tmp_path):
         "ERROR   refused     weekly 2026-W05: the budget of dataset visits does not cover" in text
     )
     assert "\n  code   DPR301\n" in text
-    assert "ledger add" in text
+    add = f"`dprelease ledger add {tmp_path / 'pipelines' / 'weekly.yaml'} --epsilon"
+    assert f"{add} 1` raises the budget, on the record, for this period alone; " in text
+    [twelve] = re.findall(f"{re.escape(add)} (\\d+)` for 12 such periods", text)
+    assert twelve == "12"  # nothing is left
+
+
+def test_a_ledger_that_is_missing_is_made_by_the_command_that_the_scheduler_names(tmp_path):
+    loaded(tmp_path)
+    path = tmp_path / "pipelines" / "weekly.yaml"
+    for file in (tmp_path / ".dprelease").iterdir():
+        file.unlink()
+    status, text = schedule(path, *AT)
+    assert status == 1
+    assert f"fix    `dprelease ledger init {path}`, once" in text
+    assert CliRunner().invoke(app, ["ledger", "init", str(path)]).exit_code == 0
+    assert schedule(path, *AT)[0] == 0
 
 
 def test_json_lines_and_health(tmp_path):
