@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 import dprelease as dp
 from dprelease.core.errors import ArgumentError, BudgetError
@@ -107,6 +108,8 @@ def test_what_names_no_period_is_refused(during, code):
     with pytest.raises(ArgumentError, match="when a row was") as caught:
         dp.plan(bare, during="2026-W46")
     assert caught.value.code == "DPR639"
+    declared = caught.value.fix.partition("`")[2].rstrip("`")
+    assert dp.plan({**bare, **yaml.safe_load(declared)}, during="2026-W46").query.window
 
 
 def test_a_delta_is_that_of_everything_that_counts_against_one_unit(tmp_path):

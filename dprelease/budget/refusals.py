@@ -288,20 +288,24 @@ def over_budget(
     if line.apart:
         whose = "a row" if line.per is None else f"a person's rows of one {line.per}"
         why = f"losses are added up for {whose}: over all releases that can have read {whose}"
-    code, name, raised, add = "DPR302", "delta", "both", f"{raising(path, dataset)} --delta D"
+    code, name, raised, add = "DPR302", "delta", "both", f"`{raising(path, dataset)} --delta D`"
     figures = [cost.delta for cost in (worst, total, debit)]
     if worst.nano_epsilon > total.nano_epsilon:
-        code, name, raised, add = "DPR301", "budget", "the budget", raising(path, dataset)
+        code, name, raised = "DPR301", "budget", "the budget"
         figures = [cost.epsilon for cost in (worst, total, debit)]
     after, whole, wanted = figures
     amounts = after - wanted, whole, wanted, whole - (after - wanted)
     spent, of, more, left = (plain(x) if code == "DPR301" else f"{float(x):.3g}" for x in amounts)
+    if code == "DPR301":
+        lacking = after - whole, after - whole + 11 * wanted
+        one, twelve = (raising(path, dataset, plain(amount)) for amount in lacking)
+        add = f"`{one}`" if line.apart else f"`{one}` for this release, `{twelve}` for 12 such"
     return BudgetError(
         f"the {name} of dataset {dataset} does not cover this release:"
         f" spent {spent} of {of}, asked {more}, left {left}",
         where=str(path),
         why=why,
-        fix=f"ask for less, or raise {raised} on the record: `{add}`",
+        fix=f"ask for less, or raise {raised} on the record: {add}",
         code=code,
     )
 
@@ -363,9 +367,9 @@ def on_ledger(place: Place, command: str) -> str:
     return f"dprelease ledger {command} --ledger {_named(place)}"
 
 
-def raising(place: Place, dataset: str) -> str:
+def raising(place: Place, dataset: str, more: object = "E") -> str:
     """Return the command that raises the dataset's budget; a run writes its pipeline instead."""
-    return f"dprelease ledger add --ledger {_named(place)} --dataset {dataset} --epsilon E"
+    return f"dprelease ledger add --ledger {_named(place)} --dataset {dataset} --epsilon {more}"
 
 
 def _named(place: Place) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dprelease.core.codec import encode
 from dprelease.core.numeric import counted, plain
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def datasets_of(book: Ledger, population: str | None) -> tuple[str, ...]:
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
     from dprelease.budget.person import PersonLoss, person_at
-    from dprelease.core.codec import encode
     from dprelease.core.periods import instant_text
 
     line = book.timeline(dataset)

@@ -21,6 +21,7 @@ from dprelease.query.view import View
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.naming import LONGEST_KEY
 from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.schema.time import how_to_declare
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
@@ -115,7 +116,7 @@ def _calendar_during(schema: TableSchema, during: str) -> Calendar:
     if schema.time is None:
         raise ArgumentError(
             f"`during` needs to know when a row was, and schema {schema.name} does not say it",
-            fix="declare it: `time: {column: visited_at, timezone: UTC}`",
+            fix=how_to_declare(schema.columns),
             code="DPR639",
         )
     time = schema.time

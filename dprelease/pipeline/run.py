@@ -18,9 +18,7 @@ from typing import Any
 from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.budget.timeline import window_of_texts
 from dprelease.core.errors import BudgetError, ConfigError, LedgerError, SourceError
-from dprelease.core.numeric import plain
 from dprelease.core.periods import EXAMPLES, check_period_name, instant, instant_text
 from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
@@ -48,7 +46,7 @@ from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved, of_fixed_lists, recorded
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import declared_by, ledger_window
+from dprelease.release_plan.promise import declared_by
 from dprelease.release_plan.weak import weak_of
 from dprelease.results.publish import folder_for
 from dprelease.results.receipt import Receipt
@@ -143,7 +141,10 @@ def run(
     if source is not None:
         flow.preflight(source)
         preflight.require_places(config.publish, config.name, config.budget.anchor)
-    receipt = _charge(flow, request, config, None if ahead is None else instant_text(ahead))
+    again = config.budget.on_crash == "charge_again"
+    closing = None if ahead is None else instant_text(ahead)
+    with said_of(config):
+        receipt = flow.charge(again=again, early=closing)
     if source is not None:
         if receipt.early is not None:
             flow = replace(flow, plan=closing_at(plan, instant(receipt.early)))
@@ -236,8 +237,8 @@ def _naming(
     fix = refusals.completed(refused.fix or "", file)
     declared = refusals.declaring(budget.ledger, budget.dataset)
     fix = fix.replace(declared, f"dprelease ledger init {file}")
-    raised = refusals.raising(budget.ledger, budget.dataset)
-    fix = fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
+    raised = refusals.raising(budget.ledger, budget.dataset, "")
+    fix = fix.replace(raised, f"dprelease ledger add {file} --epsilon ")
     where = config.origin if isinstance(refused, BudgetError) else refused.where
     return refused.from_error(refused, where=where, fix=fix or None)
 
@@ -251,10 +252,8 @@ def init_ledger(config: PipelineConfig) -> Ledger:
 
     The ledger's head in its second place is made too, if it is missing, and checked otherwise.
     """
-    try:
+    with said_of(config):
         book = _declare(config)
-    except LedgerError as refused:
-        raise _naming(refused, config) from None
     anchoring.init(config.budget, book)
     return book
 
@@ -273,22 +272,6 @@ def _declare(config: PipelineConfig) -> Ledger:
         public_size=config.schema.rows.exact is not None,
         anchors=[config.publish.to],
     )
-
-
-def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | None) -> Receipt:
-    with said_of(config):
-        try:
-            return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
-        except BudgetError as refused:
-            if refused.code != "DPR301":
-                raise
-            window = window_of_texts(ledger_window(flow.plan))
-            left = request.ledger.budget(request.key.dataset, window).left
-            add, each = f"dprelease ledger add {_file(config)} --epsilon", flow.plan.epsilon
-            fix = f"`{add} {plain(each - left)}` raises the budget, on the record"
-            if config.period is not None and not request.ledger.timeline(request.key.dataset).apart:
-                fix += f", for this period alone; `{add} {plain(12 * each - left)}` for 12 such periods"
-            raise refused.from_error(refused, fix=fix) from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.models import EdgeUnitModel, NodeFile, RowsModel, TimeModel, UserModel
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table import Rows
-from dprelease.schema.time import Time
+from dprelease.schema.time import Time, how_to_declare
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 
 MAX_NODES = 10**6
@@ -133,7 +133,7 @@ def read_time(
                 f"one person's rows of one {unit.per} are protected, and no column says when a row was",
                 "unit",
                 "per",
-                fix="declare it: `time: {column: visited_at, timezone: UTC}`",
+                fix=how_to_declare(columns),
                 code="DPR152",
             )
         return None

@@ -11,10 +11,12 @@ disjoint windows read disjoint rows whatever the data, and their losses do not a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dprelease.core.strict_json import canonical_json
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import RowUnit, Unit, UserUnit
 
 
@@ -40,6 +42,14 @@ def declared_time(unit: Unit, time: Time | None) -> str | None:
     if time is None or not (person or (isinstance(unit, RowUnit) and time.immutable)):
         return None
     return canonical_json({**time_to_json(time), "dates": time.dates})
+
+
+def how_to_declare(columns: Mapping[str, Column]) -> str:
+    """Return the fix where a schema names no time, with the first column that can be one."""
+    possible = (
+        n for n, c in columns.items() if c.kind in (Kind.date, Kind.timestamp) and not c.derived
+    )
+    return f"declare it: `time: {{column: {next(possible, 'visited_at')}, timezone: UTC}}`"
 
 
 def time_words(time: Time) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import tempfile
 from fractions import Fraction
@@ -205,6 +206,8 @@ def test_over_budget_says_spent_asked_and_left(tmp_path):
         ledger.charge(entry("2030-02", epsilon=Fraction(2, 5)))
     assert caught.value.code == "DPR301"
     assert "spent 0.7 of 1, asked 0.4, left 0.3" in caught.value.what
+    one, twelve = re.findall("--dataset clinic --epsilon ([0-9.]+)`", caught.value.fix)
+    assert (one, twelve) == ("0.1", "4.5")  # 12 such releases cost 4.8, and 0.3 is left
     ledger.add_budget("clinic", "0.1")
     assert ledger.charge(entry("2030-02", epsilon=Fraction(2, 5))).spent == Fraction(11, 10)
     assert ledger.budget("clinic").left == 0
