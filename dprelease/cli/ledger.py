@@ -168,10 +168,9 @@ def show(
         for found in known:
             say(f"approval, event {found.event}: {found.approval}")
         table = Table(header_style="bold")
-        for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
+        headers = ("entry", "pipeline", "period", "ε", "state", "plan", "approved by")
+        for header in headers if known else headers[:-1]:
             table.add_column(header, overflow="fold")  # in a narrow terminal nothing is cut off
-        if known:
-            table.add_column("approved by")
         for row in entries:
             key = row.entry.key
             if key.dataset == name:

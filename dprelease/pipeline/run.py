@@ -141,10 +141,7 @@ def run(
     if source is not None:
         flow.preflight(source)
         preflight.require_places(config.publish, config.name, config.budget.anchor)
-    again = config.budget.on_crash == "charge_again"
-    closing = None if ahead is None else instant_text(ahead)
-    with said_of(config):
-        receipt = flow.charge(again=again, early=closing)
+    receipt = _charge(flow, config, ahead)
     if source is not None:
         if receipt.early is not None:
             flow = replace(flow, plan=closing_at(plan, instant(receipt.early)))
@@ -272,6 +269,12 @@ def _declare(config: PipelineConfig) -> Ledger:
         public_size=config.schema.rows.exact is not None,
         anchors=[config.publish.to],
     )
+
+
+def _charge(flow: Flow, config: PipelineConfig, ahead: datetime | None) -> Receipt:
+    early = None if ahead is None else instant_text(ahead)
+    with said_of(config):
+        return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
 
 
 @contextmanager
