@@ -78,7 +78,7 @@ def _open(pipeline: Path | None, ledger: Place | str | None) -> Ledger:
     try:
         book = Ledger.open(budget.ledger, public=public)
     except LedgerError as refused:
-        raise refused.of(refused, fix=completed(refused.fix or "", str(pipeline))) from None
+        raise refused.from_error(refused, fix=completed(refused.fix or "", str(pipeline))) from None
     anchoring.check(budget, book)
     return book
 

@@ -465,7 +465,7 @@ def test_plans_of_normal_noise_are_made_again_and_ledgers_by_rho_are_charged_a_s
     assert plan.composition is not None
     assert plan.composition.method == "types+normal/1"
     stated = json.loads(canonical_json(plan.to_json()))
-    request = json.loads(canonical_json(request_to_json(plan.asked)))
+    request = json.loads(canonical_json(request_to_json(plan.request)))
     assert plan_again(request_from_json(request), stated).to_json() == stated
     assert any("composition: zcdp" in note for note in plan.notes)
     told = dp.plan(asked(1, "row") | {"release": release | {"composition": "zcdp"}})

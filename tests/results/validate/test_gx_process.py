@@ -155,8 +155,8 @@ def test_its_end_leaves_no_thread_whose_pipe_the_interpreters_end_would_write_to
         return [kind for kind in kinds if kind == "_ExecutorManagerThread"]
 
     other(nothing)
-    assert gx_beside.ready() and watching()
-    gx_beside.end()
+    assert gx_process.ready() and watching()
+    gx_process.end()
     assert not watching()  # it printed "Bad file descriptor" below the error of a refused run
 
 
