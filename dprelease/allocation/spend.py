@@ -179,21 +179,19 @@ def _spending(
     split: _Split, delta: Fraction, pricer: Pricer, compared: tuple[tuple[str, float], ...] = ()
 ) -> Spending:
     proofs, raised = pricer.proofs(split.priced), Fraction(1)
-    ended = any(p.delta for p in proofs)
-    if split.method in TYPES.values():
-        whole = (
-            split.epsilon if split.method in SUMS else normal_rho(split.epsilon, delta, len(proofs))
-        )
+    ended, method, total = any(p.delta for p in proofs), split.method, split.epsilon
+    if method in TYPES.values():
+        whole = total if method in SUMS else normal_rho(total, delta, len(proofs))
         raised = sum(map(split.part, split.priced), Fraction(0)) / whole
     record = Composition(
-        method=split.method,
+        method=method,
         evidence=JointEvidence(
-            epsilon_upper=compose(split.method, proofs, delta),
+            epsilon_upper=compose(method, proofs, delta),
             rho=None if ended else Fraction(nano_up(total_rho(proofs)), NANO),
         ),
         compared=compared,
     )
-    return Spending(split.priced, split.epsilon, record, raised)
+    return Spending(split.priced, total, record, raised)
 
 
 def added_up(
