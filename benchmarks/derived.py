@@ -246,8 +246,7 @@ def evaluated(periods: Periods, text: str, case: Case) -> list[Quantity]:
     """Return the expression's quantity per replicate."""
     current = periods.current
     table = PublicTable(people(), current.by) if case.public else None
-    labels = {k: {key[i] for key in current.keys} for i, k in enumerate(current.by)}
-    tree = parse(text, list(current.columns), table.names if table else (), labels)
+    tree = parse(text, current.names, table.names if table else ())
     evaluation = Evaluation(periods, ["replicate"], table)
     return [evaluation.quantity(tree, row) for row in evaluation.rows]
 

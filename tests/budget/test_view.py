@@ -46,15 +46,16 @@ def command(*words):
 
 
 def pasted(fix):
-    """Return the words of the fix's command, its E filled in."""
-    (line,) = re.findall(r"`dprelease (ledger add [^`]*)`", fix)
-    return [*shlex.split(line)[:-1], "1"]
+    """Return the words of the fix's two commands: what this release lacks, and what twelve such do."""
+    return [shlex.split(line) for line in re.findall(r"`dprelease (ledger add [^`]*)`", fix)]
 
 
 def test_the_fix_of_a_spent_budget_can_be_pasted(place):
     release(place, "one")
     error = refused(place)
-    done = command(*pasted(error.fix))
+    one, twelve = pasted(error.fix)
+    assert (one[-1], twelve[-1]) == ("1", "12")
+    done = command(*one)
     assert done.exit_code == 0, done.output
     assert "people has epsilon 2 now, 1 left" in done.output
     assert release(place, "two").receipt.spent == "2"

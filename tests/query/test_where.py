@@ -106,8 +106,8 @@ def test_rows_are_cleaned_before_the_condition_and_the_column_is_read() -> None:
 def test_a_text_and_an_option_say_the_same() -> None:
     one = parse_statistic("mean(age)  where sex = 'f' ", origin="here")
     two = parse_statistic({"statistic": "mean(age)", "where": "sex = 'f'"}, origin="here")
-    assert (one.of, one.name, one.function, one.where) == (
-        two.of,
+    assert (one.identity, one.name, one.function, one.where) == (
+        two.identity,
         two.name,
         two.function,
         two.where,

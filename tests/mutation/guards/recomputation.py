@@ -378,8 +378,8 @@ GUARDS = (
     ),
     _types(
         "rows of a unit in one cell are as far in L2 as in several",
-        old="moved[1] * rows * together",
-        new="moved[1] * rows",
+        old="one[1] * rows * together",
+        new="one[1] * rows",
     ),
     _types(
         "two rows of opposite signs are farthest in L2 in two cells",
