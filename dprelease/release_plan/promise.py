@@ -27,8 +27,7 @@ from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
-_MANY = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 10}
-"""Of a year, or of a decade: one release adds up with none."""
+_YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 
 
 def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
@@ -141,10 +140,10 @@ def _over_periods(query: Query, line: Timeline) -> str:
 
 def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows: bool) -> str:
     """Return what declaring the time immutable would save."""
-    count, long = _MANY[calendar.every], "decade" if calendar.every == "year" else "year"
-    pair = 2 if rows and adjacency is Adjacency.substitution else 1
+    count = _YEAR[calendar.every]
+    pair = 2 if rows and adjacency is Adjacency.substitution and count > 1 else 1
     return (
         f"losses of all releases add up: {counted(count, calendar.every)} of them, a"
-        f" {long}, cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
+        f" year, cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
         f" true}}` in the schema, if it is true, would make that {plain(pair * epsilon)}"
     )

@@ -52,8 +52,6 @@ def test_without_the_declaration_the_plan_says_what_it_would_save():
     assert "12 months of them, a year, cost epsilon 12" in said(
         plan("month", time=None, unit="row")
     )
-    years = plan("year", time=None, unit="row")  # one year adds up with no other
-    assert "10 years of them, a decade, cost epsilon 10" in said(years)
     person = plan(time=None, unit={k: v for k, v in USER.items() if k != "per"})
     assert "add up" not in said(person)
 
