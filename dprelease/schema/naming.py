@@ -64,7 +64,7 @@ def plain_letters(text: str) -> str:
     What is not a letter and no digit stays, if it is ASCII, or is a space.
 
     >>> plain_letters("Größe"), plain_letters("café, ÅRHUS"), plain_letters("年")
-    ('Groesse', 'cafe, AARHUS', ' u5e74 ')
+    ('Groesse', 'cafe, AaRHUS', ' u5e74 ')
     """
     return "".join(map(_written, unicodedata.normalize("NFC", text)))
 

@@ -26,7 +26,7 @@ Places = npt.NDArray[np.intp]
 def jacobi_eigenvalues(matrices: Floats) -> Floats:
     """Return the eigenvalues of symmetric matrices, descending.
 
-    >>> jacobi_eigenvalues(np.array([[[2.0, 1.0], [1.0, 2.0]]])).tolist()
+    >>> jacobi_eigenvalues(np.array([[[2.0, 1.0], [1.0, 2.0]]])).round(12).tolist()
     [[3.0, 1.0]]
     """
     a = np.array(matrices, dtype=float)

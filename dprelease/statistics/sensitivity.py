@@ -152,11 +152,11 @@ def sensitivity(
         positive: whether several cells are never negative, which lowers their L2 sensitivity, and what
             comes and what goes in a group at most m a each.
 
-    >>> from dprelease.statistics.count import statistic
+    >>> from dprelease.statistics.count import statistic as count
     >>> from dprelease.statistics.measurement import Context
     >>> from dprelease.schema.table import StatisticSpec
-    >>> e = statistic_kind.measurements(Context(StatisticSpec("count", "count", (), "count"), "count", cap=9))[0]
-    >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
+    >>> of_rows = Context(StatisticSpec("count", "count", (), "count"), "count", cap=9)
+    >>> sensitivity(count.measurements(of_rows)[0], Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
     Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)
     """
     added, replaced = measurement.l1_added_row, measurement.l1_replaced_row
