@@ -79,10 +79,10 @@ class Stored:
         return decode(cls, value)
 
     def completed(self) -> Self:
-        """Return it as it is used, once its fields are read, each well typed.
+        """Return the object to use in place of this one, which was just read: its fields have their types.
 
         Raises:
-            ValueError, ArgumentError: they do not belong together.
+            ValueError, ArgumentError: the fields do not belong together; `decode` raises DPR180 for it.
         """
         return self
 
@@ -116,7 +116,7 @@ def decode(kind: Any, value: object, name: str = "") -> Any:
         place, why = ".".join(reversed(fault.path)).replace(".[", "["), fault.why
     except RecursionError:
         place, why = "", "it is nested too deeply"
-    raise ConfigError(
+    raise ConfigError(  # out here, so that no chained exception holds a value of the file
         f"a stored {getattr(kind, '__name__', 'value')} does not parse",
         where=": ".join(part for part in (name, place) if part) or None,
         why=why,
@@ -133,8 +133,8 @@ def _coder(kind: Any) -> Coder:
         TypeError: the type has no JSON form; the mistake of a programmer, not of a file.
     """
     if get_origin(kind) is Annotated:
-        base, *said = get_args(kind)
-        return _annotated(base, tuple(said))
+        base, *notes = get_args(kind)
+        return _annotated(base, tuple(notes))
     if get_origin(kind) in (Union, types.UnionType):
         return _union(get_args(kind), "kind")
     if kind in PLAIN:
@@ -148,14 +148,15 @@ def _coder(kind: Any) -> Coder:
         return _mapping(args[1])
     if isinstance(kind, type) and issubclass(kind, Enum):
         return Coder(lambda v: v.value, one_of({member.value: member for member in kind}))
+    # only what `dataclass` itself decorated: a subclass that it did not may have other fields
     own = kind.__dict__ if isinstance(kind, type) else {}
     if "__init__" in own and getattr(own.get("__dataclass_params__"), "init", False):
         return _record(kind, {})
     raise TypeError(f"no JSON form for {kind!r}: say it with `WrittenAs`")
 
 
-def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
-    for note in said:
+def _annotated(base: Any, notes: tuple[object, ...]) -> Coder:
+    for note in notes:
         if isinstance(note, WrittenAs):
             return _through(note)
         if isinstance(note, Tagged):
@@ -163,7 +164,7 @@ def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
         if note is Note.short:
             return _many(get_args(base)[0], short=True)
     coder = _coder(base)
-    for note in said:
+    for note in notes:
         if note is Note.as_text:
             if base is not int:
                 raise TypeError(f"`Note.as_text` is said of {base!r}, which is not an integer")
@@ -207,6 +208,7 @@ def _items(read: Sequence[Callable[[Any], Any]], value: Sequence[Any]) -> tuple[
 
 
 def _many(kind: Any, *, short: bool = False) -> Coder:
+    """Return the coder of `tuple[kind, ...]`."""
     coder = _coder(kind)
 
     def read(value: Any) -> tuple[Any, ...]:
@@ -220,6 +222,7 @@ def _many(kind: Any, *, short: bool = False) -> Coder:
 
 
 def _row(kinds: tuple[Any, ...]) -> Coder:
+    """Return the coder of a tuple of exactly these types."""
     coders = [_coder(kind) for kind in kinds]
 
     def write(value: tuple[Any, ...]) -> list[Any]:
@@ -246,7 +249,7 @@ def _mapping(kind: Any) -> Coder:
 class _Field(NamedTuple):
     """One stored field: its attribute, its keys, the default that is left out (or MISSING), its coder.
 
-    `inline`: its value is an object whose keys are `keys`, else it stands under its one key.
+    `inline`: its value is an object whose keys (`keys`) stand among those of the record; else it has one key.
     """
 
     name: str
@@ -289,27 +292,27 @@ def _keys(cls: Any) -> tuple[str, ...]:
 
 
 def _record(cls: Any, tag: dict[str, Any]) -> Coder:
-    """Return the coder of a dataclass; its fields are looked at on first use, so it may nest."""
+    """Return the coder of a dataclass; its fields are looked up on first use, so it may hold its own type."""
 
     def write(value: Any) -> dict[str, Any]:
         out: dict[str, Any] = tag | _constants(cls)
         for field in _stored_fields(cls):
             part = getattr(value, field.name)
             if field.default is MISSING or part != field.default:
-                said = field.coder.encode(part)
-                out |= said if field.inline else {field.keys[0]: said}
+                encoded = field.coder.encode(part)
+                out |= encoded if field.inline else {field.keys[0]: encoded}
         return out
 
     def read(value: Any) -> Any:
         stored = expected(dict, "an object")(value)
-        known, said = _stored_fields(cls), _constants(cls)
-        if unknown := stored.keys() - tag.keys() - said.keys() - set(_keys(cls)):
+        constants = _constants(cls)
+        if unknown := stored.keys() - tag.keys() - constants.keys() - set(_keys(cls)):
             raise Fault(f"it has an unknown key, `{min(unknown)}`")
-        for key, constant in said.items():
+        for key, constant in constants.items():  # 1 and true are equal, and two values
             if type(stored.get(key)) is not type(constant) or stored[key] != constant:
                 raise Fault(f"its `{key}` is not `{constant}`")
         values = {}
-        for field in known:
+        for field in _stored_fields(cls):
             key = field.keys[0]
             if field.inline:
                 part = {k: stored[k] for k in field.keys if k in stored}
@@ -323,13 +326,14 @@ def _record(cls: Any, tag: dict[str, Any]) -> Coder:
     return Coder(write, read)
 
 
-def _made(parts: tuple[Any, dict[str, Any]]) -> Any:
-    cls, values = parts
+def _made(read: tuple[Any, dict[str, Any]]) -> Any:
+    """Return the object of a class with the values that were read: one argument, as `guarded` takes."""
+    cls, values = read
     if not issubclass(cls, Stored):
         return cls(**values)
-    said = dict(zip(cls.derived, map(values.pop, cls.derived), strict=True))
+    derived = dict(zip(cls.derived, map(values.pop, cls.derived), strict=True))
     made = cls(**values)
-    for name, part in said.items():
+    for name, part in derived.items():
         if getattr(made, name) != part:
             raise Fault(f"its `{name}` is not what the rest of it says")
     return made.completed()

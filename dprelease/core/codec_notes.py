@@ -12,8 +12,8 @@ class Note(Enum):
     """What is said of a field by a word alone.
 
     Attributes:
-        always: it is written where it has its default too, and missed when it is not there.
-        as_text: an integer that is written as text whatever its size: of some of them no reader is sure.
+        always: it is written even where it has its default, and required when it is read.
+        as_text: an integer that is written as text whatever its size, where some may pass 2**53.
         short: texts or whole numbers, of which a long regular list is written short (`numeric.short_list`).
         inline: a dataclass whose keys stand beside those of the one that holds it.
         unstored: it is not written; read back, it has its default.

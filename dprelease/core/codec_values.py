@@ -25,7 +25,7 @@ class Fault(Exception):  # noqa: N818 - becomes the one error of `decode`
 
 
 _REFUSALS = (DpreleaseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
-"""What constructors and the functions of `As` raise for a value that they do not take."""
+"""What constructors and the functions of `WrittenAs` raise for a value that they do not take."""
 
 
 class Coder(NamedTuple):
@@ -36,7 +36,7 @@ class Coder(NamedTuple):
 
 
 def guarded(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `read` with whatever it refuses a value by turned into a fault."""
+    """Return `read`, whose refusals of a value become a `Fault`."""
 
     def careful(value: Any) -> Any:
         try:

@@ -51,11 +51,14 @@ class MeanLaw(Law):
     Source: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
 
     First a noisy size n' >= 1 is released, then clamp(c + S(x - c)/n', l, u) through a truncated
-    law. One move (at most m rows more or fewer in one group) changes that quotient by at most
-    `sum_sensitivity` / n' = m w / (2 n'), for *any* n', because n' is already a differentially private
-    output. Any change of one unit is a chain of at most `moves` such moves through answers inside
-    the hull, so the losses add up to at most moves * epsilon. The integer sensitivity is rounded up to
-    three significant bits, so that few laws serve many groups.
+    law, with c the middle of the range [l, u] and w = u - l. One elementary change (at most m rows more
+    or fewer in one group) moves that quotient by at most `sum_sensitivity` / n' = m w / (2 n'), for *any* n',
+    because n' is already a differentially private output. Any change of one unit is a chain of at most
+    `chain_length` such changes through answers inside the hull, so the second law loses at most
+    chain_length * epsilon. The integer sensitivity is rounded up to three significant bits, so that few
+    laws serve many groups.
+
+    Units: `step`, `step_size`, `offset` and `sum_sensitivity` in the column's unit; `scale` in codes.
 
     Raw cells per group: (noisy size, output step).
     """
@@ -76,7 +79,7 @@ class MeanLaw(Law):
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.chain_length < sensitivity.chain_length:
-            raise underclaimed("number of moves")
+            raise underclaimed("chain length")
         if min(self.epsilon, self.step, self.step_size) <= 0:
             raise underclaimed("loss")
         if self.sum_sensitivity < sum_sensitivity(sensitivity, self.scale * self.step_size):
@@ -93,8 +96,8 @@ class MeanLaw(Law):
         """Build the laws of the smallest and the largest size that can be released.
 
         Laplace noise has a law in every gap. Gaussian noise has none where it is narrow against a gap, and
-        it gets narrower in one direction only: so the ends speak for all sizes, and after the charge no
-        released size can lack a law.
+        it only gets narrower as sizes grow. So if both ends have a law, every size has one, and after the
+        charge no released size can lack it.
 
         Raises:
             ArgumentError: one of them cannot be built (DPR622, DPR626, DPR627).
@@ -169,14 +172,14 @@ class MeanLaw(Law):
         mean - c = (answer - c) n'/n. Where the interval reaches an end of the hull, the answer
         may have been clamped there, and so does the result.
         """
-        share = 1 - (1 - level) / 2
+        each = 1 - (1 - level) / 2  # half of what may fail for the size, half for the mean
         low = np.zeros(raw.shape[0], dtype=np.int64)
         high = np.zeros(raw.shape[0], dtype=np.int64)
         outputs = raw[:, 1].astype(np.int64)
         sizes = self._sizes(raw)
         for rows, law in self._by_law(sizes):
-            low[rows], high[rows] = law.interval(outputs[rows], share)
-        size_low, size_high = self.size.box(raw[:, :1], share)
+            low[rows], high[rows] = law.interval(outputs[rows], each)
+        size_low, size_high = self.size.box(raw[:, :1], each)
         lower, upper = self._pair(raw, low), self._pair(raw, high)
         lower[:, 1] -= float(self.step) / 2  # the answer was rounded to the grid before the draw
         upper[:, 1] += float(self.step) / 2
@@ -216,7 +219,7 @@ class MeanLaw(Law):
 def sum_sensitivity(sensitivity: Sensitivity, width: Fraction) -> Fraction:
     """Return n' times the most one move changes c + S(x - c)/n'; `width` = u - l.
 
-    `per_group` counts the rows of a move; each lies within half a range of c.
+    `l1_per_group` is the rows of an elementary change; each lies within half a range of c.
     """
     return sensitivity.l1_per_group * width / 2
 
@@ -257,17 +260,17 @@ class TruncatedMean(MeasurementFamily):
         member, s, size = pricing.block.members[0], pricing.sensitivity, pricing.size
         spec, measurement = member.statistic.spec, pricing.measurement
         width = measurement.scale * measurement.step_size
-        steps = sum_sensitivity(s, width)
+        change = sum_sensitivity(s, width)
         step = spec.step or best_step(
-            max(steps / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
+            max(change / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
             member.domain,
         )
-        sizes = _size_draw(pricing.epsilon * _SIZE_SHARE, s, member)
-        draw = MeanLaw(
-            size=sizes,
+        noisy_size = _size_law(pricing.epsilon * _SIZE_SHARE, s, member)
+        law = MeanLaw(
+            size=noisy_size,
             allowed=member.domain.on_grid(step),
             step=step,
-            sum_sensitivity=steps,
+            sum_sensitivity=change,
             epsilon=pricing.epsilon * (1 - _SIZE_SHARE) / s.chain_length,
             chain_length=s.chain_length,
             scale=measurement.scale,
@@ -277,9 +280,10 @@ class TruncatedMean(MeasurementFamily):
             loss=pricing.loss,
         )
         if spec.mechanism is None:
-            draw = _of_best_family(draw, size, pricing)
-        inner = draw.law(size).expected_error()
-        off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
+            law = _with_best_family(law, size, pricing)
+        inner = law.law(size).expected_error()
+        # what the size's error adds to a mean that lies a quarter of the range from its middle
+        off = float(width) / 4 * noisy_size.law.expected_error().average / max(1, size)
         if pricing.loss == "absolute":
             error = math.hypot(inner.average * float(step), off)
             worst = inner.worst * float(step) + off
@@ -288,60 +292,61 @@ class TruncatedMean(MeasurementFamily):
             worst = (math.sqrt(inner.worst) * float(step) + off) ** 2
         note = "size first, then a truncated mean"
         stated = (worst if pricing.judge == "worst" else None,)
-        return [Candidate(measurement, draw, (error,), stated, note=note)]
+        return [Candidate(measurement, law, (error,), stated, note=note)]
 
     def refusal(
         self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
     ) -> str:
-        """A mean law bounds a size and a sum by itself, at the scale of its column."""
+        """Refuse a law at another scale too: the wall proves the size, and the law bounds the sum by its scale."""
         why = MeasurementFamily.refusal(self, measurement, law, task, at)
         if not why and isinstance(law, MeanLaw) and law.scale != measurement.scale:
             why = "its law has another scale than its column"
         return why
 
     def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
-        """Return those of the size: its sum is bounded by the law itself."""
+        """Return the weights of the size alone: the law itself bounds the sum."""
         return tuple((w, *(0 for _ in rest)) for w, *rest in measurement.weights[:1])
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        draw = best.draw
-        assert isinstance(draw, MeanLaw)
-        return f"{shown(draw.sum_sensitivity)} {member.measure} / released size".replace("  ", " ")
+        law = best.draw
+        assert isinstance(law, MeanLaw)
+        return f"{shown(law.sum_sensitivity)} {member.measure} / released size".replace("  ", " ")
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        draw = best.draw
-        assert isinstance(draw, MeanLaw)
-        return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
+        law = best.draw
+        assert isinstance(law, MeanLaw)
+        return np.array([size, (law.allowed.lower + law.allowed.upper) / 2])
 
 
-def _of_best_family(draw: MeanLaw, size: int, pricing: Pricing) -> MeanLaw:
-    """Return the draw by the best family at the public guess of the size that has a law for every size."""
+def _with_best_family(law: MeanLaw, size: int, pricing: Pricing) -> MeanLaw:
+    """Return the law of the family that is best at the guessed `size`, among those with a law for every size."""
     request = GridRequest(
-        draw.allowed,
-        draw.sensitivity_at(size),
-        draw.epsilon,
+        law.allowed,
+        law.sensitivity_at(size),
+        law.epsilon,
         pricing.loss,
         point_masses=False,
         criterion=pricing.judge,
     )
-    for name in (law.family for law in priced_laws(request)):
+    for name in (priced.family for priced in priced_laws(request)):
         if name in _WITHOUT_POINT_MASSES:
-            found = replace(draw, mechanism=name)
+            found = replace(law, mechanism=name)
             with contextlib.suppress(ArgumentError):
                 found.check()
                 return found
-    return draw
+    return law
 
 
-def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarCellLaw:
+def _size_law(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarCellLaw:
+    """Return the best law of the size: proved group by group, or over all groups where its loss is linear."""
     cap = member.statistic.cap or 2**40
     allowed = GridSet(((0, cap),))
-    ways = [(False, s.l1_per_group, epsilon / s.changed_groups)]
+    proofs = [(False, s.l1_per_group, epsilon / s.changed_groups)]
     if s.changed_groups > 1:
-        ways.append((True, s.l1_over_groups, epsilon))
+        proofs.append((True, s.l1_over_groups, epsilon))
     options = [
         (law, linear, sensitivity)
-        for linear, sensitivity, each in ways
+        for linear, sensitivity, each in proofs
         for law in priced_laws(GridRequest(allowed, max(1, sensitivity), each, splits=linear))
     ]
     best, linear, sensitivity = min(options, key=lambda o: ranking(o[0].expected_error().average))

@@ -2,8 +2,8 @@
 
 A `Domain` is a declared range minus open forbidden intervals, so the allowed set is closed. Its
 ends are exact rationals (a decimal such as 0.1 means one tenth, not the nearest double) or
-infinite. A `GridSet` is the set of integers k such that k * step lies in a domain: a finite union
-of integer runs. All arithmetic is exact; the float views are for display and vectorised tests.
+infinite. A `GridSet` is the set of integers k such that offset + k * step lies in a domain: a finite
+union of integer runs. All arithmetic is exact; the float views are for display and vectorised tests.
 
 Units: a domain is in its column's or statistic's own unit, a grid set in steps.
 """
@@ -119,6 +119,7 @@ class Domain:
 
     @property
     def exact_gaps(self) -> tuple[Piece, ...]:
+        """The open gaps between allowed intervals, exact."""
         ends = self.exact_pieces
         return tuple((ends[i][1], ends[i + 1][0]) for i in range(len(ends) - 1))
 
@@ -144,7 +145,7 @@ class Domain:
         return allowed
 
     def has(self, value: Fraction) -> bool:
-        """Return whether the exact `value` is allowed."""
+        """Return whether `value` is allowed, ends compared exactly (`contains` compares doubles)."""
         return any(a <= value <= b for a, b in self.exact_pieces)
 
     def nearest(self, value: Fraction) -> Fraction:
@@ -201,7 +202,7 @@ class Domain:
     def to_json(self) -> dict[str, list[object]]:
         """Return `{"range": [l, u], "forbidden": [[a, b], ...]}`.
 
-        Numbers are exact: text where a JSON number would not be.
+        Numbers are exact: one that no JSON number says, such as 1/3, is written as text.
         """
         out: dict[str, list[object]] = {"range": [plain(self.lower), plain(self.upper)]}
         out["forbidden"] = [[plain(a), plain(b)] for a, b in self.exact_gaps]
@@ -209,7 +210,7 @@ class Domain:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Domain:
-        """Return what `to_json` wrote; ValueError, LookupError or ArgumentError for anything else."""
+        """Return what `to_json` wrote; ValueError, TypeError, LookupError or ArgumentError for anything else."""
         if not value.keys() <= {"range", "forbidden"}:
             raise ValueError("not a domain")
         low, high = value["range"]
@@ -303,14 +304,14 @@ class GridSet:
         return inside
 
     def places(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return how many points lie below each value: of a point, its place among them."""
+        """Return how many points lie below each value, which for a point is its place from 0 on."""
         out = np.zeros(values.shape, dtype=np.int64)
         for low, high in self.runs:
             out += np.clip(values - low, 0, high - low + 1)
         return out
 
     def points_at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the point at each place, counted from 0; the first or last one beyond."""
+        """Return the point at each place, counted from 0; places beyond the set give its first or last point."""
         runs = np.array(self.runs, dtype=np.int64)
         ends = np.cumsum(runs[:, 1] - runs[:, 0] + 1)
         inside = np.clip(places, 0, ends[-1] - 1)
@@ -328,7 +329,7 @@ class GridSet:
 
 def _gridset(runs: tuple[tuple[int, int], ...]) -> GridSet:
     if not runs or any(low > high for low, high in runs):
-        raise ValueError("allowed")
+        raise ValueError("a grid set needs runs, each from its lower end to its upper one")
     return GridSet.from_runs(runs)
 
 
