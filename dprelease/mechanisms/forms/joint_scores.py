@@ -1,28 +1,29 @@
-"""A joint choice: several candidates in order, by how many rows lie between them and their targets, exact.
+"""An exact joint choice of several candidates in order: the exponential mechanism over whole sequences of them.
 
 Candidates stand in order: values that have rows (*heaps*), and before, between and behind them *runs* of candidates
 without rows. With ranks 0 = R_0 < R_1 < .. < R_V heap i holds the ranks R_i .. R_{i+1}, and run i the rank R_i
-alone. For targets T_1 <= .. <= T_m of the ranks 0 .. R_V, an outcome is a sequence y_1 <= .. <= y_m of candidates. Its
-*miss* after target j is e_j: e_0 = 0, and e_j is the point nearest to e_{j-1} among the ranks of y_j less T_j. With w the
+alone. For targets T_1 <= .. <= T_m, each a rank from 0 to R_V, an outcome is a sequence y_1 <= .. <= y_m of candidates.
+Its *miss* after target j is e_j: e_0 = 0, and e_j is e_{j-1} moved to the nearest of y_j's ranks less T_j. With w the
 weights of `ScoreLaw`
 
     P(y_1 .. y_m) ~ w[g_1] .. w[g_{m+1}],   g_j = |e_j - e_{j-1}|,   e_{m+1} = 0.
 
-So a target inside a heap costs nothing, however many rows share its value, and a sequence that holds all targets has no gap.
+So a sequence whose candidates hold all targets has no gap, however many rows share a value.
 
-Exact draw. A miss that moves ends where a heap or a run begins or ends: at R_i - T_j. So after target j a state is the last
-candidate and such a point, of this target or of one before (`_State`), about V m**2 in all. A miss e below a point of target j + 1
-was left by a candidate below it, so only a miss above it asks for the order of candidates. With L_i, B_i the sums over the
-states after target j of their weights times w[|R_i - T_{j+1} - e|], over those below R_i - T_{j+1} and over all others
-whose candidate is before the point:
+Exact draw. Where a miss moves, it stops at an end of a heap's ranks or at a run's rank: at a *point* R_i - T_j. So after
+target j a state is the last candidate and a point, of this target or of one before (`_State`); there are about V m**2
+in all. The next candidate must not be before the last one. A state with a miss e below the point R_i - T_{j+1} has its
+candidate before that point, so only for other states the places are compared. Sum the states' weights after target j,
+each times w[|R_i - T_{j+1} - e|]: L_i over those below the point, B_i over the others whose candidate is before it.
+The new weights are
 
-    heap i     begins with  L_i, and the states that stand at the point     (its lower end)
-               ends with    B_{i+1}                                         (its upper end)
-               or holds a state's own point, for w[0]                       (none of its ends)
+    heap i     at its lower end   L_i, and the states that are at this point already, for w[0]
+               at its upper end   B_{i+1}
+               between them       every state there stays, for w[0]
     run i      L_i + B_i enter it, and s targets in it have C(N_i + s - 1, s) ways to stand in order.
 
-All are whole numbers of any size, and the draw goes back from the last target. Gaps beyond `last` weigh alike and
-are added up at once.
+All are whole numbers of any size, and the draw goes back from the last target. Gaps beyond `last` all weigh w[last], so
+their states are added up first and multiplied once.
 
 Privacy. Let one unit change g_j(y) by c_j(y), and let P bound the sum of the positive c_j, Q that of the
 negative ones, for every y. Weights never rise, and fall by a factor of at most r a step: the product of an
@@ -33,7 +34,7 @@ rational of a single choice. What P + Q is for ranks: `docs/theory/quantiles.md#
 Units    ranks, targets, spread: the same integer steps; epsilon in nats.
 Sources  Gillenwater, Joseph & Kulesza, "Differentially private quantiles" (arXiv:2102.08244): a score of gaps and
          that outcomes can be drawn target by target; misses that heaps absorb, and whole-number weights: here.
-Limits   `work` tells the products of a draw.
+Limits   `work` says how many products a draw takes.
 """
 
 from __future__ import annotations
@@ -53,14 +54,15 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 Ints = npt.NDArray[np.int64]
 Wholes = npt.NDArray[np.object_]
 MARGIN = 30.0
-"""Nats that the weights of a joint choice fall, at least, beyond the logarithm of its sequences' number."""
+"""Nats by which the weights of a joint choice fall, at least, beyond the logarithm of the number of its sequences."""
+
 _TABLE = 2**17
-"""Weights that are looked up in one table, where there are no more."""
+"""Up to so many weights are looked up in a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceLaw(ScoreLaw):
-    """The weights of a joint choice: they fall further, by `MARGIN`, as all sequences weigh against one."""
+    """The weights of a joint choice: what lies beyond `last` weighs 2**-48 of the best sequence or less, all together."""
 
     room: ClassVar[int] = 48
 
@@ -81,10 +83,12 @@ class Heaps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    """Sequences by where they stand after some target, `(states,)` each.
+    """All sequences up to some target, put together by where they stand after it; `(states,)` each.
 
     Attributes:
-        miss: e, never falling; place: of the last candidate, 2 i + 1 for heap i, 2 i for run i; weight: of all that stand there.
+        miss: e, never falling.
+        place: of the last candidate: 2 i + 1 for heap i, 2 i for run i, -1 before the first target.
+        weight: the sum over these sequences.
     """
 
     miss: Ints
@@ -96,7 +100,7 @@ _START = _State(np.zeros(1, np.int64), np.full(1, -1), np.ones(1, dtype=object))
 
 
 def work(values: int, targets: int) -> int:
-    """Return the products of two weights that one draw takes, about."""
+    """Return about how many products of two weights one draw takes."""
     return values * values * targets * (3 * targets + 8) // 24
 
 
@@ -110,8 +114,8 @@ class JointExponential:
         self._best, self._flat = (int(w) for w in law.weights(np.array([0, law.last])))
         steps = [b - a for a, b in pairwise(heaps.targets)]
         self._inside = [int(w) for w in self._weights(np.array(steps, dtype=np.int64))]
-        self._entries: list[Wholes] = []  # of every run, by its first target
-        self._parts: list[list[Wholes]] = []  # of every run and last target, by s = 1 .. j
+        self._entries: list[Wholes] = []  # of every target: as the first one in each run
+        self._parts: list[list[Wholes]] = []  # after target j: of runs with the last s = 1 .. j
         self._states = [_START]
         for target in heaps.targets:
             self._states.append(self._after(target))
@@ -160,7 +164,7 @@ class JointExponential:
         return _State(miss[order], place[order], weight[order])
 
     def _under(self, points: Ints, misses: Ints, weights: Wholes, sums: Wholes) -> Wholes:
-        """Return L of every point: of all states below it. Those `last` and more below weigh alike."""
+        """Return L of every point: of all states below it. From `last` below it on all have the weight w[last]."""
         near = np.searchsorted(misses, points, side="left")
         far = np.minimum(np.searchsorted(misses, points - self._law.last, side="right"), near)
         out = self._flat * sums[far]
@@ -172,8 +176,8 @@ class JointExponential:
     def _over(self, points: Ints, misses: Ints, weights: Wholes, sums: Wholes) -> Wholes:
         """Return B of every point: of the states at it and above whose candidate is before it.
 
-        Such a candidate's ranks end at the point's or below, so its miss was at most `most` after the target before. The
-        candidates of smaller misses are before the point.
+        Such a candidate's ranks end at R_i or below, so its miss after the target before was at most `most`. Every state with
+        a smaller miss has such a candidate; where the miss is `most`, the places are compared.
         """
         j, targets = len(self._states) - 1, self._heaps.targets
         step = targets[j] - (targets[j - 1] if j else 0)
@@ -193,7 +197,7 @@ class JointExponential:
         return np.asarray(out, dtype=object)
 
     def _of_runs(self, entry: Wholes) -> Wholes:
-        """Return the weight of every run as the last candidate's, one more target placed."""
+        """Return the weight of every run as the place of the last candidate, once one more target is placed."""
         self._entries.append(entry)
         j = len(self._entries)
         counts = self._heaps.runs.astype(object)
@@ -223,16 +227,16 @@ class JointExponential:
             if place % 2:
                 found = [(place, 0), *found]
                 ends = self._heaps.ranks[i : i + 2] - self._heaps.targets[j - 1]
-                came, most = self._states[j - 1], place
+                before, latest = self._states[j - 1], place
             else:
                 s = _chosen([int(part[i]) for part in self._parts[j - 1]], bits) + 1
                 places = _in_order(int(self._heaps.runs[i]), s, bits)
                 found = [(place, p) for p in places] + found
                 miss = int(self._heaps.ranks[i]) - self._heaps.targets[j - s]
                 ends = np.array([miss, miss])
-                came, most = self._states[j - s], place - 1
-            fits = (came.place <= most) & (np.clip(came.miss, *ends) == miss)
-            weights = came.weight * self._weights(np.abs(came.miss - miss)) * fits
+                before, latest = self._states[j - s], place - 1
+            fits = (before.place <= latest) & (np.clip(before.miss, *ends) == miss)
+            weights = before.weight * self._weights(np.abs(before.miss - miss)) * fits
             j -= s
         return found
 
