@@ -31,7 +31,7 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.base import Floats
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import Bounds, Sensitivity, of_levels
+from dprelease.statistics.sensitivity import Bounds, Sensitivity, sensitivity_of_levels
 from dprelease.statistics.tree_shape import published, tree_of
 
 _NORMAL = math.sqrt(2 / math.pi)
@@ -131,7 +131,7 @@ class _Tree(LinearCells):
     ) -> Sensitivity:
         """Return the sensitivity of the bins, as many times as there are levels; bins of a public sum keep it."""
         levels = len(measurement.weights[0])
-        worst = of_levels(measurement, bounds, adjacency, groups, levels)
+        worst = sensitivity_of_levels(measurement, bounds, adjacency, groups, levels)
         return replace(worst, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:

@@ -38,7 +38,7 @@ from dprelease.statistics.sensitivity import (
     Bounds,
     PrimitivePlaces,
     Sensitivity,
-    bound,
+    bounded_query,
     merged,
     unit_bounds,
 )
@@ -124,7 +124,9 @@ class Prices:
         """Return the proofs of all blocks of a release, with what each type of change costs."""
         if not self.uses_types:
             return [p.proof for p in priced]
-        task = bound(self.query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
+        task = bounded_query(
+            self.query, tuple((p.best.measurement, p.block.max_rows) for p in priced)
+        )
         places, out = PrimitivePlaces(task), []
         for p in priced:
             m, rows = p.best.measurement, self.rows(p.block)

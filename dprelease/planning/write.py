@@ -41,7 +41,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.unit import UserUnit, caps_words
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import PrimitivePlaces, bound
+from dprelease.statistics.sensitivity import PrimitivePlaces, bounded_query
 
 
 def write_plan(query: Query, spending: Spending, prices: Prices) -> ReleasePlan:
@@ -76,7 +76,7 @@ def written(
         by: columns of the engine's groups; notes: what is said before the sentences of any plan.
     """
     priced = spending.priced
-    task = bound(query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
+    task = bounded_query(query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
     places = PrimitivePlaces(task)
     schema, window = query.schema, query.window
     plan = ReleasePlan(

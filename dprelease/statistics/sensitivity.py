@@ -1,6 +1,6 @@
 """From a query to what the engine computes, and what one unit can do to it.
 
-`bound` makes clamps and contribution bounds explicit (a `BoundedQuery`); `sensitivity` states how
+`bounded_query` makes clamps and contribution bounds explicit (a `BoundedQuery`); `sensitivity` states how
 far one unit can move a measurement's cells. It is a function of the bounded query and the declared
 adjacency only, never of a promise about the data (invariant 5).
 
@@ -40,11 +40,11 @@ Where the cells of a row are bounded one by one, a^2 and s^2 here are the sums o
 Proof. The L2 norm is at most the L1 norm, so A bounds |u| in a group. With r_g rows in group g,
 sum (r_g a)^2 is convex in r, largest at an extreme point of {r_g <= m, sum r_g <= T}: full groups
 and one rest. Replacing a unit leaves i groups, enters j, changes h inside, i + h <= G, j + h <= G,
-i + j + h <= K; for fixed h the rest counts A^2 each; piecewise linear in h, so three points speak
-for all. A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
+i + j + h <= K; for fixed h the rest counts A^2 each. The total is piecewise linear in h, so its
+largest value is at one of three points (`_replaced`). A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
 cells' squares are convex in the rows again.
 
-Scalars whose law is not linear in the sensitivity are charged per changed group (sequential
+Scalars whose law is not linear in the sensitivity lose their epsilon once per changed group (sequential
 composition over the groups that one unit changes), see `measurements.scalar`.
 
 Units: integer grid steps.
@@ -90,13 +90,13 @@ class Sensitivity:
         l2_squared: the squared L2 sensitivity over all groups and cells together, None where it is
             not proved.
         linf_per_component: of every single cell by itself, where the measurement states it.
-        in_a_cell: of any one cell of one group, at most `l1_per_group`, which it is where it is not stated (0).
+        in_a_cell: within any one cell of one group; 0 where it is not stated, which means `l1_per_group`.
         sum_is_fixed: no unit can change the sum of the cells.
-        one_sided_half: the larger of what one unit raises and what it lowers in each group, over all
-            groups together, is at most half of `l1_over_groups`.
-        types: in L1, and in L2 squared, for each type of change of a replaced unit (`statistics.types_of_change`), in
-            classes; () where every type may move it by the whole. Of all blocks of a release together, so not compared.
-        one_row: a unit has one row at most, so that no change is partly of one type and partly of another.
+        one_sided_half: of each group take the larger of what one unit raises and what it lowers: these
+            add up to at most half of `l1_over_groups`.
+        types: (L1, squared L2) for each class of each type of change of a replaced unit (`statistics.types_of_change`);
+            () where every type may move it by the whole. They depend on all blocks of a release, so `==` leaves them out.
+        one_row: a unit has one row at most, so that every change is of one type alone.
         score_spread: of the scores by rank of both limits that are drawn before the cells; 0 if there
             are none.
     """
@@ -149,8 +149,8 @@ def sensitivity(
     """Return the sensitivity of `measurement` (module docstring; K = `groups`).
 
     Args:
-        positive: whether several cells are never negative, which lowers their L2 sensitivity, and what
-            comes and what goes in a group at most m a each.
+        positive: whether no cell can be negative. This lowers the L2 sensitivity of several cells, and what
+            a unit raises and what it lowers in a group are then at most m a each.
 
     >>> from dprelease.statistics.count import statistic as count
     >>> from dprelease.statistics.measurement import Context
@@ -202,9 +202,12 @@ def sensitivity(
 def between_limits(
     measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
 ) -> Sensitivity:
-    """Return the sensitivity of two limits and the cells between them, parts of a row; ValueError of other targets.
+    """Return the sensitivity of a winsorised measurement: of two drawn limits, and of the cells of the rows between them.
 
     Its `score_spread` is that of both drawn limits together, over all groups.
+
+    Raises:
+        ValueError: its targets are not two limits.
     """
     added, replaced = limit_spreads(measurement.weights)
     ranked = replace(measurement, l1_added_row=added, l1_replaced_row=replaced)
@@ -233,8 +236,8 @@ def _replaced(outside: int, inside: int, most: int, groups: int) -> int:
 def stacked(level: Sensitivity, count: int) -> Sensitivity:
     """Return the sensitivity of `count` histograms of the same rows side by side, each of which moves like `level`.
 
-    `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`. What one unit raises and what it
-    lowers are not claimed of several: no law of theirs rests on it.
+    `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`. `in_a_cell` and `one_sided_half` are not
+    stated of several: no law of a tree needs them.
     """
     if count == 1:
         return level
@@ -249,10 +252,10 @@ def stacked(level: Sensitivity, count: int) -> Sensitivity:
     )
 
 
-def of_levels(
+def sensitivity_of_levels(
     measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int, count: int
 ) -> Sensitivity:
-    """Return the sensitivity of `count` levels of a tree, by no number of a plan's: each is a histogram of disjoint bins."""
+    """Return the sensitivity of `count` levels of a tree, each a histogram of disjoint bins: no stated number is used."""
     level = replace(
         measurement,
         form="linear",
@@ -265,8 +268,10 @@ def of_levels(
     return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), count)
 
 
-def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]) -> BoundedQuery:
-    """Return the engine's task: the primitives of all `measurements` (each with its m override).
+def bounded_query(
+    query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
+) -> BoundedQuery:
+    """Return the engine's task: the primitives of all `measurements`, each with the m that overrides the unit's, or None.
 
     Equal primitives are computed once. Units: codes in steps above each column's lower end.
     """
@@ -336,7 +341,7 @@ def _primitive(
 
 
 class PrimitivePlaces:
-    """Where each measure's primitive is in a task; made once for all measurements of a plan."""
+    """Where each measure's primitive is in a task: made once, and asked for every measurement."""
 
     def __init__(self, task: BoundedQuery) -> None:
         self._codes = {code: i for i, code in enumerate(task.codes)}
@@ -347,8 +352,3 @@ class PrimitivePlaces:
         known: dict[int, int] = {}
         wanted = (_primitive(m, self._codes, known, max_rows) for m in measurement.measures)
         return tuple(self._places[primitive] for primitive in wanted)
-
-
-def cell_rows(measurement: Measurement, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
-    """Return the indices of one measurement's measures among the query's primitives."""
-    return PrimitivePlaces(query).find(measurement, max_rows)

@@ -33,7 +33,7 @@ from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.exact import form_of
 from dprelease.statistics.measurement import Context, Measurement
-from dprelease.statistics.sensitivity import bound, cell_rows, unit_bounds
+from dprelease.statistics.sensitivity import PrimitivePlaces, bounded_query, unit_bounds
 
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},
@@ -144,7 +144,7 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
                     query,
                     measurement,
                     block.members[0].statistic,
-                    bound(query, ((measurement, None),)),
+                    bounded_query(query, ((measurement, None),)),
                     values,
                 )
 
@@ -173,7 +173,7 @@ def _contributions(case: Setting) -> list[Ints]:
     kinds = list(itertools.product(case.values, case.groups))
     weights = np.array(family_of(measurement).counted(measurement), dtype=object)
     m = unit_bounds(schema.unit, None, len(case.groups)).rows
-    places = list(cell_rows(measurement, case.task, m))
+    places = list(PrimitivePlaces(case.task).find(measurement, m))
     out: dict[bytes, Ints] = {}
     for size in range(most + 1):
         for rows in itertools.combinations_with_replacement(kinds, size):

@@ -23,8 +23,8 @@ from dprelease.statistics.sensitivity import (
     Bounds,
     Sensitivity,
     between_limits,
-    of_levels,
     sensitivity,
+    sensitivity_of_levels,
     unit_bounds,
 )
 from dprelease.statistics.types_of_change import (
@@ -242,7 +242,7 @@ def recompute(
         types = types_of_change(query, measurement, primitives, row, bounds, groups, signed=signed)
     if measurement.form == "binned_tree":
         fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
-        worst = of_levels(measurement, bounds, adjacency, groups, row[0])
+        worst = sensitivity_of_levels(measurement, bounds, adjacency, groups, row[0])
         return replace(worst, sum_is_fixed=fixed, types=types)
     honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
     honest = replace(honest, per_unit=bool(used) and all(p.kind in PERSONS for p in used))

@@ -18,7 +18,12 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
+from dprelease.statistics.sensitivity import (
+    PrimitivePlaces,
+    Sensitivity,
+    bounded_query,
+    unit_bounds,
+)
 from dprelease.wall.recompute import recompute
 
 __all__ = ["COLUMNS", "UNITS", "Case", "built", "matrix", "obvious_code"]
@@ -70,7 +75,7 @@ class Case:
         return kind.sensitivity(measurement, bounds, self.adjacency, self.groups)
 
     def places(self, measurement: Measurement) -> tuple[int, ...]:
-        return cell_rows(measurement, self.task, self.m)
+        return PrimitivePlaces(self.task).find(measurement, self.m)
 
     def proved(
         self, measurement: Measurement, places: tuple[int, ...] | None = None
@@ -120,7 +125,7 @@ def built(
     schema = Schema.from_dict(data)
     query = resolve(schema, merge_release(schema))
     measurements = tuple(e for b in layout(query) for e in b.options)
-    return Case(query, measurements, bound(query, tuple((e, None) for e in measurements)))
+    return Case(query, measurements, bounded_query(query, tuple((e, None) for e in measurements)))
 
 
 def matrix(measurement: Measurement) -> npt.NDArray[np.int64]:

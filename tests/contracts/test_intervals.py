@@ -30,7 +30,12 @@ from dprelease.query.intervals import Intervals
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.statistics.sensitivity import bound, cell_rows, sensitivity, unit_bounds
+from dprelease.statistics.sensitivity import (
+    PrimitivePlaces,
+    bounded_query,
+    sensitivity,
+    unit_bounds,
+)
 from dprelease.wall.recompute import recompute
 
 SALT = b"salt"
@@ -71,7 +76,7 @@ def asked(groups: int, rows: int, total: int | None, adjacency: str = "add_remov
 
 def task_of(query: Any) -> tuple[BoundedQuery, list[Any]]:
     measurements = [e for b in layout(query) for e in b.options]
-    return bound(query, tuple((e, None) for e in measurements)), measurements
+    return bounded_query(query, tuple((e, None) for e in measurements)), measurements
 
 
 @cache
@@ -135,7 +140,7 @@ def test_no_person_week_moves_the_integers_further_than_claimed(bounds):
     made = all_integers(task)
     limits = unit_bounds(query.schema.unit, None, 2)
     for measurement in measurements:
-        places = cell_rows(measurement, task, limits.rows)
+        places = PrimitivePlaces(task).find(measurement, limits.rows)
         claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
         assert largest_move(made, places) == claimed.l1_over_groups
 
@@ -146,7 +151,7 @@ def test_no_replaced_person_week_moves_the_integers_further_than_claimed():
     made = all_integers(task)
     limits = unit_bounds(query.schema.unit, None, 2)
     for measurement in measurements:
-        places = cell_rows(measurement, task, limits.rows)
+        places = PrimitivePlaces(task).find(measurement, limits.rows)
         claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
         assert largest_replacement(made, places) == claimed.l1_over_groups == 2
 
@@ -155,7 +160,7 @@ def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
     query = asked(1, 1, None)
     task, measurements = task_of(query)
     limits = unit_bounds(query.schema.unit, None, 2)
-    places = cell_rows(measurements[0], task, limits.rows)
+    places = PrimitivePlaces(task).find(measurements[0], limits.rows)
     claimed = sensitivity(measurements[0], limits, query.schema.adjacency, 2)
     over_all = all_integers(replace(task, per=None))
     assert largest_move(over_all, places) > claimed.l1_over_groups
@@ -167,7 +172,7 @@ def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
 def test_the_wall_refuses_a_query_that_bounds_in_other_intervals(per):
     query = asked(1, 1, None)
     task, measurements = task_of(query)
-    places = cell_rows(measurements[0], task, 1)
+    places = PrimitivePlaces(task).find(measurements[0], 1)
 
     def wall(task: BoundedQuery) -> Any:
         return recompute(

@@ -20,7 +20,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import bound
+from dprelease.statistics.sensitivity import bounded_query
 from dprelease.wall.code_sensitivity import cells_apart
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case
 from tests.contracts.test_pair_sensitivities import cells_of, contributions
@@ -68,8 +68,8 @@ def case(asked: list[str], unit: str, adjacency: str, groups: int, *, filled: bo
     blocks = layouts(query)[-1]
     options = tuple(o for block in blocks for o in block.options if o.family == "shared_rows")
     if not filled:
-        return Case(query, options, bound(query, ()))
-    task = bound(query, tuple((o, None) for o in options))
+        return Case(query, options, bounded_query(query, ()))
+    task = bounded_query(query, tuple((o, None) for o in options))
     made = Case(query, options, task)
     ends = [made.ends(c.column) for c in task.codes]  # type: ignore[union-attr]
     values = [(low - 9.0, high + 9.0, (low + high) / 2) for low, *_, high in ends]

@@ -22,7 +22,7 @@ from dprelease.query.bounded import Fixed, Label
 from dprelease.query.expression import evaluate
 from dprelease.schema.unit import Adjacency
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import bound, unit_bounds
+from dprelease.statistics.sensitivity import bounded_query, unit_bounds
 from dprelease.wall.recompute import row_sensitivity
 from tests.contracts.brute_cases import COLUMNS, Case, built, matrix, obvious_code
 
@@ -229,7 +229,7 @@ def test_twin_a_row_without_one_column_is_forgotten() -> None:
                 if isinstance(m.code, Fixed)
             )
             asked = replace(measurement, measures=measures)
-            made = replace(unsure, task=bound(unsure.query, ((asked, None),)))
+            made = replace(unsure, task=bounded_query(unsure.query, ((asked, None),)))
             found = enumerated_sensitivity(made, asked)[0]
             missed += found > measurement.l1_replaced_row
             assert made.proved(asked).l1_per_group == found

@@ -18,7 +18,7 @@ from dprelease.query.spec import Query
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import bound, cell_rows
+from dprelease.statistics.sensitivity import PrimitivePlaces, bounded_query
 from tests.contracts.test_pair_sensitivities import primitives
 from tests.kinds import SEVERAL
 from tests.planning.requests import asked
@@ -46,7 +46,7 @@ def member_of(text: str, public: int | None) -> Member:
 
 @lru_cache
 def task_of(text: str, public: int | None, measurement: Measurement) -> BoundedQuery:
-    return bound(query_of(text, public), ((measurement, None),))
+    return bounded_query(query_of(text, public), ((measurement, None),))
 
 
 def finished(
@@ -58,7 +58,9 @@ def finished(
     """Return the published values of exact cells, as the wall and the readers make them."""
     task = task_of(member.statistic.spec.text, public, measurement)
     sums = np.array([primitives(task, r) for r in rows], dtype=object).sum(axis=0)[None, :]
-    cells = exact_cells(measurement, cell_rows(measurement, task, 1), Answer(sums), 1).astype(float)
+    cells = exact_cells(
+        measurement, PrimitivePlaces(task).find(measurement, 1), Answer(sums), 1
+    ).astype(float)
     if measurement.family == "scalar":  # what a scalar's draw reads back
         cells = cells * float(measurement.step_size) + float(measurement.offset)
     return [float(v) for v in member.kind.finish(measurement, cells)[0]]

@@ -18,7 +18,7 @@ from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primit
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
 from dprelease.statistics.measurement import Family, Measurement
-from dprelease.statistics.sensitivity import Bounds, bound, sensitivity, unit_bounds
+from dprelease.statistics.sensitivity import Bounds, bounded_query, sensitivity, unit_bounds
 from dprelease.wall.recompute import recompute, row_sensitivity
 from tests.planning.requests import asked, planned
 from tests.sizes import whole
@@ -350,5 +350,5 @@ class TestBound:
         wide = {"kind": "number", "range": [0, 2**33], "step": 1}
         query_ = asked(["variance(x)"], x=wide)
         measurement = layout(query_)[0].options[0]
-        bound(query_, ((measurement, None),))
+        bounded_query(query_, ((measurement, None),))
         make_plan(query_)

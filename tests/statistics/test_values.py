@@ -17,7 +17,7 @@ import pytest
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.statistics.measurement import Measurement
-from dprelease.statistics.sensitivity import bound, cell_rows
+from dprelease.statistics.sensitivity import PrimitivePlaces, bounded_query
 from tests.contracts.brute_cases import matrix
 from tests.contracts.test_sensitivities import AGGREGATES, OPTIONS
 from tests.planning.requests import asked
@@ -116,7 +116,7 @@ def finished(
     """Return the statistic's values from the exact cells of `rows`."""
     if measurement.family == "constant":
         return [float(measurement.value)]
-    task = bound(query, ((measurement, None),))
+    task = bounded_query(query, ((measurement, None),))
     sums = [0] * len(task.primitives)
     for row in rows:
         for j, p in enumerate(task.primitives):
@@ -132,7 +132,7 @@ def finished(
                 sums[j] += int(p.low <= code <= p.high)
             else:
                 sums[j] += 1
-    chosen = [sums[i] for i in cell_rows(measurement, task, 1)]
+    chosen = [sums[i] for i in PrimitivePlaces(task).find(measurement, 1)]
     if measurement.form == "scatter":
         n = measurement.public_rows or 0
         cells = [n * chosen[1] - chosen[0] ** 2]
