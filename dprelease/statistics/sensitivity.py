@@ -41,8 +41,8 @@ Proof. The L2 norm is at most the L1 norm, so A bounds |u| in a group. With r_g 
 sum (r_g a)^2 is convex in r, largest at an extreme point of {r_g <= m, sum r_g <= T}: full groups
 and one rest. Replacing a unit leaves i groups, enters j, changes h inside, i + h <= G, j + h <= G,
 i + j + h <= K; for fixed h the rest counts A^2 each. The total is piecewise linear in h, so its
-largest value is at one of three points (`_replaced`). A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
-cells' squares are convex in the rows again.
+largest value is at one of three points (`_replaced`). A total cap there replaces G by the number of
+groups that T rows can fill, ceil(T/m): the cells' squares are convex in the rows again.
 
 Scalars whose law is not linear in the sensitivity lose their epsilon once per changed group (sequential
 composition over the groups that one unit changes), see `measurements.scalar`.
@@ -95,7 +95,7 @@ class Sensitivity:
         one_sided_half: of each group take the larger of what one unit raises and what it lowers: these
             add up to at most half of `l1_over_groups`.
         types: (L1, squared L2) for each class of each type of change of a replaced unit (`statistics.types_of_change`);
-            () where every type may move it by the whole. They depend on all blocks of a release, so `==` leaves them out.
+            () where every type may move it by the whole. They depend on all blocks of a release: not compared.
         one_row: a unit has one row at most, so that every change is of one type alone.
         score_spread: of the scores by rank of both limits that are drawn before the cells; 0 if there
             are none.
@@ -202,7 +202,7 @@ def sensitivity(
 def between_limits(
     measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
 ) -> Sensitivity:
-    """Return the sensitivity of a winsorised measurement: of two drawn limits, and of the cells of the rows between them.
+    """Return the sensitivity of a winsorised measurement: of two drawn limits, and of cells of the rows between.
 
     Its `score_spread` is that of both drawn limits together, over all groups.
 
@@ -255,7 +255,7 @@ def stacked(level: Sensitivity, count: int) -> Sensitivity:
 def sensitivity_of_levels(
     measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int, count: int
 ) -> Sensitivity:
-    """Return the sensitivity of `count` levels of a tree, each a histogram of disjoint bins: no stated number is used."""
+    """Return the sensitivity of `count` levels of a tree, each a histogram of disjoint bins, whatever it states."""
     level = replace(
         measurement,
         form="linear",
@@ -271,7 +271,7 @@ def sensitivity_of_levels(
 def bounded_query(
     query: Query, measurements: tuple[tuple[Measurement, int | None], ...]
 ) -> BoundedQuery:
-    """Return the engine's task: the primitives of all `measurements`, each with the m that overrides the unit's, or None.
+    """Return the engine's task: the primitives of all `measurements`, each with its own m in place of the unit's.
 
     Equal primitives are computed once. Units: codes in steps above each column's lower end.
     """

@@ -1,7 +1,7 @@
 """The wall's own sensitivity: from what the engine really sums and the declared unit, nothing else.
 
-`sensitivity` prices a measurement by what the measurement says of itself; here the same number is made again from the
-bounded query alone (invariant 4), so that no plan claims a smaller one. What has no proved bound is refused.
+A plan is priced by the sensitivity that a measurement states of itself. Here the same numbers are made again from the
+bounded query alone (invariant 4); the wall uses these, whatever a plan states. What has no proved bound is refused.
 
 Units: integer grid steps. Source: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
 """
@@ -48,7 +48,7 @@ from dprelease.wall.code_sensitivity import (
 from dprelease.wall.sums_of_groups import PERSONS, bounds_of_sums
 
 _MOST_LINEAR = 3
-"""Codes whose corners are all tried, with and without each of them."""
+"""Cells that are linear in up to so many codes are tried at all ends of these, with and without each code."""
 
 _ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
@@ -58,9 +58,9 @@ def row_sensitivity(
 ) -> tuple[int, ...]:
     """Return (l1_added_row, l1_replaced_row) of `measurement`, recomputed from what the engine really sums.
 
-    Every cell of measures of one code is a polynomial of degree at most 2, which `code_sensitivity` bounds over the
-    code's range; `pair_sensitivity` bounds products of two codes, `corner_sensitivity` sums of several. Bins of one code
-    are indicators. Measures of different codes, or of rows and of a code that may be null, move apart: bounds add up.
+    A cell of one code is a polynomial of degree at most 2, which `code_sensitivity` bounds over the code's range;
+    `pair_sensitivity` bounds products of two codes, `corner_sensitivity` sums of several, `bins` counts of ranges.
+    Different codes are bounded one by one, as are rows beside a code that may be null, and these bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -118,9 +118,9 @@ def _linear_sensitivity(
     used: list[Primitive],
     apart: dict[tuple[str, int | None, int | None], list[int]],
 ) -> tuple[int, int]:
-    """Return the sensitivity of cells that are linear in several codes, whose places leave `apart`.
+    """Return the sensitivity of what is linear in several codes, and remove it from `apart`; (0, 0) where nothing is.
 
-    A row may lack any of the codes and have the others. One code alone stays with its own powers.
+    A row may lack any of the codes and have the others. One code alone is left in `apart`.
     """
     linear = {
         key: places
@@ -188,7 +188,7 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
 
 
 def _by_cells(query: BoundedQuery, of: Measurement, ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Return what `cells_apart` does, if that is proved, else what `row_sensitivity` does."""
+    """Return (l1_added_row, l1_replaced_row), and their squares in L2 where each cell has a bound (`cells_apart`)."""
     spans = {i: codes_of(c) for i, c in enumerate(query.codes) if keeps_every_row(query.columns, c)}
     used = [query.primitives[i] for i in ids]
     return cells_apart(of.weights, used, spans) or row_sensitivity(query, of, ids)
@@ -210,8 +210,8 @@ def recompute(
     """Return the sensitivity to one unit, from what the engine sums and the declared unit alone.
 
     Args:
-        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away; per: the declared
-        intervals of a unit that is a person in one of them; merge: the sums of groups that are drawn, if not the groups.
+        max_rows: the block's own m, or None; groups: K; whole: no filter and no period takes rows away.
+        per: the intervals, of a unit that is a person within one; merge: the sums of groups, where these are drawn.
 
     Raises:
         InternalError: contributions are not bounded as declared, or cells have no proved bound (DPR902).
@@ -229,13 +229,13 @@ def recompute(
     if measurement.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
-        honest = _edge_sensitivity(query, measurement, used, unit)
-        worst = sensitivity(honest, bounds, adjacency, groups, positive=False)
+        proved = _edge_sensitivity(query, measurement, used, unit)
+        worst = sensitivity(proved, bounds, adjacency, groups, positive=False)
         return replace(worst, l2_squared=None)  # proved for sums over rows and for a scatter only
     mean = measurement.family == "truncated_mean"  # size and sum for `MeanLaw`, no L1 vector
-    sized = _size_of(query, measurement, used) if mean else measurement
-    moves = _by_cells if sized.squares and sized.form == "linear" else row_sensitivity
-    row = moves(query, sized, primitives[:1] if mean else primitives)
+    summed = _size_of(query, measurement, used) if mean else measurement
+    proof = _by_cells if summed.squares and summed.form == "linear" else row_sensitivity
+    row = proof(query, summed, primitives[:1] if mean else primitives)
     types: Classes = ()
     signed = measurement.form != "linear" or not _nowhere_negative(query, measurement, primitives)
     if adjacency is Adjacency.substitution:
@@ -244,19 +244,19 @@ def recompute(
         fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
         worst = sensitivity_of_levels(measurement, bounds, adjacency, groups, row[0])
         return replace(worst, sum_is_fixed=fixed, types=types)
-    honest = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
-    honest = replace(honest, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
+    proved = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
+    proved = replace(proved, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
     if measurement.form == "winsorised":
-        return replace(between_limits(honest, bounds, adjacency, groups), types=types)
-    worst = sensitivity(honest, bounds, adjacency, groups, positive=not signed)
+        return replace(between_limits(proved, bounds, adjacency, groups), types=types)
+    worst = sensitivity(proved, bounds, adjacency, groups, positive=not signed)
     alone = measurement.public_rows is not None and bins.each_alone(measurement.weights, len(used))
     fixed = alone and measurement.form == "linear" and _sum_is_fixed(query, measurement, used)
-    half = worst.one_sided_half and merge is None  # sums of groups are fitted, as independent cells
+    half = worst.one_sided_half and merge is None  # a fit takes cells as independent
     return replace(worst, sum_is_fixed=fixed, one_sided_half=half, types=types)
 
 
 def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
-    """Return whether what it counts are bins that hold every row of a public number, each in one of them."""
+    """Return whether its cells are bins of one code, each row is in one of them, and the number of rows is public."""
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
         return False
@@ -268,8 +268,7 @@ def _edge_sensitivity(
 ) -> Measurement:
     """Return a graph's measurement with the sensitivity that its edges really give it.
 
-    Only the prepared graph has a proved bound under the edge unit: a row of an edge table is no
-    unit, as one edge may have any number of rows.
+    Under the edge unit nothing else has a proved bound: one edge may have any number of rows.
     """
     if not isinstance(unit, EdgeUnit) or measurement.form not in GRAPH_FORMS:
         raise _unproved("edges are protected in statistics of the graph that they make, only there")
@@ -286,8 +285,8 @@ def _edge_sensitivity(
     except ValueError:
         raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
     added, replaced, components = found
-    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
-    return replace(honest, squares=(), linf_per_component=components)
+    proved = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
+    return replace(proved, squares=(), linf_per_component=components)
 
 
 def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[int, ...]) -> bool:
@@ -326,12 +325,15 @@ def _check_bounds(
     groups: int,
     per: Intervals | None,
 ) -> None:
+    """Refuse a task that keeps more of a unit than `bounds`, or protects another unit (DPR902)."""
     caps = [query.max_rows if p.max_rows is None else p.max_rows for p in used]
     total = query.max_rows_total
     stated = [*caps, query.max_rows, query.max_groups, bounds.rows, bounds.groups, groups]
     stated += [cap for cap in (total, bounds.total) if cap is not None]
-    honest = (
-        all(type(cap) is int and cap >= 1 for cap in stated)  # -1000000 rows would earn budget
+    fits = (
+        all(
+            type(cap) is int and cap >= 1 for cap in stated
+        )  # a cap below 1 would lower the sensitivity
         and all(cap <= bounds.rows for cap in caps)
         and query.max_groups <= bounds.groups
         and (bounds.total is None or (total is not None and total <= bounds.total))
@@ -340,7 +342,7 @@ def _check_bounds(
     )
     if len({p.max_rows for p in used}) > 1:
         raise _unproved("its sums are over different rows of a unit, which no bound is of")
-    if not honest:
+    if not fits:
         raise _unproved("its rows per unit, groups per unit, unit or groups differ")
     if query.per != per:
         raise _unproved("it bounds contributions in other intervals than the unit has")
@@ -355,7 +357,7 @@ def _check_public(
     *,
     whole: bool,
 ) -> None:
-    """Whatever can take a row out of the statistic makes n private."""
+    """Refuse a public n where anything can take a row out of the statistic: then n is private (DPR902)."""
     places = [place for p in used for place in (p.code, p.other) if place is not None]
     codes = [query.codes[place] for place in places]
     public = (

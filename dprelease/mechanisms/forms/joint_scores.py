@@ -10,7 +10,7 @@ weights of `ScoreLaw`
 
 So a sequence whose candidates hold all targets has no gap, however many rows share a value.
 
-Exact draw. Where a miss moves, it stops at an end of a heap's ranks or at a run's rank: at a *point* R_i - T_j. So after
+Exact draw. Where a miss moves, it stops at an end of a heap's ranks or at a run's rank: a *point* R_i - T_j. So after
 target j a state is the last candidate and a point, of this target or of one before (`_State`); there are about V m**2
 in all. The next candidate must not be before the last one. A state with a miss e below the point R_i - T_{j+1} has its
 candidate before that point, so only for other states the places are compared. Sum the states' weights after target j,
@@ -62,7 +62,7 @@ _TABLE = 2**17
 
 @dataclass(frozen=True, slots=True)
 class SequenceLaw(ScoreLaw):
-    """The weights of a joint choice: what lies beyond `last` weighs 2**-48 of the best sequence or less, all together."""
+    """The weights of a joint choice: all sequences beyond `last` together weigh 2**-48 of the best one or less."""
 
     room: ClassVar[int] = 48
 
@@ -176,8 +176,8 @@ class JointExponential:
     def _over(self, points: Ints, misses: Ints, weights: Wholes, sums: Wholes) -> Wholes:
         """Return B of every point: of the states at it and above whose candidate is before it.
 
-        Such a candidate's ranks end at R_i or below, so its miss after the target before was at most `most`. Every state with
-        a smaller miss has such a candidate; where the miss is `most`, the places are compared.
+        Such a candidate's ranks end at R_i or below, so its miss after the target before was at most `most`. Every
+        state with a smaller miss has such a candidate; where the miss is `most`, the places are compared.
         """
         j, targets = len(self._states) - 1, self._heaps.targets
         step = targets[j] - (targets[j - 1] if j else 0)
