@@ -3,9 +3,9 @@
 The mean, variance and standard deviation of one column come from one set of Bernstein cells; a
 mean alone prefers two sums. Covariance and correlation of two columns come from one tensor, and so
 do the moments of either column if no null leaves a row out: only then are they over the same rows.
-Declared and induced output domains are intersected here, pins and `spikes: forbid` filter the measurements,
-and what has no proved form is refused with the nearest forms that have one. So are columns of one published
-table that would share a name.
+Here a statistic's declared domain is intersected with the one that follows from its columns (*induced*), and a named
+`mechanism` and `spikes: forbid` leave out measurements. What has no proved form is refused with the nearest forms that
+have one. So are columns of one published table that would share a name.
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ from dprelease.statistics.types_of_change import keeps_every_row
 
 
 def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
-    """Return how a request that asks for something may be laid out, under names that can stand together.
-
-    The first way is `layout`, another has one block for moments of the same rows.
+    """Return the layouts that a request may have: `layout`, and perhaps one with one block for moments of the same rows.
 
     Raises:
-        PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
+        PlanError: as `layout`; no statistic is asked for (DPR201), or two columns share a name (DPR207).
     """
     if not query.statistics:
         raise PlanError(
@@ -53,7 +51,7 @@ def layouts(query: Query) -> tuple[tuple[BlockLayout, ...], ...]:
     apart = layout(query)
     columns = [c for b in apart for m in b.members for c in m.kind.columns(m.statistic)]
     check_names(by, (), columns, origin, certain=certain)
-    return (apart,) if len(apart) == 1 else (apart, *_together(query, apart))
+    return (apart,) if len(apart) == 1 else (apart, *_one_size(query, apart))
 
 
 def check_names(
@@ -67,10 +65,11 @@ def check_names(
     """Refuse columns of one published table that would share a name.
 
     Args:
-        names: of the statistics; columns: that they publish; certain: whether noise ends.
+        names: of the statistics; columns: what they publish.
+        certain: whether the noise of some has an end: then columns of certain intervals are published too.
 
     Raises:
-        PlanError: they meet (DPR207).
+        PlanError: two are equal (DPR207).
     """
     taken, parts = {*TIDY_NAMES, *names}, WIDE_PARTS[certain]
     taken |= set(CERTAIN_NAMES) if certain else set()
@@ -99,12 +98,13 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     """Group the statistics of `query` into blocks, in order of first appearance.
 
     Raises:
-        PlanError: an empty domain (DPR206), a constant (DPR208), or no measurement under the pins
-            (DPR210, DPR211).
+        PlanError: an empty domain (DPR206), a constant (DPR208), or no measurement that respects
+            `spikes: forbid` (DPR210) or a named mechanism (DPR211).
     """
     members = [member_of(query, s) for s in query.statistics]
     for name in registry.JOINING:
         members = family_named(name).together(members, query)
+    # what some statistic's first choice shares, others of the same subject share too, if they can
     joint = {_subject(m) for m in members if any(map(_shared, m.options[:1]))}
     groups: dict[tuple[object, ...], list[Member]] = {}
     chosen: dict[tuple[object, ...], tuple[Measurement, ...]] = {}
@@ -113,7 +113,7 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         if _subject(member) in joint and any(map(_shared, options)):
             options = tuple(filter(_shared, options))
         spec = member.statistic.spec
-        key = (*options[0].key, member.max_rows, spec.mechanism, spec.certain, _alone(member))
+        key = (*options[0].key, member.max_rows, spec.mechanism, spec.certain, _own_block(member))
         groups.setdefault(key, []).append(member)
         before = chosen.setdefault(key, options)
         keys = {o.key for o in options}
@@ -121,10 +121,10 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
 
 
-def _together(query: Query, apart: tuple[BlockLayout, ...]) -> tuple[tuple[BlockLayout, ...], ...]:
-    """Return the blocks of a request, those of moments of the same rows as one, if there are several."""
-    found = [b for b in apart if all(_columns_of(query, m) is not None for m in b.members)]
-    found.sort(key=lambda block: block.members[0].kind.of_rows)  # the first one has columns
+def _one_size(query: Query, apart: tuple[BlockLayout, ...]) -> tuple[tuple[BlockLayout, ...], ...]:
+    """Return the layout with one block for all moments of the same rows, if two blocks or more hold such."""
+    found = [b for b in apart if all(_shareable_columns(query, m) is not None for m in b.members)]
+    found.sort(key=lambda block: block.members[0].kind.of_rows)  # counts last: no column
     if len(found) < 2 or found[0].members[0].kind.of_rows:
         return ()
     one, names = _one_block(query, found), [block.name for block in found]
@@ -132,14 +132,16 @@ def _together(query: Query, apart: tuple[BlockLayout, ...]) -> tuple[tuple[Block
 
 
 def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
-    """Return one block of all their members: of one column as before, which counts its rows, else `shared_rows`."""
+    """Return one block of all their members: one column is measured as before, of several it is `shared_rows`."""
     members = [m for block in blocks for m in block.members]
     own = {m.statistic.column: m.statistic.code for m in members if m.statistic.column is not None}
-    for i, m in enumerate(members):  # of two columns the steps of others
+    for i, m in enumerate(
+        members
+    ):  # a statistic of two columns takes the codes of those of one column
         pairs = zip(m.statistic.columns, m.statistic.codes, strict=True)
         codes = tuple(own.get(column) or code for column, code in pairs)
         members[i] = replace(m, statistic=replace(m.statistic, codes=codes))
-    powers = [(m.kind.degree or 0, _columns_of(query, m) or {}) for m in members]
+    powers = [(m.kind.degree or 0, _shareable_columns(query, m) or {}) for m in members]
     if len({code for _, columns in powers for code in columns}) == 1:
         options = tuple(o for o in blocks[0].options if family_of(o).part(o, 0) is not None)
         views: list[int | None] = [0 if m.kind.of_rows else None for m in members]
@@ -149,8 +151,8 @@ def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
     return BlockLayout(tuple(replace(m, options=options, view=v) for m, v in seen), options)
 
 
-def _columns_of(query: Query, member: Member) -> dict[Code, Axis] | None:
-    """Return the columns of a statistic that may share a size with others; None of one that may not."""
+def _shareable_columns(query: Query, member: Member) -> dict[Code, Axis] | None:
+    """Return the columns of a statistic, if it may share its number of rows with others, else None."""
     spec, context, of_rows = member.statistic.spec, member.statistic, member.kind.of_rows
     own: tuple[object, ...] = spec.mechanism, spec.share, spec.max_error, spec.max_rows
     own += context.weight, context.public_rows, spec.domain if of_rows else None
@@ -164,20 +166,23 @@ def _columns_of(query: Query, member: Member) -> dict[Code, Axis] | None:
     return columns if all(keeps_every_row(declared, code) for code in columns) else None
 
 
-def _alone(member: Member) -> str | None:
-    """A law without point masses must respect the declared domain itself, which it does for one statistic."""
+def _own_block(member: Member) -> str | None:
+    """Return the name of a statistic that shares its block with none: a law without point masses fits one domain."""
     spec = member.statistic.spec
-    if family_of(member.options[0]).one_law:  # every member's domain is a side of it
+    if family_of(
+        member.options[0]
+    ).one_law:  # a law over a box, with a side for every member's domain
         return None
     return None if spec.spikes or member.domain == member.induced else spec.name
 
 
 def _shared(measurement: Measurement) -> bool:
-    """Return whether it holds more statistics than one."""
+    """Return whether more than one statistic can be computed from it."""
     return family_of(measurement).shared
 
 
 def _subject(member: Member) -> tuple[object, ...]:
+    """Return what is equal of statistics that may share cells: columns, rows per unit, named mechanism."""
     return member.statistic.subject, member.max_rows, member.statistic.spec.mechanism
 
 
@@ -222,7 +227,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
 def _check_function(
     statistic: Statistic, statistic_kind: StatisticKind, scalar: Measurement, *, whole: bool
 ) -> None:
-    """Refuse a function of a scalar without point masses, where it makes some of a law without any."""
+    """Refuse `spikes: forbid` for a function of one drawn number that would make point masses of a law without any."""
     spec = statistic.spec
     if not whole:
         raise PlanError(
@@ -258,7 +263,7 @@ def _declared_cap(statistic: Statistic) -> int | None:
 
 
 def _check_known(spec: StatisticSpec) -> None:
-    """Refuse a pin to a mechanism that does not exist."""
+    """Refuse the name of a mechanism that does not exist."""
     known = registry.names("mechanisms") + registry.third_party_names("mechanisms")
     name = spec.mechanism or ""
     if name not in known and name in registry.REMOVED:
@@ -279,10 +284,11 @@ def _check_known(spec: StatisticSpec) -> None:
 
 
 def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """Return the measurements that respect `spikes: forbid` and a named mechanism; PlanError as `layout`."""
     spec = statistic.spec
     admissible = options
     if not spec.spikes:
-        admissible = tuple(o for o in admissible if not family_of(o).point_masses)
+        admissible = tuple(o for o in options if not family_of(o).point_masses)
         if not admissible:
             raise PlanError(
                 f"no proved form of {spec.text} without point masses",
@@ -291,8 +297,6 @@ def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple
                 fix=kind_named(statistic.function).without_point_masses(),
                 code="DPR210",
             )
-    elif spec.mechanism is None:
-        return admissible
     if spec.mechanism is not None:
         admissible = tuple(o for o in admissible if family_of(o).takes(spec.mechanism))
         if not admissible:
