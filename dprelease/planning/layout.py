@@ -135,9 +135,8 @@ def _one_block(query: Query, blocks: Sequence[BlockLayout]) -> BlockLayout:
     """Return one block of all their members: one column is measured as before, of several it is `shared_rows`."""
     members = [m for block in blocks for m in block.members]
     own = {m.statistic.column: m.statistic.code for m in members if m.statistic.column is not None}
-    for i, m in enumerate(
-        members
-    ):  # a statistic of two columns takes the codes of those of one column
+    # a statistic of two columns takes the codes of statistics of one of them
+    for i, m in enumerate(members):
         pairs = zip(m.statistic.columns, m.statistic.codes, strict=True)
         codes = tuple(own.get(column) or code for column, code in pairs)
         members[i] = replace(m, statistic=replace(m.statistic, codes=codes))
@@ -169,9 +168,7 @@ def _shareable_columns(query: Query, member: Member) -> dict[Code, Axis] | None:
 def _own_block(member: Member) -> str | None:
     """Return the name of a statistic that shares its block with none: a law without point masses fits one domain."""
     spec = member.statistic.spec
-    if family_of(
-        member.options[0]
-    ).one_law:  # a law over a box, with a side for every member's domain
+    if family_of(member.options[0]).one_law:  # a box has a side for every domain
         return None
     return None if spec.spikes or member.domain == member.induced else spec.name
 

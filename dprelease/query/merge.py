@@ -1,7 +1,7 @@
 """The release block: a schema's default, with a pipeline's or a caller's merged over it.
 
-Key by key; lists replace lists, and null removes a key. `sql: "SELECT …"` stands for `by`, `where`
-and `statistics` together, or for `where` and `tables` (`query.select`), in a schema's block as in one merged over it. The result is checked against the schema's
+Keys are merged one by one: a list replaces a list, and null removes a key. In either block `sql: "SELECT …"` stands for
+`by`, `where` and `statistics`, or for `where` and `tables` (`query.select`). The result is checked against the schema's
 columns, so that a wrong name is found with its line before anything is planned.
 """
 
@@ -82,9 +82,12 @@ class _Merge:
         from_sql = override.get("sql") is not None
         override, lines = _with_sql(schema, override, lines, origin, table)
         if from_sql and "keys_from" not in override and override.get("by") != below.get("by"):
-            override = {**override, "keys_from": None}  # it lists keys of other columns
+            override = {
+                **override,
+                "keys_from": None,
+            }  # the schema's file lists keys of other columns than the SELECT's
         if from_sql and "totals" not in override:
-            override = {**override, "totals": None}  # of tables of other names
+            override = {**override, "totals": None}  # the schema's totals name its own tables
         self.own = frozenset(override)
         gone = self._replaced(override, lines)
         inherited = {k: v for k, v in below.items() if k not in override and k not in gone}
@@ -98,7 +101,11 @@ class _Merge:
         self.raw = with_paths(self._path, {k: v for k, v in merged.items() if v is not None})
 
     def _replaced(self, override: Mapping[str, object], lines: Lines) -> tuple[str, ...]:
-        """Return the inherited keys that `override` replaces together: one table, or several."""
+        """Return the inherited keys that `override` leaves out: one table replaces several, and the other way round.
+
+        Raises:
+            ConfigError: a block says both (DPR137).
+        """
         for block, at in ((self.schema.release_raw, {}), (override, lines)):
             both = [k for k in _ONE_TABLE if block.get(k) is not None]
             if block.get("tables") is not None and both:
@@ -128,7 +135,7 @@ class _Merge:
         return self.lines.get((), self.origin)
 
     def _path(self, text: str, *place: str | int) -> Path:
-        """Return a caller's path; files' paths were resolved when they were read."""
+        """Return the path of a caller's text; paths in files are resolved when the file is read."""
         folder = self.schema.root or Path.cwd()
         return confined(text, base=folder, root=folder, origin=self.line_of(*place))
 
@@ -136,6 +143,7 @@ class _Merge:
         raise ConfigError(what, where=self.line_of(*place), fix=fix, code=code)
 
     def spec(self) -> ReleaseSpec:
+        """Return the merged block, checked; errors as `merge_release`."""
         from dprelease.schema.faults import checked
         from dprelease.schema.models import ReleaseModel
 
@@ -152,7 +160,7 @@ class _Merge:
                 code="DPR154",
             )
         if not model.statistics:
-            self._epsilon(())
+            self._epsilon(())  # a missing epsilon is said first
             self._fail(
                 "the release has no statistics",
                 "statistics",
@@ -174,7 +182,7 @@ class _Merge:
     def _made(
         self, model: ReleaseModel, statistics: tuple[StatisticSpec, ...], epsilon: Fraction
     ) -> ReleaseSpec:
-        """Return what a release of one table and one of several say alike."""
+        """Return the keys that a release of one table shares with one of several tables."""
         return ReleaseSpec(
             statistics=statistics,
             epsilon=epsilon,
@@ -203,7 +211,7 @@ class _Merge:
         return condition_of(model.where, self.schema, origin=self.line_of("where"))
 
     def _found(self, model: ReleaseModel, keys: FoundModel) -> ReleaseModel:
-        """Return the release of a list of keys as one of their persons."""
+        """Return a release of found keys (`keys`) as what it is: one count of persons per key."""
         both = next(filter(self.raw.get, _NOT_WITH_KEYS), None)
         if both is not None:
             what = f"`keys` and `{both}` both say what is released"
@@ -267,7 +275,7 @@ class _Merge:
         return value
 
     def _shares(self, statistics: tuple[StatisticSpec, ...]) -> None:
-        # Shares of exactly 1 may leave statistics without one: those of a shared block ride along
+        # Shares that add up to 1 may leave none for other statistics: one in a shared block needs none
         # (the planner knows which).
         both = next((s for s in statistics if s.max_error and s.share), None)
         if both is not None:

@@ -8,17 +8,18 @@ The tidy table has one row per (group, published column):
     statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
     value           float64   always finite and inside the statistic's domain
     lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded outward to
-                              multiples of the value's step (so an end may pass an end of the domain that is
-                              none, by less than a step); of found keys among draws that publish the key; both
+                              multiples of the value's step (an end of the domain that is no multiple may be passed,
+                              by less than a step). For found keys the 95 % are of the draws that publish the key. Both
                               null for a choice by rank without `interval: true`: its error is known in rows only
-    certain_lower, certain_upper  float64  where noise ends: it lies in them for certain. Null for others, or missing
+    certain_lower, certain_upper  float64  the statistic lies between them for certain: of public numbers, and of laws
+                              whose noise has an end. Null for other laws; missing where no block has such a law
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the domain's hull, not rounded; null
                               for variances, covariances and choices by rank, and where no signal is left; leans to
                               one side where a truncated law has few allowed values, or beside a gap
     unbiased        float64   estimate whose expectation is that statistic, before a declared domain of its own cuts it; for
                               averaging. Null where none exists (truncated laws) or none is offered (ratios, ranks)
-    consistent      float64   the value made to fit the other released ones (`consistency`), inside its domain; in
-                              tables that add up there is none, as the value is it
+    consistent      float64   the value made to fit the other released ones (`consistency`), inside its domain; missing
+                              in tables that add up, whose values fit already
     mechanism, block  utf8
     epsilon         float64   of the block
     status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank no_interval for ok. It is
@@ -75,12 +76,12 @@ WEAK = ("uninformative", "empty_signal")
 _TEXTS = dict.fromkeys(("statistic", "mechanism", "block", "status"), pa.utf8())
 _BOTH = *TIDY_NAMES[:4], *CERTAIN_NAMES, *TIDY_NAMES[4:]
 TIDY = pa.schema({**dict.fromkeys(TIDY_NAMES, pa.float64()), **_TEXTS})
-"""The tidy table's columns after the key columns, where no noise ends."""
+"""The tidy table's columns after the key columns, where the noise of no block has an end."""
 
 _CERTAIN = pa.schema({**dict.fromkeys(_BOTH, pa.float64()), **_TEXTS})
 
 _BOUND = attrgetter("law.bound")
-"""Of a block: None, where its noise has no end."""
+"""Of a block: the most that its noise moves a cell, in steps; None where it has no end."""
 
 _MAYBE_UNKNOWN = ("value", "lower", "upper", *CERTAIN_NAMES, "estimate", "unbiased", "consistent")
 
@@ -90,7 +91,7 @@ def _columns(blocks: Sequence[Block]) -> pa.Schema:
 
 
 def tidy_columns(plan: ReleasePlan) -> pa.Schema:
-    """Return the columns after the key columns of a table of `plan`: where tables add up, no consistent value beside it."""
+    """Return the columns after the key columns; without `consistent` where tables add up."""
     every = _columns(plan.blocks)
     return every if not plan.fitted else every.remove(every.get_field_index("consistent"))
 
@@ -100,11 +101,11 @@ class Draw:
     """A drawn release.
 
     Attributes:
-        table: the tidy table, `(groups x columns, keys + TIDY)`; without a column where there are several.
+        table: the tidy table, `(groups x columns, keys + TIDY)`; without columns in a release of several tables.
         cells: per block, the noisy integers as drawn, `(groups, cells)`.
-        parts: of several tables, each by its name as a release of its own; empty for one table.
-        fits: of several tables, the values that add up, with their proofs (`fitted`); rows: of a table with
-            rows of several levels, the table and cell that each is; all_tables: of one of several, all of them.
+        parts: in a release of several tables, each table as a draw of its own, by name; else empty.
+        fits: in a release of several tables, the values that add up, with their proofs (`fitted`).
+        rows: of a table with several levels, the table and cell of each row; all_tables: of one of several, all.
     """
 
     plan: ReleasePlan
@@ -118,7 +119,7 @@ class Draw:
 
     @cached_property
     def published(self) -> Draw:
-        """What files and pages show: of a sparse release the cells that were not suppressed, of another all."""
+        """What files and pages show: all rows, but for the suppressed ones of a release with `sparse`."""
         rules, plan = self.plan.rules, self.plan
         if rules is None or not rules.sparse or not plan.keys:
             return self
@@ -143,8 +144,8 @@ def assemble(
     """
     decision = None if rules is None else _decision(statistics, blocks, cells, rules)
     gone = 0 if decision is None else int(decision.suppressed.sum())
-    at = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
-    drawn = {b.name: DrawnBlock(b, cells[b.name], at) for b in blocks}
+    confidence = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
+    drawn = {b.name: DrawnBlock(b, cells[b.name], confidence) for b in blocks}
     parts: dict[str, list[Any]] = {name: [] for name in _columns(blocks).names}
     counts = None
     for s in statistics:
@@ -170,7 +171,10 @@ def read(
     drawn: Mapping[str, DrawnBlock],
     counts: tuple[int | None, tuple[Any, ...]] | None,
 ) -> dict[str, Any]:
-    """Return the parts of one statistic, each `(groups, columns)`, but for the consistent value."""
+    """Return one statistic's columns of the tidy table, each `(groups, columns)`, but for `consistent` and certain ends.
+
+    `counts`: the `max_rows` and values (`DrawnBlock.values`) of a released number of rows, if there is one.
+    """
     block, statistic_kind = drawn[statistic.block], kind_named(statistic.function)
     values, lower, upper, status = block.values(statistic)
     rows = counts[1] if counts is not None and counts[0] == block.rows else None
@@ -181,7 +185,7 @@ def read(
         known = all_of([k for k in found if k is not None], within, complete=block.complete)
         lower, upper, status = block.by_rank(statistic, known, (lower, upper, status))
     elif rows is not None and (statistic_kind.moment or isinstance(statistic_kind, Quotient)):
-        status[rows[0][:, 0] <= 0] = "empty_signal"  # of nobody it is nothing
+        status[rows[0][:, 0] <= 0] = "empty_signal"  # no row, no mean
     estimate, unbiased = block.companions(statistic)
     out = {"value": values, "lower": lower, "upper": upper, "status": status}
     return {**out, "estimate": estimate, "unbiased": unbiased}
@@ -208,17 +212,20 @@ def tidy(
     statistics: Sequence[PlannedStatistic],
     blocks: Sequence[Block],
     parts: Mapping[str, list[Any]],
-    drawn: Sequence[Sequence[PlannedStatistic]] = (),
+    by_group: Sequence[Sequence[PlannedStatistic]] = (),
 ) -> pa.Table:
-    """Return the tidy table of `parts`, one array `(groups, columns)` per statistic; `drawn`: as what each group was, if not all alike."""
+    """Return the tidy table of `parts`: of every column, one array `(groups, columns)` per statistic.
+
+    `by_group`: the statistics as drawn for every group, where groups have different blocks.
+    """
     count = len(keys)
     paid = {b.name: float(b.epsilon) for b in blocks}
     columns = [c for s in statistics for c in s.columns]
-    made = [s for own in drawn or [statistics] for s in own for _ in s.columns]
+    made = [s for own in by_group or [statistics] for s in own for _ in s.columns]
     epsilon = np.array([paid[s.block] for s in made]).reshape(-1, len(columns))
     parts = {**parts, "epsilon": [np.broadcast_to(epsilon, (count, len(columns)))]}
     names = {
-        "statistic": columns * len(drawn or [statistics]),
+        "statistic": columns * len(by_group or [statistics]),
         "mechanism": [s.mechanism for s in made],
         "block": [s.block for s in made],
     }
@@ -245,29 +252,29 @@ def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
 
 
 class DrawnBlock:
-    """One block's noisy integers, read back once for all its statistics."""
+    """One block's noisy integers, read back once for all its statistics; `confidence` is that of their intervals."""
 
-    def __init__(self, block: Block, cells: Sequence[Sequence[int]], at: float) -> None:
+    def __init__(self, block: Block, cells: Sequence[Sequence[int]], confidence: float) -> None:
         self.block = block
-        self._draw, self.measurement = block.law, block.measurement
+        self._law, self.measurement = block.law, block.measurement
         self.rows = self.measurement.max_rows
         self.complete = bool(self.measurement.data.get("complete"))
         raw = self._raw = as_raw(cells)
-        self._cells = self._draw.cells(raw)
-        self.reading = self._draw.reading(raw, at)
-        self._empty = self._draw.empty(raw)
-        self._median, self._unbiased = self._draw.companions(raw)
+        self._cells = self._law.cells(raw)
+        self.reading = self._law.reading(raw, confidence)
+        self._empty = self._law.empty(raw)
+        self._median, self._unbiased = self._law.companions(raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
         return seen_by(statistic.view, self.measurement, self._cells, self.reading)
 
     def number(self, statistic: PlannedStatistic) -> tuple[Floats, float]:
-        """Return a count's noisy numbers before they are moved into its domain, `(groups,)`, and how far its noise reaches."""
+        """Return a count's noisy numbers, before they are moved into its domain, `(groups,)`, and their `reach` (`Decision`)."""
         _, _, reading = self._seen(statistic)
         if reading.mix:
             own = reading.raw @ np.array(reading.mix[:1]).T
             return own[:, 0], float((reading.high[:, 0] - own[:, 0]).max(initial=0.0))
-        added: Any = self._draw.added  # the plan refused a law that has none
+        added: Any = self._law.added  # the plan refused a law that has none
         step = float(added.step_size)
         # of whole steps the last one below a threshold is a step away from it
         reach = (added.noise.quantile(reading.level) - 1 + float(added.rounding)) * step
@@ -308,7 +315,7 @@ class DrawnBlock:
         empty = self._empty & (not statistic_kind.of_rows)  # no row is a number of rows
         nothing = empty[:, None]
         lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
-        # One about a place beyond an end is moved to it: it is never a point.
+        # An interval whose middle lies beyond an end of the domain is moved to that end, and keeps half its width.
         half = (upper - lower) / 2
         lower, upper = np.minimum(lower, high_end - half), np.maximum(upper, low_end + half)
         lower, upper, status = published_interval(statistic, value, (lower, upper), empty)
@@ -321,29 +328,29 @@ class DrawnBlock:
         if not self.block.certain(statistic.function):
             known = value if self.block.public else np.full(value.shape, np.nan)
             return known, known
-        low, high = map(self._draw.cells, self._draw.certain(self._raw))
+        low, high = map(self._law.cells, self._law.certain(self._raw))
         return (
             outward(np.clip(low, *statistic.domain.hull), statistic.step, np.floor),
             outward(np.clip(high, *statistic.domain.hull), statistic.step, np.ceil),
         )
 
     def by_rank(self, statistic: PlannedStatistic, known: Known | None, read: Read) -> Read:
-        """Return intervals and statuses of values chosen by rank among so many, as far as is `known`."""
+        """Return intervals and statuses of values chosen by rank; `known`: how many values they were chosen among."""
         few, hull, view = statistic.uninformative, statistic.domain.hull, statistic.view
         nothing = few is not None and few.groups == few.of
         lower, upper, status = by_rank(
-            self.measurement, self._draw, view, known, read, hull=hull, planned=nothing
+            self.measurement, self._law, view, known, read, hull=hull, planned=nothing
         )
         step = statistic.step
         return outward(lower, step, np.floor), outward(upper, step, np.ceil), status
 
 
 KEYS_END = b"\n"
-"""Where keys are found: between their JSON and their noisy integers."""
+"""What stands between found keys, as JSON, and their noisy integers in a payload."""
 
 
 def payload_of(drawn: Sequence[Objects], keys: pa.Array | None) -> bytes:
-    """Return what is committed of all blocks; of found `keys` those that are published, by their texts, and nothing else."""
+    """Return the bytes that the ledger commits: of all blocks, or of found `keys` the published ones in order of text."""
     if keys is None:
         return b"".join(map(encode, drawn))
     raw = drawn[0][:, 0]
@@ -355,7 +362,7 @@ def payload_of(drawn: Sequence[Objects], keys: pa.Array | None) -> bytes:
 
 
 def width(plan: ReleasePlan) -> int | None:
-    """Return the number of bytes of the plan's payload, a public constant; None where it has what keys are found."""
+    """Return the number of bytes of the plan's payload, a public constant; None where it depends on the keys found."""
     if plan.query.groups.found:
         return None
     return CELL_BYTES * sum(plan.groups(b) * len(b.cells) for b in plan.blocks)

@@ -1,4 +1,4 @@
-"""A publication folder as a function of what is given: folder = F(request, draw, receipt).
+"""A publication folder, made again from its manifest's request, draw and receipt: folder = F(request, draw, receipt).
 
     request   parsed by the schema reader and the release reader
     plan      made again from the request and the choice that it records (`planning.again`)
@@ -6,8 +6,8 @@
     values    the table, from the noisy integers; the verdict of the built-in rules on it
     files     every byte, written by the code that writes releases
 
-Nothing else of a manifest is read: no derived part, and no field that could make a step gentler.
-Of `software`, texts of bounded length are repeated, and nothing here depends on them.
+Nothing else of a manifest is believed: what it derives is compared with what is made here, and no field makes a check
+weaker. The texts of `software` are repeated, at a bounded length; nothing here depends on them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from dprelease.wall import execute
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LEDGER = re.compile(r"[A-Za-z0-9-]{8,64}")
-_MOST_HISTORY = 1000
+_MOST_HISTORY = 1000  # steps of spending that a stated budget may list
 
 
 def _refused(what: str, why: str | None = None) -> VerificationError:
@@ -67,7 +67,7 @@ def _refused(what: str, why: str | None = None) -> VerificationError:
 
 
 def _instant(value: Any, name: str, least: datetime | None) -> str | None:
-    """Return a stated instant of this name, which cannot lie before `least`."""
+    """Return a stated instant, called `name` in messages, or None; refused is one before `least`."""
     if value is None:
         return None
     if not is_instant(value):
@@ -79,11 +79,14 @@ def _instant(value: Any, name: str, least: datetime | None) -> str | None:
 
 @dataclass
 class Derivation:
-    """One manifest's folder, made step by step, each once, when it is first needed; it raises what its readers raise."""
+    """One manifest's folder. Each property is made once, when it is first needed.
+
+    A stated value that cannot be raises DPR805; a manifest that is none, whatever its readers raise (LookupError and others).
+    """
 
     manifest: Mapping[str, Any] = field(repr=False)
     as_published: Callable[[str, bytes], bytes] = field(default=lambda _, made: made, repr=False)
-    """From a file's name and the bytes made here to those of the folder, where they hold the same."""
+    """From a file's name and the bytes made here to the folder's own bytes, where both hold the same content."""
 
     @cached_property
     def query(self) -> Query:
@@ -103,7 +106,7 @@ class Derivation:
 
     @cached_property
     def report(self) -> int | None:
-        """The edition of the files: a folder's stay as they were published."""
+        """The edition of the folder's files, which are made again as that edition wrote them; None before editions."""
         named = self.manifest["request"].get("report")
         if named not in (None, REPORT):
             raise _refused("the report is of an edition that no version writes")
@@ -120,7 +123,7 @@ class Derivation:
         return made.with_keys(keys)
 
     def _bounded_keys(self) -> None:
-        """A request of a few bytes can ask for a million groups: they must all be there."""
+        """Refuse other numbers of groups, before planning: a request of a few bytes can ask for a million."""
         groups, listed = len(self.query.groups.keys), len(self.manifest["plan"]["keys"])
         if groups != listed and not self.query.groups.found:
             raise _refused(
@@ -150,7 +153,7 @@ class Derivation:
 
     @cached_property
     def noised(self) -> Draw:
-        self.loss  # noqa: B018 - no table is made of laws that are not proved
+        self.loss  # noqa: B018 - it raises where a law is not proved, and no table is made then
         plan = self.plan
         cells = cells_from_json(self.manifest["draw"]["cells"], plan)
         for block in plan.blocks:
@@ -187,7 +190,7 @@ class Derivation:
 
     @cached_property
     def plan_hash(self) -> str:
-        """Return the hash under which the plan was debited: as any version takes it."""
+        """The hash of the plan that the ledger's debit names, as this or an earlier version computes it."""
         named = self.manifest["plan_hash"]
         if not is_hash_of(named, self.plan.to_json()):
             raise _refused("the plan is not the one that was hashed")
@@ -204,7 +207,7 @@ class Derivation:
         return int(event)
 
     def _early(self, value: Any) -> str | None:
-        """Return when the period closes, if it was released before that: it is said, or nothing is."""
+        """Return the stated instant at which the period closes, where the release was earlier; else None."""
         calendar, end = self.query.calendar, self._end
         if value is None:
             return None
@@ -214,13 +217,15 @@ class Derivation:
 
     @cached_property
     def stated(self) -> dict[str, Any]:
-        """What only the receipt says: the budget as of the entry, and instants."""
+        """What only the receipt says, once it can be true: the budget as of the entry, and instants."""
         paid = self.manifest["receipt"]
         published = paid["published"]
         if published is not None:
             if not _DAY.fullmatch(published):
                 raise _refused("the day of publication is not written as one")
-            over = self._end if paid["early"] is None else None  # what is early is published early
+            over = (
+                self._end if paid["early"] is None else None
+            )  # an early release may be published early
             day = None if over is None else datetime.combine(over, time(), UTC)
             _instant(f"{published}T00:00:00Z", "the day of publication", day)
         scheduled = _instant(paid["scheduled"], "`scheduled`", self._end)
@@ -232,8 +237,8 @@ class Derivation:
 
     @property
     def _end(self) -> datetime | None:
-        """The first instant after the period: none is due, closed or published before it."""
-        calendar = self.query.calendar  # in its zone, which the windows of dates have not
+        """The first instant after the period: none is due, closed or published before it; None without a calendar."""
+        calendar = self.query.calendar  # it knows the time zone, which a window of dates does not
         if calendar is None:
             return None
         every: Any = calendar.every
@@ -252,12 +257,12 @@ class Derivation:
             and value["composition"] in ("basic", "zcdp")
         )
         before = Fraction(0) if len(history) < 2 else history[-2]
-        if timeline_of(self.plan).apart:  # units that earlier releases read are not these
+        if timeline_of(self.plan).apart:  # these units were not read by earlier releases
             before = Fraction(0)
         delta = fraction_from_json(value["delta"])
         if honest and value["composition"] == "basic":
             honest = self.plan.epsilon <= spent - before and self.plan.delta <= delta <= 1
-        elif honest:  # not losses add up, but the rho that they are worth
+        elif honest:  # under zCDP the rho of releases add up, not their losses
             honest = 0 < delta < 1 and self._costs_by_rho(before, delta) <= spent
         if not honest:
             raise _refused(
@@ -275,7 +280,7 @@ class Derivation:
         }
 
     def _whole(self, budget: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a whole person is said to have lost so far: no less than by this release."""
+        """Return the stated loss of a whole person so far; it cannot be less than by this release."""
         if "person" not in budget:
             return {}
         stated, own = decode(PersonLoss | None, budget["person"]), person_in_plan(self.plan)
@@ -287,7 +292,7 @@ class Derivation:
         return {"person": encode(stated, PersonLoss | None)}
 
     def _member(self, stated: Any) -> Any:
-        """Return what a member is said to have lost by all tables: within the budget, no less than by this release."""
+        """Return the stated loss of a member by all tables: within its budget, and no less than by this release."""
         found = decode(MemberLoss, stated)
         basic, name = found.composition == "basic", self.query.schema.population
         least = self.plan.epsilon if basic else Fraction(0)
@@ -301,7 +306,7 @@ class Derivation:
         return found.to_json()
 
     def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
-        """Return the least epsilon that it leaves spent under zCDP, a little less as that is searched in floating point."""
+        """Return the least that can be spent after this release under zCDP; a little less, as floats search for it."""
         own = execute.concentrated(self.plan)
         if own is None:
             raise _refused("noise that ends has no rho, and no budget of rho paid for it")
@@ -336,7 +341,7 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
     """Return the receipt as a manifest states it: its key and entry, and the budget as of that entry.
 
     Raises:
-        VerificationError, ArgumentError, LookupError, TypeError, AttributeError: it is none that we write.
+        VerificationError, ArgumentError, LookupError, TypeError, AttributeError: no version writes such a receipt.
     """
     paid = manifest["receipt"]
     anchor, budget = paid["ledger"], paid["budget"]
