@@ -597,7 +597,7 @@ def test_a_ledger_that_cannot_be_written_or_read_names_commands_that_work(tmp_pa
     place = tmp_path / "my l.db"
     dp.create_ledger(place, declared(), epsilon=10)
     fixes = [
-        storage_error(place, "SQLite reported SQLITE_FULL", committing=False, charged=False).fix
+        storage_error(place, "SQLite reported SQLITE_FULL", committing=False, debited=False).fix
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_only, "is_read_only", lambda _: True)

@@ -46,7 +46,7 @@ class Share(Stored):
     Attributes:
         epsilon: the pure loss of its pure laws.
         rho: what it may cost under zCDP; None for a pure way of composing.
-        split: laws over several groups must be charged group by group.
+        split: laws over several groups must be proved group by group.
         delta: what noise that ends may cost beside epsilon.
     """
 
@@ -233,7 +233,7 @@ def _drawn_alike(one: Candidate, other: Candidate) -> bool:
 
 
 def _together(draw: Law) -> bool:
-    """Return whether a law that could be charged group by group covers several by one loss."""
+    """Return whether a law covers several groups by one loss that could be proved group by group."""
     return draw.covered > 1 and not draw.apart
 
 

@@ -5,7 +5,7 @@ Every way below that may be used is priced, all by the same declared errors, and
     basic/1   pure losses that sum to epsilon; delta is not used
     types/1   of replaced units, the same losses raised until the largest sum for one type of change is epsilon; no delta
     kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
-              that cover several groups are charged group by group if that is better
+              that cover several groups are proved group by group if that is better
     normal/1  a total rho worth (epsilon, delta), split in the same way; normal noise where it is better than the pure
               laws. It counts by the analytic formula, they at the rho that is proved of them
     types+normal/1  of replaced units, the same rho raised until its largest sum for one type of change is the total
@@ -329,7 +329,7 @@ def _raised(
         shares = [Share(whole_nano(factor * p.share.epsilon), split=split) for p in pure]
         try:
             raised = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
-        except PlanError:  # a law that covers groups together cannot be charged one by one
+        except PlanError:  # a law that covers groups together has no proof group by group
             continue
         if compose("kov/1", [p.proof for p in raised], delta) <= epsilon:
             out.append(_Split("kov/1", raised, epsilon))

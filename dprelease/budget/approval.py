@@ -158,7 +158,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a run asks to be charged for, where an approval may be needed.
+    """What a run asks to have debited, where an approval may be needed.
 
     Attributes:
         request: makes the request, without the name of a period; called where it is needed.

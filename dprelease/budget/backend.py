@@ -118,17 +118,17 @@ _MAGIC = b"SQLite format 3\0"
 """How a SQLite file begins; its header's bytes 68 to 71 name the program (sqlite.org/fileformat2.html)."""
 
 
-def transaction(place: Place, *, write: bool, charged: bool) -> AbstractContextManager[Connection]:
+def transaction(place: Place, *, write: bool, debited: bool) -> AbstractContextManager[Connection]:
     """Return one transaction, as `storage.transaction`.
 
     Raises:
         LedgerError: it would write, by one of several names that the file has (DPR403).
     """
     if isinstance(place, PostgresPlace):
-        return postgres.transaction(place, write=write, charged=charged)
-    if write and not charged:
+        return postgres.transaction(place, write=write, debited=debited)
+    if write and not debited:
         _must_have_one_name(place)
-    return storage.transaction(place, write=write, charged=charged)
+    return storage.transaction(place, write=write, debited=debited)
 
 
 # A path has lost one of the two slashes.

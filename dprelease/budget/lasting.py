@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dprelease.budget import rho_filter
 from dprelease.budget.accountant import Cost
-from dprelease.budget.parallel import Charge, remainder
-from dprelease.budget.population import Population, UncountableError, member_charges
+from dprelease.budget.parallel import TimedCost, remainder
+from dprelease.budget.population import Population, UncountableError, member_costs
 from dprelease.budget.record import Declaration, Entry
 from dprelease.budget.timeline import ALWAYS, Instants, Timeline, timeline, window_of_texts
 from dprelease.core.errors import ArgumentError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST = 100
 """As many periods are looked at, and no more."""
 
-_Periods = Sequence[tuple[Charge, ...]]
+_Periods = Sequence[tuple[TimedCost, ...]]
 
 
 def lasting(book: Ledger, entry: Entry) -> int:
@@ -34,18 +34,18 @@ def lasting(book: Ledger, entry: Entry) -> int:
     own = window_of_texts(entry.window)
     windows = [own] * MOST if own == ALWAYS else _windows(entry.key.period, own, line)
     paid = [row.entry for row in book.entries(dataset)]
-    before = [Charge(e.instants, e.cost, rho_filter.nano_rho(e) or 0) for e in paid]
+    before = [TimedCost(e.instants, e.cost, rho_filter.nano_rho(e) or 0) for e in paid]
     rho = rho_filter.nano_rho(entry) or 0
-    ahead = [(Charge(line.instants(window), entry.cost, rho),) for window in windows]
+    ahead = [(TimedCost(line.instants(window), entry.cost, rho),) for window in windows]
     nano = None if budget.rho is None else int(budget.rho * NANO)
     total = Cost.budget(budget.epsilon, budget.delta)
     found = _covered(total, nano, before, ahead, pairs=line.pairs)
     if name := populations.member.get(dataset):
         terms, said = populations.known[name][-1], populations.datasets[dataset]
         price = entry.epsilon, entry.delta, entry.rho
-        each = [member_charges(terms, said, (*price, window, False)) for window in windows]
+        each = [member_costs(terms, said, (*price, window, False)) for window in windows]
         shared = _covered(
-            terms.budget, terms.nano_rho, populations.charges(name), each, pairs=False
+            terms.budget, terms.nano_rho, populations.timed_costs(name), each, pairs=False
         )
         found = min(found, shared)
     return found
@@ -64,7 +64,7 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
 def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:
     """Return how many periods from `period` on a whole budget pays for at epsilon each, where they tell units apart."""
     cost = Cost.rounded_up(epsilon)
-    ahead = [(Charge(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
+    ahead = [(TimedCost(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
     return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
 
 
@@ -75,7 +75,7 @@ def whole_of_members(
     windows = _windows(period, ALWAYS, timeline(*declared))
     try:
         each = [
-            member_charges(terms, declared, (epsilon, Fraction(0), None, w, False)) for w in windows
+            member_costs(terms, declared, (epsilon, Fraction(0), None, w, False)) for w in windows
         ]
     except UncountableError:
         return 0
@@ -96,7 +96,7 @@ def _windows(name: str, own: Instants, line: Timeline) -> list[Instants]:
 
 
 def _covered(
-    total: Cost, nano: int | None, before: Sequence[Charge], ahead: _Periods, *, pairs: bool
+    total: Cost, nano: int | None, before: Sequence[TimedCost], ahead: _Periods, *, pairs: bool
 ) -> int:
     def over(count: int) -> bool:
         return remainder(total, nano, [*before, *chain(*ahead[:count])], pairs=pairs).over

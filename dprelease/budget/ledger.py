@@ -158,8 +158,8 @@ class Ledger(ReadableLedger):
         return ledger
 
     @contextmanager
-    def _write(self, *, charged: bool = False) -> Iterator[Connection]:
-        with backend.transaction(self.path, write=True, charged=charged) as db:
+    def _write(self, *, debited: bool = False) -> Iterator[Connection]:
+        with backend.transaction(self.path, write=True, debited=debited) as db:
             moving.must_be_here(db, self.path)
             yield db
 
@@ -250,12 +250,12 @@ class Ledger(ReadableLedger):
                 caller's encoding has a fixed width by construction.
 
         Raises:
-            LedgerError: the key is not charged (DPR412), or was published from another copy of
+            LedgerError: the key has no debit (DPR412), or was published from another copy of
                 this ledger (DPR416).
             WithheldError: the entry has failed before (DPR710), the draw raised or gave the
                 wrong width, which is terminal (DPR711), or the storage failed (DPR712).
         """
-        with self._write(charged=True) as db:
+        with self._write(debited=True) as db:
             data = steps.draw(db, self.path, key, draw, width)
         if data is None:
             raise refusals.failed_draw(self.path, key)
@@ -265,12 +265,12 @@ class Ledger(ReadableLedger):
         """T3: commit the bytes of all files; the first writer wins, a repeat must be identical.
 
         Raises:
-            LedgerError: nothing is charged or drawn for the key (DPR412), or other bytes are
+            LedgerError: the key has no debit or no draw (DPR412), or other bytes are
                 committed already (DPR413).
             WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
         """
         contents = {name: bytes(data) for name, data in sorted(files.items())}
-        with self._write(charged=True) as db:
+        with self._write(debited=True) as db:
             steps.commit_files(db, self.path, key, contents)
 
     def mark_published(self, key: Key) -> None:
@@ -280,7 +280,7 @@ class Ledger(ReadableLedger):
             LedgerError: no files are committed for the key (DPR412).
             WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
         """
-        with self._write(charged=True) as db:
+        with self._write(debited=True) as db:
             steps.publish(db, self.path, key)
 
     def fail(self, key: Key, code: str) -> None:
@@ -290,11 +290,11 @@ class Ledger(ReadableLedger):
         may be publishing them.
 
         Raises:
-            LedgerError: the key is not charged, or its files are committed (DPR412).
+            LedgerError: the key has no debit, or its files are committed (DPR412).
             WithheldError: the storage failed (DPR712).
         """
         check_identifier(code, "error code")
-        with self._write(charged=True) as db:
+        with self._write(debited=True) as db:
             steps.fail(db, self.path, key, code)
 
     def reconcile(self, manifests: Iterable[Path]) -> int:

@@ -49,7 +49,7 @@ def move(source: Place, target: Place) -> None:
             ledger was moved already (DPR427).
         InternalError: the last commit failed: call it again (DPR900).
     """
-    with backend.transaction(source, write=True, charged=False) as db:
+    with backend.transaction(source, write=True, debited=False) as db:
         must_be_here(db, source)
         _rest(db, source, target)
 
@@ -69,7 +69,7 @@ def _rest(db: Connection, source: Place, target: Place) -> None:
         raise_version(new, version)
 
     backend.make(target, copy, allowed=True)  # a no-op where there is a ledger
-    with backend.transaction(target, write=False, charged=False) as new:
+    with backend.transaction(target, write=False, debited=False) as new:
         if chain.problems(new, deep=True):
             raise refusals.corrupt(target, "the copy is not the ledger it was made of")
         if chain.head(new) != chain.head(db):

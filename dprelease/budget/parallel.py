@@ -39,8 +39,8 @@ from dprelease.core.numeric import NANO
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
-    """What one debit costs the units of its instants; `nano_rho` where the dataset composes by zCDP."""
+class TimedCost:
+    """What one debit costs every unit of its instants; `nano_rho` where the dataset composes by zCDP."""
 
     instants: Instants
     cost: Cost
@@ -56,33 +56,33 @@ class TimeStretch:
     cost: Cost
 
 
-def worst_cost(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWAYS) -> Cost:
+def worst_cost(costs: Sequence[TimedCost], *, pairs: bool, within: Instants = ALWAYS) -> Cost:
     """Return the largest sum of epsilon and the largest sum of delta, each over its own worst unit."""
-    all_instants = [c.instants for c in charges]
-    nano = worst(all_instants, [c.cost.nano_epsilon for c in charges], pairs=pairs, within=within)
-    atto = worst(all_instants, [c.cost.atto_delta for c in charges], pairs=pairs, within=within)
+    all_instants = [c.instants for c in costs]
+    nano = worst(all_instants, [c.cost.nano_epsilon for c in costs], pairs=pairs, within=within)
+    atto = worst(all_instants, [c.cost.atto_delta for c in costs], pairs=pairs, within=within)
     return Cost(int(nano), int(atto))
 
 
-def worst_rho(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWAYS) -> int:
+def worst_rho(costs: Sequence[TimedCost], *, pairs: bool, within: Instants = ALWAYS) -> int:
     """Return the largest sum of rho, in nano-units."""
-    rhos = [c.nano_rho for c in charges]
-    return int(worst([c.instants for c in charges], rhos, pairs=pairs, within=within))
+    rhos = [c.nano_rho for c in costs]
+    return int(worst([c.instants for c in costs], rhos, pairs=pairs, within=within))
 
 
 def remainder(
     total: Cost,
     nano_rho: int | None,
-    charges: Sequence[Charge],
+    costs: Sequence[TimedCost],
     *,
     pairs: bool,
     within: Instants = ALWAYS,
 ) -> Budget:
     """Return a budget with what is spent of it by the worst unit, and left; `nano_rho` of one in rho."""
-    worst = worst_cost(charges, pairs=pairs, within=within)
+    worst = worst_cost(costs, pairs=pairs, within=within)
     used, delta, rho = worst.epsilon, worst.delta, None
     if nano_rho is not None:
-        nano = worst_rho(charges, pairs=pairs, within=within)
+        nano = worst_rho(costs, pairs=pairs, within=within)
         rho = Fraction(nano, NANO)
         used = spent_epsilon(nano, total.delta)
         delta = total.delta if nano else Fraction(0)
@@ -121,14 +121,14 @@ def worst(
     return Fraction(max(found[first : end + 1]))
 
 
-def stretches(charges: Sequence[Charge]) -> list[TimeStretch]:
+def stretches(costs: Sequence[TimedCost]) -> list[TimeStretch]:
     """Return what units cost over time, in order: stretches that neighbour and differ."""
-    ends = _ends([c.instants for c in charges])
-    spans, last = _spans([c.instants for c in charges], ends)
+    ends = _ends([c.instants for c in costs])
+    spans, last = _spans([c.instants for c in costs], ends)
     parts = (
-        [1] * len(charges),
-        [c.cost.nano_epsilon for c in charges],
-        [c.cost.atto_delta for c in charges],
+        [1] * len(costs),
+        [c.cost.nano_epsilon for c in costs],
+        [c.cost.atto_delta for c in costs],
     )
     columns = [_sums(spans, part, last) for part in parts]
     out = []

@@ -27,7 +27,7 @@ from typing import Any
 
 from dprelease.budget.accountant import ATTO, Cost
 from dprelease.budget.exact_rho import rho_of_pure
-from dprelease.budget.parallel import Charge, remainder
+from dprelease.budget.parallel import TimedCost, remainder
 from dprelease.budget.person import group_rule, window_of_debit
 from dprelease.budget.record import Budget, Declaration, check_identifier, declaration_of
 from dprelease.budget.rho_filter import check_composition, spent_epsilon, worth
@@ -191,20 +191,20 @@ class Populations:
             return f"its intervals are not counted by the population's calendar, {terms.calendar}"
         return self._uncountable(name, dataset, self.debits.get(dataset, []))
 
-    def charges(self, name: str) -> list[Charge]:
+    def timed_costs(self, name: str) -> list[TimedCost]:
         """Return what every debit of the population's datasets costs a member."""
         return [
-            charge
+            timed
             for dataset, population in self.member.items()
             if population == name
             for debit in self.debits.get(dataset, ())
-            for charge in member_charges(self.known[name][-1], self.datasets[dataset], debit)
+            for timed in member_costs(self.known[name][-1], self.datasets[dataset], debit)
         ]
 
     def budget(self, name: str) -> Budget:
         """Return the budget, and what is left of it to the most charged member; negative where it is passed."""
         terms = self.known[name][-1]
-        return remainder(terms.budget, terms.nano_rho, self.charges(name), pairs=False)
+        return remainder(terms.budget, terms.nano_rho, self.timed_costs(name), pairs=False)
 
     def costs_as_its_unit(self, dataset: str) -> bool:
         """Return whether every debit costs a member what it costs one unit: epsilon and delta add up, and a member is one unit."""
@@ -238,7 +238,7 @@ class Populations:
         """Return why one of the dataset's debits cannot be counted for the population, None if all can."""
         try:
             for debit in debits if name is not None else ():
-                member_charges(self.known[str(name)][-1], self.datasets[dataset], debit)
+                member_costs(self.known[str(name)][-1], self.datasets[dataset], debit)
         except UncountableError as why:
             return str(why)
         return None
@@ -270,7 +270,7 @@ def one_name(named: str | None, said: str | None) -> str | None:
 
 
 @lru_cache(maxsize=65_536)
-def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tuple[Charge, ...]:
+def member_costs(terms: Population, dataset: Declaration, debit: Debit) -> tuple[TimedCost, ...]:
     """Return what one debit costs a member, for each stretch of time that it reads alike.
 
     Raises:
@@ -296,7 +296,7 @@ def member_charges(terms: Population, dataset: Declaration, debit: Debit) -> tup
         count = units * _steps(terms, dataset)
         total, probability = group_rule(epsilon, delta, count)
         cost = Cost(nano_up(total), min(ATTO, math.ceil(probability * ATTO)))
-        out.append(Charge(instants, cost, nano_up(count**2 * rho)))
+        out.append(TimedCost(instants, cost, nano_up(count**2 * rho)))
     return tuple(out)
 
 

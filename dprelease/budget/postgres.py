@@ -177,7 +177,7 @@ def _open(place: PostgresPlace, *, lock: bool) -> psycopg.Connection[Any]:
 
 @contextmanager
 def transaction(
-    place: PostgresPlace, *, write: bool, charged: bool = False
+    place: PostgresPlace, *, write: bool, debited: bool = False
 ) -> Iterator[Connection]:
     """As `storage.transaction`, on the server.
 
@@ -201,11 +201,11 @@ def transaction(
         raw.execute("COMMIT")
     except errors as error:
         # The state's code only: a message may quote what was stored, or where.
-        if _is_away(driver, error) and not committing and not charged:
+        if _is_away(driver, error) and not committing and not debited:
             failure = refusals.unreachable(place, _reported(error))
         else:
             failure = storage.storage_error(
-                place, _reported(error), committing=committing, charged=charged
+                place, _reported(error), committing=committing, debited=debited
             )
     finally:
         if raw is not None:

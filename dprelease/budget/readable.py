@@ -46,7 +46,7 @@ class ReadableLedger:
             raise refusals.corrupt(self.path, "; ".join(found))
 
     def _read(self) -> AbstractContextManager[Connection]:
-        return backend.transaction(self.path, write=False, charged=False)
+        return backend.transaction(self.path, write=False, debited=False)
 
     # -- budgets and approvals --------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class ReadableLedger:
     def stretches(self, dataset: str) -> list[TimeStretch]:
         """Return what the dataset's debits cost the units of each stretch of time, in order."""
         with self._read() as db:
-            return stretches(rows.charges(db, dataset))
+            return stretches(rows.timed_costs(db, dataset))
 
     def composition(self, dataset: str) -> str:
         """Return how the dataset's budget adds up: "basic" (also if it has none here) or "zcdp"."""
@@ -138,28 +138,28 @@ class ReadableLedger:
         """Return the drawn bytes, checked against the chain, or None.
 
         Raises:
-            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
+            LedgerError: the key has no debit (DPR412), or the bytes were changed (DPR403).
         """
         with self._read() as db:
-            return stored.stored_payload(db, rows.charged(db, key, self.path), self.path)
+            return stored.stored_payload(db, rows.debit_seq(db, key, self.path), self.path)
 
     def files(self, key: Key) -> dict[str, bytes] | None:
         """Return the committed files by name, checked against the chain, or None.
 
         Raises:
-            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
+            LedgerError: the key has no debit (DPR412), or the bytes were changed (DPR403).
         """
         with self._read() as db:
-            return stored.stored_files(db, rows.charged(db, key, self.path), self.path) or None
+            return stored.stored_files(db, rows.debit_seq(db, key, self.path), self.path) or None
 
     def state(self, key: Key) -> str:
         """Return charged, drawn, ready, published or failed.
 
         Raises:
-            LedgerError: the key is not charged (DPR412).
+            LedgerError: the key has no debit (DPR412).
         """
         with self._read() as db:
-            return stored.state(db, rows.charged(db, key, self.path))[0]
+            return stored.state(db, rows.debit_seq(db, key, self.path))[0]
 
     def has(self, key: Key) -> bool:
         """Return whether the key is debited."""

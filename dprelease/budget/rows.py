@@ -17,7 +17,7 @@ from dprelease.budget.approval import ApprovalRequest
 from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place, debits, raise_version, summed
 from dprelease.budget.declarations import declared, must_fit_members, timeline_of, total
-from dprelease.budget.parallel import Charge, remainder, worst, worst_cost, worst_rho
+from dprelease.budget.parallel import TimedCost, remainder, worst, worst_cost, worst_rho
 from dprelease.budget.person import window_of_debit
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, canonical, protected_unit
 from dprelease.budget.stored import state
@@ -36,7 +36,7 @@ def find(db: Connection, key: Key) -> int | None:
     return int(row[0]) if row else None
 
 
-def charged(db: Connection, key: Key, path: Place) -> int:
+def debit_seq(db: Connection, key: Key, path: Place) -> int:
     """Return the seq of the key's debit, or raise DPR412."""
     seq = find(db, key)
     if seq is None:
@@ -164,7 +164,7 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     if concentrated is not None and rho is None:
         raise refusals.without_rho(path, dataset)
     line = timeline_of(db, dataset)
-    after = [*charges(db, dataset), Charge(entry.instants, cost, rho or 0)]
+    after = [*timed_costs(db, dataset), TimedCost(entry.instants, cost, rho or 0)]
     if concentrated is None:
         worst, budget = worst_cost(after, pairs=line.pairs), total(db, dataset)
         if not worst.within(budget):
@@ -176,18 +176,18 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     return rho
 
 
-def charges(db: Connection, dataset: str) -> list[Charge]:
+def timed_costs(db: Connection, dataset: str) -> list[TimedCost]:
     """Return what the dataset's debits cost, and whom; together where every one can have read every unit."""
     line = timeline_of(db, dataset)
     concentrated = rho_filter.rho_budget(db, dataset) is not None
     if not line.apart and not concentrated:  # one unit is read by all: the database makes the sum
-        return [Charge(ALWAYS, summed(db, dataset))]
+        return [TimedCost(ALWAYS, summed(db, dataset))]
     out = []
     for _, body in debits(db, dataset):
         instants = line.instants(window_of_debit(body["entry"]))
         rho = int(body["nano_rho"]) if concentrated else 0
         cost = Cost(int(body["nano_epsilon"]), int(body["atto_delta"]))
-        out.append(Charge(instants, cost, rho))
+        out.append(TimedCost(instants, cost, rho))
     return out
 
 
@@ -197,7 +197,7 @@ def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:
     return remainder(
         total(db, dataset),
         None if concentrated is None else concentrated.nano_rho,
-        charges(db, dataset),
+        timed_costs(db, dataset),
         pairs=line.pairs,
         within=line.instants(window),
     )

@@ -109,7 +109,7 @@ def publish(db: Connection, place: Place, key: Key) -> None:
 
 def fail(db: Connection, place: Place, key: Key, code: str) -> None:
     """Withhold the key for good."""
-    seq = rows.charged(db, key, place)
+    seq = rows.debit_seq(db, key, place)
     state, _ = stored.state(db, seq)
     if state in ("ready", "published"):
         raise refusals.wrong_stage(place, key, "its files are committed")
@@ -118,7 +118,7 @@ def fail(db: Connection, place: Place, key: Key, code: str) -> None:
 
 
 def _live(db: Connection, place: Place, key: Key) -> int:
-    seq = rows.charged(db, key, place)
+    seq = rows.debit_seq(db, key, place)
     state, code = stored.state(db, seq)
     if state == "failed":
         raise refusals.failed_before(place, key, code)

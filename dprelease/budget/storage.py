@@ -136,14 +136,14 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, *, write: bool, debited: bool = False) -> Iterator[sqlite3.Connection]:
     """Run one transaction on its own connection; any exception rolls it back.
 
     A writer takes the write lock at the start (BEGIN IMMEDIATE), so what it reads stays true
     until its commit. A reader needs no right to write (`read_only`).
 
     Args:
-        charged: whether the debit is already durable; decides which error a failure becomes.
+        debited: whether the debit is already durable; decides which error a failure becomes.
 
     Raises:
         LedgerError: nothing was charged and the storage failed (DPR402).
@@ -158,7 +158,7 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
             with reading(path) as found:
                 yield found
             return
-        if not charged:
+        if not debited:
             must_be_writable(path)
         db = connect(path)
         db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -169,7 +169,7 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         # The second: SQLite's own message may quote damaged text that is not UTF-8.
         # The name only (SQLITE_FULL, SQLITE_CORRUPT, ...): a message may quote what was stored.
         why = f"SQLite reported {getattr(error, 'sqlite_errorname', type(error).__name__)}"
-        failure = storage_error(path, why, committing=committing, charged=charged)
+        failure = storage_error(path, why, committing=committing, debited=debited)
     finally:
         if db is not None:
             if db.in_transaction:
@@ -180,9 +180,9 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         raise failure from None
 
 
-def storage_error(place: Place, why: str, *, committing: bool, charged: bool) -> DpreleaseError:
+def storage_error(place: Place, why: str, *, committing: bool, debited: bool) -> DpreleaseError:
     """Return the error that a failure of the storage becomes: DPR712, DPR900 or DPR402."""
-    if charged:
+    if debited:
         return WithheldError(
             "the ledger could not record this step of the release, so the run ends here",
             where=str(place),

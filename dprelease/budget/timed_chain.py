@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from dprelease.budget.accountant import Cost
-from dprelease.budget.parallel import Charge, worst_cost, worst_rho
+from dprelease.budget.parallel import TimedCost, worst_cost, worst_rho
 from dprelease.budget.record import Declaration, Entry, declaration_of, protected_unit
 from dprelease.budget.rho_filter import CEILING, NEXT
 from dprelease.budget.timeline import Timeline, timeline, window_of_texts
@@ -29,7 +29,7 @@ class _Dataset:
     declared: Declaration
     line: Timeline
     budget: Cost = _NOTHING
-    charges: list[Charge] = field(default_factory=list)
+    costs: list[TimedCost] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Timed:
         """Note a debit; it speaks of its dataset's adjacency, unit and time, and lies in that time."""
         found = self.datasets[entry.key.dataset]
         instants = found.line.instants(window_of_texts(entry.window))
-        found.charges.append(Charge(instants, entry.cost, nano_rho))
+        found.costs.append(TimedCost(instants, entry.cost, nano_rho))
         if entry.time != found.declared[2]:
             return "is of another time than its dataset"
         if (entry.adjacency, protected_unit(entry.unit)) != found.declared[:2]:
@@ -73,7 +73,7 @@ class Timed:
     def check(self, name: str, seq: int, nano_rho: int | None) -> list[str]:
         """Add up the debits before event `seq`; `nano_rho`: of a dataset by zCDP, whose deltas may pass 1 together."""
         found = self.datasets[name]
-        over = not worst_cost(found.charges, pairs=found.line.pairs).within(found.budget)
+        over = not worst_cost(found.costs, pairs=found.line.pairs).within(found.budget)
         if nano_rho is not None:
-            over = worst_rho(found.charges, pairs=found.line.pairs) > nano_rho
+            over = worst_rho(found.costs, pairs=found.line.pairs) > nano_rho
         return [f"a debit before event {seq} exceeds the budget it was charged to"] if over else []

@@ -1,6 +1,6 @@
 """`dp.open_ledger`: a ledger that exists, for looking at and for raising a budget.
 
-The protocol of a release is not here: charges and draws are made by releases alone.
+The protocol of a release is not here: debits and draws are made by releases alone.
 """
 
 from __future__ import annotations

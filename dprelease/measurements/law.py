@@ -10,7 +10,7 @@ A `Law` is public: the law, how many groups one unit can touch, the grid. It off
 
 Privacy of a block. `linear`: the law's loss is linear in the sensitivity (discrete Laplace), so one
 certificate at the L1 sensitivity over all groups covers every way a unit can spread it.
-Otherwise each changed group is charged by itself, sequentially: changed_groups * loss(per_group).
+Otherwise the losses of changed groups add up (sequential composition): changed_groups * loss(per_group).
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#several-groups`,
@@ -163,12 +163,12 @@ class Law(Stored, ABC):
 
     @property
     def apart(self) -> bool:
-        """Whether every group that a unit changes is charged by itself."""
+        """Whether its loss is the sum of one loss for each group that a unit changes."""
         return False
 
     @property
     def covered(self) -> int:
-        """How many groups a unit can touch, where they could be charged one by one; else 1."""
+        """How many groups a unit can change, where one loss could be proved for each; else 1."""
         return 1
 
     @property

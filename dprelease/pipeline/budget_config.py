@@ -86,7 +86,7 @@ class PublishModel(Strict):
     )
 
 
-class ChargedModel(Strict):
+class BudgetFileModel(Strict):
     """What the ledger's commands read of a pipeline file."""
 
     budget: BudgetModel
@@ -135,7 +135,7 @@ def load_budget(path: Path) -> tuple[BudgetConfig, Path, Path]:
     """
     file, said = pipeline_file(path)
     parts = {key: said[key] for key in ("budget", "publish") if key in said}
-    model = checked(ChargedModel, parts, file.marks)
+    model = checked(BudgetFileModel, parts, file.marks)
     alone = model.budget.model_copy(update={"population": None})
     return (
         read_budget(file.below("budget"), alone, None),

@@ -220,7 +220,7 @@ def test_an_event_after_the_move_is_found(tmp_path):
     ledger = filled(tmp_path / "a.db", tmp_path / "public")
     moving.move(ledger.path, tmp_path / "b.db")
     with moving.backend.transaction(
-        ledger.path, write=True, charged=False
+        ledger.path, write=True, debited=False
     ) as db:  # round the guard
         chain.append(db, "budget", {"dataset": "clinic", "nano_epsilon": 10**9, "atto_delta": 0})
         db.execute("INSERT INTO budget SELECT MAX(seq), 'clinic', 1000000000, 0 FROM chain")

@@ -19,7 +19,7 @@ from fractions import Fraction
 import pytest
 
 from dprelease.budget.accountant import Cost
-from dprelease.budget.parallel import Charge, stretches, worst, worst_cost
+from dprelease.budget.parallel import TimedCost, stretches, worst, worst_cost
 from dprelease.budget.timeline import ALWAYS, Timeline, timeline
 from dprelease.core.periods import instant, instant_text
 
@@ -153,16 +153,16 @@ def test_twins_that_forget_are_caught():
 
 def test_delta_and_epsilon_are_each_the_worst_of_their_own():
     line = Timeline("week", "UTC", apart=True)
-    charges = [
-        Charge(line.instants(span(0, 0)), Cost(5, 1)),
-        Charge(line.instants(span(1, 1)), Cost(1, 7)),
-        Charge(line.instants(OPEN), Cost(1, 1)),
+    costs = [
+        TimedCost(line.instants(span(0, 0)), Cost(5, 1)),
+        TimedCost(line.instants(span(1, 1)), Cost(1, 7)),
+        TimedCost(line.instants(OPEN), Cost(1, 1)),
     ]
-    assert worst_cost(charges, pairs=False) == Cost(6, 8)
-    assert worst_cost(charges, pairs=True) == Cost(7, 9)
-    assert worst_cost(charges, pairs=False, within=span(1, 1)) == Cost(2, 8)
-    assert worst_cost(charges, pairs=True, within=span(2, 2)) == Cost(6, 8)
-    assert [(s.entries, s.cost) for s in stretches(charges)] == [
+    assert worst_cost(costs, pairs=False) == Cost(6, 8)
+    assert worst_cost(costs, pairs=True) == Cost(7, 9)
+    assert worst_cost(costs, pairs=False, within=span(1, 1)) == Cost(2, 8)
+    assert worst_cost(costs, pairs=True, within=span(2, 2)) == Cost(6, 8)
+    assert [(s.entries, s.cost) for s in stretches(costs)] == [
         (1, Cost(1, 1)), (2, Cost(6, 2)), (2, Cost(2, 8)), (1, Cost(1, 1)),
     ]  # fmt: skip
     assert worst_cost([], pairs=True) == Cost(0)

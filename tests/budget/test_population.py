@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dprelease.budget import chain, moving, rows
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.population import Populations, member_charges
+from dprelease.budget.population import Populations, member_costs
 from dprelease.cli import app
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from tests.budget import samples
@@ -303,9 +303,9 @@ def test_a_debit_is_counted_for_a_member_once_however_often_it_is_read(tmp_path)
         given = {"rho": Fraction(1, 2), "delta": Fraction(1, 10**9)}
         ledger.charge(entry("visits", f"v{i}", epsilon=Fraction(1, 2), **given))
     first = spent(ledger)
-    counted = member_charges.cache_info().misses
+    counted = member_costs.cache_info().misses
     assert spent(ledger) == first
-    assert member_charges.cache_info().misses == counted
+    assert member_costs.cache_info().misses == counted
 
 
 # -- the chain -----------------------------------------------------------------------------

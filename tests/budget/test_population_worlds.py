@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.budget.population import Population, member_charges
+from dprelease.budget.population import Population, member_costs
 
 MONDAY, WEEK, DAY = datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=7), timedelta(days=1)
 WEEKS = range(3)
@@ -39,7 +39,7 @@ def stated(relation, table, weeks, epsilon, delta=Fraction(0), rho=None, **terms
     if table[0] is not None:
         window = MONDAY + weeks[0] * WEEK, MONDAY + (weeks[-1] + 1) * WEEK
     asked = Population("members", 1, adjacency=relation, **terms)
-    (one,) = member_charges(asked, declared(table), (epsilon, delta, rho, window, False))
+    (one,) = member_costs(asked, declared(table), (epsilon, delta, rho, window, False))
     return one
 
 
@@ -115,10 +115,10 @@ def test_days_count_in_the_week_that_they_are_in(relation):
         twice = 2 if (relation, adjacency) == ("substitution", "add_remove") else 1
         for chosen in [*itertools.product(windows, repeat=2)]:
             losses = LOSSES[:2]
-            charges = [
-                charge
+            costs = [
+                timed
                 for (low, high), epsilon in zip(chosen, losses, strict=True)
-                for charge in member_charges(
+                for timed in member_costs(
                     asked,
                     declared(("day", adjacency)),
                     (
@@ -136,9 +136,9 @@ def test_days_count_in_the_week_that_they_are_in(relation):
                     for (low, high), epsilon in zip(chosen, losses, strict=True)
                 )
                 said = sum(
-                    charge.cost.epsilon
-                    for charge in charges
-                    if charge.instants[0] <= days[week[0]] < charge.instants[1]
+                    timed.cost.epsilon
+                    for timed in costs
+                    if timed.instants[0] <= days[week[0]] < timed.instants[1]
                 )
                 assert said == own, (chosen, week)
 

@@ -171,7 +171,7 @@ def test_what_a_server_refuses_is_told_with_what_mends_it(tmp_path, state):
     """Through the very words that a server's error becomes; a copy is restored for a lost disk alone."""
     given = type("Refused", (Exception,), {"sqlstate": state})()
     said = storage.storage_error(
-        tmp_path / "l.db", postgres._reported(given), committing=False, charged=False
+        tmp_path / "l.db", postgres._reported(given), committing=False, debited=False
     )
     assert said.code == "DPR402"
     assert (MENDS.get(state) or "restore a copy and reconcile") in (said.fix or "")

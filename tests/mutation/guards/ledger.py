@@ -153,7 +153,7 @@ GUARDS = (
     ),
     _sums(
         "debits may exceed the budget",
-        old="        over = not worst_cost(found.charges, pairs=found.line.pairs).within(found.budget)\n",
+        old="        over = not worst_cost(found.costs, pairs=found.line.pairs).within(found.budget)\n",
         new="        over = False\n",
     ),
     _chain(

@@ -110,7 +110,7 @@ GUARDS = (
     ),
     _chain(
         "an overspent interval verifies",
-        old="        over = not worst_cost(found.charges, pairs=found.line.pairs).within(found.budget)\n",
+        old="        over = not worst_cost(found.costs, pairs=found.line.pairs).within(found.budget)\n",
         new="        over = False\n",
     ),
     _chain(
