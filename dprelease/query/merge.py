@@ -82,10 +82,7 @@ class _Merge:
         from_sql = override.get("sql") is not None
         override, lines = _with_sql(schema, override, lines, origin, table)
         if from_sql and "keys_from" not in override and override.get("by") != below.get("by"):
-            override = {
-                **override,
-                "keys_from": None,
-            }  # the schema's file lists keys of other columns than the SELECT's
+            override = {**override, "keys_from": None}  # the schema's file is of its own `by`
         if from_sql and "totals" not in override:
             override = {**override, "totals": None}  # the schema's totals name its own tables
         self.own = frozenset(override)

@@ -223,9 +223,7 @@ class Derivation:
         if published is not None:
             if not _DAY.fullmatch(published):
                 raise _refused("the day of publication is not written as one")
-            over = (
-                self._end if paid["early"] is None else None
-            )  # an early release may be published early
+            over = self._end if paid["early"] is None else None  # early ones may precede it
             day = None if over is None else datetime.combine(over, time(), UTC)
             _instant(f"{published}T00:00:00Z", "the day of publication", day)
         scheduled = _instant(paid["scheduled"], "`scheduled`", self._end)

@@ -331,9 +331,7 @@ def _check_bounds(
     stated = [*caps, query.max_rows, query.max_groups, bounds.rows, bounds.groups, groups]
     stated += [cap for cap in (total, bounds.total) if cap is not None]
     fits = (
-        all(
-            type(cap) is int and cap >= 1 for cap in stated
-        )  # a cap below 1 would lower the sensitivity
+        all(type(cap) is int and cap >= 1 for cap in stated)  # less would lower the loss
         and all(cap <= bounds.rows for cap in caps)
         and query.max_groups <= bounds.groups
         and (bounds.total is None or (total is not None and total <= bounds.total))
