@@ -119,8 +119,8 @@ GUARDS = (
     Guard(
         "the draw goes back to candidates behind the one that was drawn",
         file="mechanisms/forms/joint_scores.py",
-        old="fits = (came.place <= most) & (np.clip(came.miss, *ends) == miss)",
-        new="fits = np.clip(came.miss, *ends) == miss",
+        old="fits = (before.place <= latest) & (np.clip(before.miss, *ends) == miss)",
+        new="fits = np.clip(before.miss, *ends) == miss",
         tests=("tests/mechanisms/forms/test_joint_scores.py",),
     ),
     Guard(
