@@ -301,8 +301,8 @@ def test_forked_children_draw_differently(monkeypatch, evidence):
     assert [name for name, digests in found.items() if len(set(digests)) < 3] == []
     with monkeypatch.context() as patch:
         patch.setattr(SystemBits, "read", lambda self, count: PooledBits.read(count))
-        pooled = drawn_after_forks(2)
-    assert sum(len(set(digests)) < 3 for digests in pooled) > len(pooled) / 2
+        pooled = drawn_after_forks(1)
+    assert sum(len(set(digests)) < 2 for digests in pooled) > len(pooled) / 2
     evidence(
         "fork safety",
         f"{len(found)} samplers, 2 children",

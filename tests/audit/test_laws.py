@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,10 +36,10 @@ FAMILIES = {
 REQUESTS = whole(33, 66)
 
 
+@cache
 def laws():
     """Every admissible law of generated requests: 1 to 4 runs, runs of one point, sensitivities up to the hull."""
-    for request in corpus(REQUESTS):
-        yield from grid_laws(request)
+    return tuple(law for request in corpus(REQUESTS) for law in grid_laws(request))
 
 
 def thin():
@@ -59,10 +60,10 @@ def thin():
     yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
 
 
+@cache
 def thin_laws():
-    for request in thin():
-        for name in ("bounded_laplace", "bounded_gaussian"):
-            yield from registry.load("mechanisms", name).grid_laws(request)
+    families = [registry.load("mechanisms", n) for n in ("bounded_laplace", "bounded_gaussian")]
+    return tuple(law for request in thin() for kind in families for law in kind.grid_laws(request))
 
 
 def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):

@@ -21,18 +21,25 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
+from tests.end_to_end import projects
 from tests.end_to_end.projects import ROOT, plans_once
 from tests.examples.plugin import SOURCE as PLUGIN
 from tests.examples.plugin import use as use_plugin
+from tests.rules_alone import built_in_rules_only
+from tests.sizes import FULL
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
 BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 REPOSITORY = {"tutorials/flights.md", "tutorials/graph.md", "tutorials/tables.md"}
 """Pages that are read inside a clone of the repository."""
 
-FEWER = {"audit": ("--draws", "1000")}
+FEWER = {"audit": ("--draws", "1000" if FULL else "200")}
 """Command -> what is added to it: an audit of a page draws less than a reader's."""
+VALIDATED = {"index.md", "how-to/schedule.md"}
+"""Pages that are run with Great Expectations beside the built-in rules, as all are in `make evidence`."""
 
 
 @pytest.fixture
@@ -105,6 +112,8 @@ def test_every_block_runs(page, here, monkeypatch):
     found = blocks(page)
     if page == "extend.md":
         use_plugin(monkeypatch)
+    if not FULL and page not in VALIDATED:
+        built_in_rules_only(monkeypatch)
     if page in REPOSITORY:
         for folder in ("schemas", "pipelines", "examples/data"):
             shutil.copytree(ROOT / folder, here / folder)

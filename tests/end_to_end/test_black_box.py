@@ -24,10 +24,13 @@ from dprelease.core.entropy import ReplayBits
 from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.results.formats import csv_
 from dprelease.wall import execute
+from tests.end_to_end import projects
 from tests.end_to_end.neighbour_files import WORLDS, rows, schema
 from tests.end_to_end.watched_runs import Pipeline
 from tests.sizes import FULL, NIGHTLY, sized
 
+own_rules = projects.own_rules
+pytestmark = pytest.mark.usefixtures("own_rules")
 FILES = sized(2_000, 20_000)
 VALUES = sized(2_000, 200_000)
 PAIRS = sum(len(w.pairs) for w in WORLDS.values())

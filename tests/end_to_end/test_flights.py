@@ -19,9 +19,12 @@ from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source
 from dprelease.results.draw import assemble
 from dprelease.wall import execute
+from tests.end_to_end import projects
 from tests.end_to_end.projects import ROOT, flights, repeatable, tree
 from tests.sizes import some
 
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 TINY = ("AS", "F9", "HA", "OO", "YV")
 DATA = "examples/data/flights_nyc_2013.parquet"
 

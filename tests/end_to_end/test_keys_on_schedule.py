@@ -20,7 +20,12 @@ from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.results.validate.gx import expectations, long_table
 from dprelease.results.validate.gx_process import judge
+from tests.end_to_end import projects
 from tests.end_to_end.test_keys import schema_of
+from tests.sizes import whole
+
+one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
+pytestmark = pytest.mark.usefixtures("one_other_budget", "own_rules")
 
 MONDAY = datetime(2026, 8, 31, tzinfo=UTC)  # of 2026-W36
 WEEKS = {
@@ -178,7 +183,7 @@ def test_expectations_of_a_pipeline_hold_for_every_list_that_it_can_find(
 
 
 def test_an_audit_looks_at_found_keys(project: Said) -> None:
-    status, output = project("audit", "jobs/birds.yaml", "--draws", "2000", "--json")
+    status, output = project("audit", "jobs/birds.yaml", "--draws", str(whole(200, 2000)), "--json")
     evidence = json.loads(output[output.index("{") : output.rindex("}") + 1])
     assert (status, evidence["ok"]) == (0, True)
     assert all(finding["ok"] for finding in evidence["findings"])
