@@ -45,16 +45,16 @@ def laws():
 def thin():
     """Requests of which the sensitivity is a small part of the width: few allowed points on a long hull.
 
-    A ten-thousandth; where no table is offered a thousandth, as every distance costs an exact exponential there
+    A ten-thousandth; where no table is offered a three-hundredth, as every distance costs an exact exponential there
     (`make evidence`: a ten-thousandth for all).
     """
     pick = random.Random("thin")
     for i, epsilon in enumerate(("0.01", "0.3", "1", "10")):
-        times = whole(10 if i == 0 else 1, 10)
+        width = whole(10_000 if i == 0 else 300, 10_000)
         runs = [
             (0, 3),
-            *((a * times, a * times + (i % 2)) for a in (400, 730)),
-            (1_000 * times - 10 + pick.randint(0, 5), 1_000 * times),
+            *((a, a + (i % 2)) for a in (width * 2 // 5, width * 73 // 100)),
+            (width - 10 + pick.randint(0, 5), width),
         ]
         yield GridRequest(GridSet.from_runs(runs), 1, Fraction(epsilon))
     yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
