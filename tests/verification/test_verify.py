@@ -27,10 +27,14 @@ from dprelease.verification import verify as verification
 from dprelease.verification.check import within_length
 from dprelease.verification.comparison import as_published
 from dprelease.verification.verify import verify
+from tests.end_to_end import projects
 from tests.end_to_end.projects import clinic
 from tests.folders import remade
 from tests.published import read_folder
 from tests.sizes import some
+
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
 
 
 @pytest.fixture(scope="module")
