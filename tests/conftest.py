@@ -1,4 +1,4 @@
-"""A line of evidence from every harness that has one to give; generated examples have no deadline; garbage."""
+"""A line of evidence from every harness that has one to give; generated examples have no deadline; garbage; folders."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ import pytest
 from hypothesis import settings
 
 from tests.engines.spark_session import needs_spark
+from tests.in_memory import in_memory
 
 _PASSED = pytest.StashKey[bool]()
 
 # How long an example takes tells how busy the machine is, not whether the code is right.
 settings.register_profile("dprelease", deadline=None)
 settings.load_profile("dprelease")
+
+if in_memory() is not None:  # the folders of `tmp_path`: those of tests that passed do not stay
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory()))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

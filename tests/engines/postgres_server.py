@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_IN_MEMORY = Path("/dev/shm")
+from tests.in_memory import in_memory
 
 
 def binaries() -> Path | None:
@@ -63,17 +63,12 @@ def _made() -> Path:
 
 
 def _own_folder(prefix: str) -> Path:
-    """Make a folder that belongs to whom the server runs as: in memory, where a commit need not wait for a disk."""
-    home = Path(tempfile.mkdtemp(prefix=prefix, dir=_IN_MEMORY if _roomy(_IN_MEMORY) else None))
+    """Make a folder that belongs to whom the server runs as."""
+    home = Path(tempfile.mkdtemp(prefix=prefix, dir=in_memory()))
     if os.geteuid() == 0:
         account = pwd.getpwnam("postgres")
         os.chown(home, account.pw_uid, account.pw_gid)
     return home
-
-
-def _roomy(folder: Path) -> bool:
-    """Return whether servers of a run have room there."""
-    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > 4 << 30
 
 
 def stop(dsn: str) -> None:

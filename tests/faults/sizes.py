@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
+from tests.in_memory import in_memory
 from tests.sizes import sized, whole
 
 RACERS = sized(whole(16, 50), 200)
@@ -28,6 +28,4 @@ FILLINGS = sized(10, 60)
 
 def memory_folder() -> Path:
     """Return a new folder on a memory file system where there is one: a kill needs no disk."""
-    place = Path("/dev/shm")
-    usable = place.is_dir() and os.access(place, os.W_OK)
-    return Path(tempfile.mkdtemp(prefix="dprelease-", dir=place if usable else None))
+    return Path(tempfile.mkdtemp(prefix="dprelease-", dir=in_memory()))
