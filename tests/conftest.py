@@ -6,6 +6,7 @@ import atexit
 import gc
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 
@@ -21,8 +22,8 @@ _PASSED = pytest.StashKey[bool]()
 settings.register_profile("dprelease", deadline=None)
 settings.load_profile("dprelease")
 
-if in_memory() is not None:  # the folders of `tmp_path`: those of tests that passed do not stay
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory()))
+if in_memory() is not None and "TMPDIR" not in os.environ:  # of tests that passed nothing stays
+    os.environ["TMPDIR"] = tempfile.tempdir = str(in_memory())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -46,6 +46,9 @@ from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Cross, Fixed, Label, Primitive, largest_code
 
+SALT = "salt"
+"""The name that the salt is bound by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -270,7 +273,7 @@ class BoundedSelect(LabelStages):
             self._stage(stage.name, stage.tree, materialized=stage.materialized)
 
     def _salt(self) -> exp.Expression:
-        return self._bind(self.salt, "VARCHAR")
+        return self._bind(self.salt, "VARCHAR", SALT)
 
     def _edges(self, primitive: Primitive) -> exp.Select:
         """Return the graph's edges: ends known, the smaller first, each once (self-loops are gone)."""

@@ -115,7 +115,9 @@ class DuckDBEngine:
         self._temp_directory = temp_directory
         self.statements: list[str] = []
         self.meter: Meter | None = None
-        self._ready: tuple[Source, BoundedQuery, Any, Callable[[], Any], ExitStack] | None = None
+        self._ready: tuple[Source, BoundedQuery, Any, Callable[[bytes], Any], ExitStack] | None = (
+            None
+        )
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
@@ -149,9 +151,7 @@ class DuckDBEngine:
                     break
                 if exact and kind is not None:
                     _SLOWER.append(kind)
-                elif (
-                    kind is not None or source.kind in in_memory.IN_MEMORY
-                ) and query.user is None:  # no salt
+                elif kind is not None or source.kind in in_memory.IN_MEMORY:
                     self._ready = source, query, connection, run, opened.pop_all()
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
@@ -223,7 +223,8 @@ class DuckDBEngine:
                 ready, self._ready = self._ready, None
                 same = ready is not None and ready[0] is source and ready[1] is whole
                 if ready is not None and same and not exact and self.meter is None:
-                    _, _, connection, start, before = ready
+                    _, _, connection, over_rows, before = ready
+                    start = partial(over_rows, salt)
                     opened.enter_context(before)
                 else:
                     connection = opened.enter_context(self._connection())
@@ -251,8 +252,8 @@ class DuckDBEngine:
         exact: bool,
         empty: bool = False,
     ) -> Any:
-        """Run the statement, or with `empty` have DuckDB plan it over tables without rows, and return what runs it."""
-        from dprelease.engines.bounded_sql import BoundedSelect
+        """Run the statement, or with `empty` have DuckDB plan it over tables without rows, and return what runs it with a salt."""
+        from dprelease.engines.bounded_sql import SALT, BoundedSelect
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
@@ -281,14 +282,17 @@ class DuckDBEngine:
         sql, used = statement.in_duckdb()
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
-        run = partial(self._table if query.groups.found else self._run, connection, sql, used)
 
-        def over_rows() -> Any:
+        def run(salt: bytes) -> Any:
+            bound = {**used, **({SALT: salt.hex()} if SALT in used else {})}
+            return (self._table if query.groups.found else self._run)(connection, sql, bound)
+
+        def over_rows(salt: bytes) -> Any:
             if open_rows(tables, source, query)[0].stored != opened.stored:
                 raise TypeError("the statement is of other types")
-            return run()
+            return run(salt)
 
-        return (over_rows if source.kind in in_memory.IN_MEMORY else run) if empty else run()
+        return (over_rows if source.kind in in_memory.IN_MEMORY else run) if empty else run(salt)
 
     def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
         self.statements.append(sql)

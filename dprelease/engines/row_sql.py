@@ -102,8 +102,8 @@ class RowStages:
         self.stages.append(Stage(name, select, materialized))
         self.last = name
 
-    def _bind(self, value: object, kind: str) -> exp.Expression:
-        name = f"c{len(self.parameters)}"
+    def _bind(self, value: object, kind: str, name: str = "") -> exp.Expression:
+        name = name or f"c{len(self.parameters)}"
         self.parameters[name] = value
         parameter = exp.Parameter(this=exp.Var(this=name))
         return exp.Cast(this=parameter, to=data_type(kind))

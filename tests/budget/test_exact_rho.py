@@ -6,7 +6,7 @@ import math
 import random
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import combinations_with_replacement
 
 import mpmath as mp
 import pytest
@@ -35,7 +35,7 @@ def divergence(rate: Fraction, k: int, order: mp.mpf) -> mp.mpf:
 
 def changes(l1: int, square: int | None) -> list[tuple[int, ...]]:
     """Return the changes of up to 7 cells, without order or sign, within both bounds."""
-    sizes = [k for k in product(range(l1 + 1), repeat=min(l1, 7)) if list(k) == sorted(k)]
+    sizes = combinations_with_replacement(range(l1 + 1), min(l1, 7))
     most = l1 * l1 if square is None else square
     return [k for k in sizes if sum(k) <= l1 and sum(v * v for v in k) <= most]
 

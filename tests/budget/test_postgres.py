@@ -44,7 +44,7 @@ from tests.engines.postgres_server import binaries, server
 from tests.pipeline import tiny
 from tests.published import read_folder
 from tests.rules_alone import rules_alone
-from tests.sizes import whole
+from tests.sizes import FULL, whole
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
@@ -149,7 +149,7 @@ OF_WEEKS = (
     test_timed_ledger.test_months_beside_weeks_cost_their_own_epsilon_more,
     test_timed_ledger.test_rho_is_added_up_by_interval,
 )
-"""Of twenty weeks with every change: each is a transaction of a server."""
+"""Of nine weeks with every change: each is a transaction of a server."""
 
 TIMED = [
     *((test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair, given) for given in
@@ -164,7 +164,7 @@ TIMED = [
     (test_timed_ledger.test_deltas_of_disjoint_days_may_pass_one_together, {"composition": "basic"}),
     (test_timed_ledger.test_paying_again_counts_in_the_same_window, {}),
     (test_timed_ledger.test_a_restored_ledger_debits_the_windows_that_manifests_cite, {}),
-    (test_timed_ledger.test_a_whole_person_loses_the_sum_over_the_intervals_met, {}),
+    *([(test_timed_ledger.test_a_whole_person_loses_the_sum_over_the_intervals_met, {})] if FULL else []),
     (test_timed_ledger.test_processes_that_race_over_overlapping_windows_never_overspend,
      {"adjacency": "add_remove"}),
     (test_timed_ledger.test_processes_that_race_over_overlapping_windows_never_overspend,
@@ -183,7 +183,8 @@ def test_losses_over_time_are_the_same(test, given, place, dsn, tmp_path, monkey
 
     monkeypatch.setattr(test_timed_ledger, "timed_ledger", on_server)
     if test in OF_WEEKS:
-        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: weeks()[4 : whole(24, 52)])
+        some_of = weeks()[4:] if FULL else [weeks()[4], *weeks()[16:24]]
+        monkeypatch.setattr(test_timed_ledger, "weeks", lambda: some_of)
     test(tmp_path, **given)
 
 
@@ -210,7 +211,7 @@ def test_populations_are_the_same(test, place, tmp_path, monkeypatch):
     test(**{name: given[name] for name in wanted})
 
 
-@pytest.mark.parametrize("seed", range(whole(4, 40)))
+@pytest.mark.parametrize("seed", range(whole(2, 40)))
 def test_own_sums_of_members_admit_and_refuse_the_same(place, seed):
     found = test_population_sums.Trial(place, 500 + seed).run()
     assert (found.over_admitted, found.wrongly_refused) == (0, 0)

@@ -25,7 +25,7 @@ from dprelease.engines.source import as_source
 from dprelease.schema.column import Kind
 from tests.contracts.cells import KINDS, answer_of, query_of, refuses
 from tests.rules_alone import built_in_rules_only
-from tests.sizes import FULL
+from tests.sizes import FULL, some
 
 ENGINES = (DuckDBEngine, ReferenceEngine)
 
@@ -70,7 +70,8 @@ def test_such_objects_are_null_and_no_object_decides_whether_a_column_is_taken(n
     if name != "enums":  # of which polars takes the value
         objects.append(pl.DataFrame({"x": pl.Series(OBJECTS[name], dtype=pl.Object)}))
     turn = list(OBJECTS).index(name)
-    for place, kind in enumerate(KINDS if FULL else (Kind.number, Kind.boolean, Kind.date)):
+    own = (Kind.number, Kind.boolean)[turn % 2], Kind.date
+    for place, kind in enumerate(KINDS if FULL else own):
         if kind is Kind.category:
             continue
         some_of = objects if FULL else [objects[(turn + place) % len(objects)]]
@@ -81,7 +82,9 @@ def test_such_objects_are_null_and_no_object_decides_whether_a_column_is_taken(n
             assert answer_of(engine(), as_source(day), kind, ()) == ((1, 1) if dated else (0, 0))
     if name in TYPED:
         typed = as_source(pd.DataFrame({"x": TYPED[name]}))
-        assert all(refuses(DuckDBEngine(), typed, query_of(kind, ("2024-01",))) for kind in KINDS)
+        assert all(
+            refuses(DuckDBEngine(), typed, query_of(kind, ("2024-01",))) for kind in some(KINDS, 3)
+        )
 
 
 def test_an_object_is_met_by_its_text_where_labels_are_declared() -> None:

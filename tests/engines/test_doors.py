@@ -91,7 +91,7 @@ def test_every_door_takes_and_refuses_the_same(declared, tmp_path):
     turn = list(DECLARED).index(declared)
     for row, (stored, (array, taken)) in enumerate(STORED.items()):
         for column, (door, data) in enumerate(doors(array, tmp_path)):
-            if not FULL and (turn + row + column) % 3:
+            if not FULL and (turn + row + column) % 5:
                 continue
             try:
                 preflight(plan, as_source(data), engine)

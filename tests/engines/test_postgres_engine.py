@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(
     reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 
-TABLES = whole(5, 3000)
+TABLES = whole(4, 3000)
 CELL_TYPES = {"whole": "int", "double": "float8", "decimal": "numeric(4, 2)", "truth": "bool",
               "text": "text", "day": "date", "moment": "timestamp"}  # fmt: skip
 NUMERIC = PostgresType("numeric", Physical.exact, scaled=True)
@@ -159,7 +159,7 @@ def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(dsn: str, un
 def test_bounds_cut_alike_whatever_the_order_of_rows(dsn: str) -> None:
     cut = 0
     with psycopg.connect(dsn) as connection:
-        for seed in range(whole(3, 6)):
+        for seed in range(whole(2, 6)):
             rng = random.Random(seed)
             rows = rows_of(rng, 60)
             rows["user id"] = [rng.choice(["a", "a", "b", "c", None]) for _ in range(60)]
@@ -174,7 +174,7 @@ def test_bounds_cut_alike_whatever_the_order_of_rows(dsn: str) -> None:
                 assert answer(PostgresEngine(), table(dsn), query) == expected
             loose = replace(query, max_groups=99, max_rows=99, max_rows_total=None)
             cut += answer(ReferenceEngine(), as_source(table_of(rows)), loose) != expected
-    assert cut >= whole(2, 4)
+    assert cut >= whole(1, 4)
 
 
 # -- cells -------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from dprelease.schema.column import Column, Kind
 from dprelease.testing.engines import answer
 from tests.engines.postgres_server import binaries, server
 from tests.engines.postgres_tables import load, table
-from tests.sizes import FULL
+from tests.sizes import FULL, some
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
@@ -121,7 +121,7 @@ def test_every_operator_and_function_answers_as_everywhere(dsn: str) -> None:
         load(connection, rows, "language")
     read = tuple(parse_condition(text, COLUMNS, origin="test") for text in CONDITIONS)
     last = parse_condition("not (x % y > 0) or flag", COLUMNS, origin="test")
-    for where in (read[0], None, last) if FULL else (None, last):
+    for where in (read[0], None, last) if FULL else (last,):
         query = asked(read, where)
         PostgresEngine().preflight(table(dsn, "language"), query)
         found = answer(PostgresEngine(), table(dsn, "language"), query)
@@ -161,7 +161,9 @@ def test_arithmetic_raises_for_no_doubles_and_is_pythons(dsn: str, text: str) ->
     columns = {name: Column(name, Kind.number) for name in "xy"}
     expression = parse_expression(text, columns, origin="test")
     values = [evaluate(expression, {"x": x, "y": y}) for x, y in pairs]
-    at = [f"{text} {sign} {c}" for sign in ("<", "=") for c in ("0", "1", "1e300", "-1e300")]
+    at = [
+        f"{text} {sign} {c}" for sign in ("<", "=") for c in some(("0", "1e300", "1", "-1e300"), 2)
+    ]
     codes = tuple(Condition(parse_condition(one, columns, origin="test")) for one in at)
     with psycopg.connect(dsn) as connection:
         load(connection, {"x": [x for x, _ in pairs], "y": [y for _, y in pairs]}, "extremes")
