@@ -18,11 +18,12 @@ from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.load import Schema
 from dprelease.testing import check_aggregate, check_engine, check_format, check_mechanism
 from dprelease.testing.aggregates import COLUMNS
+from dprelease.testing.mechanisms import REQUESTS
 from dprelease.verification.verify import verify
 from tests.end_to_end.projects import repeatable
 from tests.examples.plugin import SOURCE, use
 from tests.rules_alone import rules_alone
-from tests.sizes import some, whole
+from tests.sizes import FULL, some, whole
 
 SCHEMA = """
 dprelease: schema/1
@@ -162,10 +163,10 @@ def test_without_the_package_every_name_is_refused_before_anything_is_spent(
 
 
 def test_each_kind_keeps_the_contract_of_its_sort(plugin):
-    assert check_mechanism("student") >= 40
+    assert check_mechanism("student", some(REQUESTS, 4)) >= whole(10, 40)
     columns = dict(some(COLUMNS.items(), 2))  # across zero, and with a gap
     assert check_aggregate("level", columns=columns) >= 18 * len(columns)
-    tables = whole(4, 16)
+    tables = whole(2, 16)
     engine = registry.load("engines", "arrow_sorted")
     assert check_engine(engine, ("arrow", "csv"), tables=tables) == 2 * tables
     lines = check_format("jsonl", lambda f: [json.loads(x) for x in f["data.jsonl"].splitlines()])
@@ -283,8 +284,9 @@ def test_a_format_of_one_table_is_refused_before_the_charge(
     use(monkeypatch)
     assert _spent(of_tables) == before
     assert not (of_tables / "public").exists()
-    assert _said("run", of_tables / "pipeline.yaml")[0] == 0  # control: it can be charged
-    assert _spent(of_tables) != before
+    if FULL or (in_tree, offered) == (False, UNFIT["is not a function"]):
+        assert _said("run", of_tables / "pipeline.yaml")[0] == 0  # control: it can be charged
+        assert _spent(of_tables) != before
 
 
 def test_a_package_that_cannot_be_loaded_is_refused_before_the_charge(project, plugin, monkeypatch):
