@@ -45,10 +45,10 @@ def _made(kind: str, rows: Rows, folder: Path) -> Source:
 @pytest.mark.parametrize("kind", [*INPUTS, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
-    turn = [*INPUTS, "objects"].index(kind) % 2
-    # 6: units of months, whose rows are chosen; 30: the same, and a period of another column
-    seeds = {*range(32)} if FULL else {turn, (30, 6)[turn]}
-    for seed in sorted(seeds):
+    # of Arrow 6: units of months, whose rows are chosen; 30: the same, and a period of another column
+    few = (0, 1, 6, 30) if kind == "arrow" else (1, 2)
+    seeds = range(32) if FULL else few
+    for seed in seeds:
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
         source, query = _made(kind, rows, tmp_path), query_of(rng)
