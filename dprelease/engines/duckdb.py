@@ -115,9 +115,7 @@ class DuckDBEngine:
         self._temp_directory = temp_directory
         self.statements: list[str] = []
         self.meter: Meter | None = None
-        self._ready: tuple[Source, BoundedQuery, Any, Callable[[bytes], Any], ExitStack] | None = (
-            None
-        )
+        self._ready: tuple[Source, BoundedQuery, Any, Callable[..., Any], ExitStack] | None = None
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
@@ -223,8 +221,8 @@ class DuckDBEngine:
                 ready, self._ready = self._ready, None
                 same = ready is not None and ready[0] is source and ready[1] is whole
                 if ready is not None and same and not exact and self.meter is None:
-                    _, _, connection, over_rows, before = ready
-                    start = partial(over_rows, salt)
+                    _, _, connection, run_with, before = ready
+                    start = partial(run_with, salt)
                     opened.enter_context(before)
                 else:
                     connection = opened.enter_context(self._connection())
@@ -283,16 +281,15 @@ class DuckDBEngine:
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
 
+        over_types = empty and source.kind in in_memory.IN_MEMORY
+
         def run(salt: bytes) -> Any:
-            bound = {**used, **({SALT: salt.hex()} if SALT in used else {})}
+            if over_types and open_rows(tables, source, query)[0].stored != opened.stored:
+                raise TypeError("the statement is of other types")
+            bound = used | {SALT: salt.hex()} if SALT in used else used
             return (self._table if query.groups.found else self._run)(connection, sql, bound)
 
-        def over_rows(salt: bytes) -> Any:
-            if open_rows(tables, source, query)[0].stored != opened.stored:
-                raise TypeError("the statement is of other types")
-            return run(salt)
-
-        return (over_rows if source.kind in in_memory.IN_MEMORY else run) if empty else run(salt)
+        return run if empty else run(salt)
 
     def _table(self, connection: Any, sql: str, parameters: dict[str, object]) -> pa.Table:
         self.statements.append(sql)

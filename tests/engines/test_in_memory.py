@@ -239,3 +239,25 @@ def test_only_the_asked_columns_are_converted() -> None:
 )
 def test_duckdb_type_names(name: str, physical: Physical) -> None:
     assert of_duckdb(name) is physical
+
+
+def test_a_statement_that_was_planned_chooses_rows_by_the_salt_of_its_run() -> None:
+    rows = {"who": ["a"] * 30 + ["b"] * 30, "x": [float(i) for i in range(60)]}
+    source = as_source(pa.table(rows))
+    code = Fixed("x", Domain(0, 60).on_grid(Fraction(1)), Fraction(1))
+    task = BoundedQuery(
+        (Column("who", Kind.identifier), Column("x", Kind.number)), GroupKeys((), ((),)), (code,),
+        (Primitive("rows"), Primitive("power", 0, 1)), user="who", max_rows=2,
+    )  # fmt: skip
+    seen = set()
+    for salt in (b"", b"one", b"two"):
+        engine = DuckDBEngine()
+        engine.preflight(source, task)
+        found, expected = (
+            e.compute(source, task, salt).reveal_to_mechanism().sums.tolist()
+            for e in (engine, ReferenceEngine())
+        )
+        assert found == expected
+        assert not any("EXPLAIN" in sql for sql in engine.statements)
+        seen.add(found[0][1])
+    assert len(seen) == 3

@@ -34,6 +34,7 @@ _duckdb = partial(
     file="engines/duckdb.py",
     tests=(
         "tests/engines/test_duckdb.py",
+        "tests/engines/test_in_memory.py",
         "tests/security/test_engine_lock.py",
         "tests/contracts/test_engines.py",
     ),
@@ -327,6 +328,11 @@ GUARDS = (
         '    "SET scalar_subquery_error_on_multiple_rows = false",\n',
         "",
         ("tests/query/test_wide_view.py",),
+    ),
+    _duckdb(
+        "a statement that was planned before the charge keeps the salt that it was planned with",
+        old="used | {SALT: salt.hex()} if SALT in used else used",
+        new="used",
     ),
     _duckdb(
         "the statement is not planned before the charge",
