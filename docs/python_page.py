@@ -138,4 +138,7 @@ def _prose(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    """Return a cell of a table: a bar between backticks separates no cells, and a backslash before it would be seen."""
+    parts = text.replace("\n", " ").split("`")
+    parts[::2] = [part.replace("|", "\\|") for part in parts[::2]]
+    return "`".join(parts)

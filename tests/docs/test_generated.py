@@ -150,6 +150,9 @@ def test_the_reference_of_python_has_every_public_name_under_a_task(generate, mo
         r"^\| `during` \| .* \| release the rows of one period .* \|$", page, re.MULTILINE
     )[:1]
     assert "None" in row
+    # a site shows a backslash between backticks; outside them a bar without one begins a cell
+    assert "| `Number | None` | `None` |" in page
+    assert generate.python_page._cell("a | b, `c | d`") == "a \\| b, `c | d`"
     module = generate.python_page
     assert module.meanings("    a, b: both. c: the third\n        goes on.\n    d: last") == {
         "a": "both.", "b": "both.", "c": "the third goes on.", "d": "last",
