@@ -225,3 +225,24 @@ def test_the_report_prints_with_the_exact_statement_on_paper(tmp_path):
     data = pdf.read_bytes()
     assert data.startswith(b"%PDF-")
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", data)) <= 6
+
+
+@pytest.mark.parametrize("today", [True, False], ids=["today's", "of the first edition"])
+def test_paper_has_the_ends_of_intervals_as_a_desktop_has(today, tmp_path, monkeypatch):
+    """A sheet is as narrow as a small tablet, and on it no table of numbers can be opened; old pages stay as they are."""
+    monkeypatch.setattr(html, "of_today", lambda _: today)
+    text = report()
+    file = tmp_path / "paper.html"
+    file.write_text(text, encoding="utf-8")
+    of = browser()
+    of.send("Emulation.setEmulatedMedia", media="print", features=[])
+    of.send("Emulation.setDeviceMetricsOverride", width=688, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+    try:
+        of.open(file.as_uri())
+        shown = of.evaluate(
+            "[...document.querySelectorAll('.plot .ends')].map((e) => getComputedStyle(e).display).join()"
+        )
+    finally:
+        of.send("Emulation.clearDeviceMetricsOverride")
+        of.send("Emulation.setEmulatedMedia", media="", features=[])
+    assert set(shown.split(",")) == {"block" if today else "none"}
