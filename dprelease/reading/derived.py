@@ -19,6 +19,7 @@ from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.csv_ import cell
 from dprelease.results.formats.picture import Picture, below, dots
+from dprelease.results.formats.words import period_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,8 +175,9 @@ _WRITERS = {".csv": _csv, ".parquet": _parquet, ".json": _json, ".html": _html}
 
 
 def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] = ()) -> Derived:
-    """Return the results of several periods as one, with `period` as first key column."""
+    """Return the results of several periods as one, with `period` as first key column, under the title with the first and last."""
     first = next(iter(made.values()))
+    to = f" to {period_words(list(made)[-1])}" * (len(made) > 1)
     tables = [
         d.table.add_column(0, "period", pa.array([period] * d.table.num_rows, pa.utf8()))
         for period, d in made.items()
@@ -189,14 +191,8 @@ def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] 
         source=source,
         keys=("period", *first.keys),
         notes=notes,
-        called=replace(first.called, read=_span(made)),
+        called=replace(first.called, read=first.called.read + to),
     )
-
-
-def _span(made: Mapping[str, Derived]) -> str:
-    """Return the title of a series with its first and last period."""
-    words = [derived.called.read for derived in made.values()]
-    return words[0] if len(words) == 1 else f"{words[0]} to {list(made)[-1]}"
 
 
 def keyed(

@@ -139,4 +139,5 @@ def _plot(rows: list[dict[str, Any]], names: Sequence[str]) -> DotPlot | None:
 @cache
 def _template() -> Template:
     text = resources.files("dprelease.reading").joinpath("derived.html.j2")
-    return with_parts(text_of("report.css")).from_string(text.read_text(encoding="utf-8"))
+    style = text_of("report.css") + text_of("cross_tabs.css")
+    return with_parts(style).from_string(text.read_text(encoding="utf-8"))

@@ -376,6 +376,7 @@ def test_a_bar_that_leaves_the_picture_has_arrows_and_one_that_does_not_has_none
     text = drawn.write(tmp_path / "a.html").read_text(encoding="utf-8")
     assert text.count('class="cut"') == (2 if wide else 0)
     assert ("Arrows: the interval goes on." in text) == wide
+    assert ".weak .cut { stroke-dasharray: none; }" in text  # dashes leave two specks of an arrow
 
 
 def test_a_histogram_s_name_alone_is_answered_with_names_that_can_be_written():

@@ -122,6 +122,7 @@ def test_a_series_has_a_row_per_period(folder):
     assert growth.table == series.derive("growth(count)", by=["region"]).table
     assert growth.table.num_rows == 6
     assert growth.notes[0].startswith("2026-W01: there is no period `previous`")
+    assert growth.called.read.endswith(", week 2 of 2026 to week 3 of 2026")
     with pytest.raises(dp.errors.ArgumentError):
         series.derive("count@2020-W01")
 
