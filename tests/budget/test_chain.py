@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -286,7 +287,7 @@ def test_an_event_left_out_of_a_rewritten_chain_leaves_a_gap(tmp_path):
     ledger = new_ledger(tmp_path)
     ledger.cap_period("clinic", Fraction(1, 5))
     release(ledger, entry(), tmp_path / "public")
-    with sqlite3.connect(ledger.path) as db:
+    with closing(sqlite3.connect(ledger.path)) as db:
         ((cap,),) = db.execute(
             """SELECT seq FROM chain WHERE body LIKE '%"kind":"cap"%'"""
         ).fetchall()

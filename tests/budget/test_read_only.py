@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,8 @@ def test_a_log_that_a_crash_left_is_read(
     there = mounted(ledger.parent) / ledger.name
     assert debits(there) == 2
     uri = f"{there.as_uri()}?mode=ro&immutable=1"
-    (less,) = sqlite3.connect(uri, uri=True).execute("SELECT COUNT(*) FROM entry").fetchone()
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        (less,) = db.execute("SELECT COUNT(*) FROM entry").fetchone()
     assert less == 1
 
 

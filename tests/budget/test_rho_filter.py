@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_basic_budgets_are_what_they_were(tmp_path: Path) -> None:
     with pytest.raises(BudgetError) as refused:
         ledger.charge(entry(30))
     assert refused.value.code == "DPR301"
-    with sqlite3.connect(ledger.path) as db:
+    with closing(sqlite3.connect(ledger.path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
     assert ledger.budget("clinic").rho is None
 
@@ -85,7 +86,7 @@ def test_a_gaussian_release_is_charged_its_own_rho(tmp_path: Path) -> None:
 def test_the_ledger_says_version_two_and_old_software_refuses_it(tmp_path: Path) -> None:
     ledger = book(tmp_path)
     assert ledger.composition("clinic") == "zcdp"
-    with sqlite3.connect(ledger.path) as db:
+    with closing(sqlite3.connect(ledger.path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
         db.execute("PRAGMA user_version = 1")
     with pytest.raises(LedgerError) as refused:
