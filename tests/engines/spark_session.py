@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import shutil
+import sys
 import tempfile
 import warnings
 from typing import Any
@@ -57,6 +59,8 @@ def session() -> Any:
     """
     from pyspark.sql import SparkSession
 
+    # Rows of Python lists are read by a worker, else by whatever `python3` is on the PATH
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[1]").appName("dprelease tests")
     # Spark makes its folder of tables in the working folder otherwise
     builder = builder.config(
