@@ -23,7 +23,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations_with_replacement, product
 
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
+from dprelease.query.bounded import (
+    BoundedQuery,
+    Code,
+    Condition,
+    Fixed,
+    Label,
+    Primitive,
+    largest_code,
+)
 from dprelease.query.never_null import never_null
 from dprelease.schema.column import Column
 from dprelease.statistics.exact import form_of
@@ -87,10 +95,8 @@ def types_of_change(
 
 def codes_of(code: Code) -> tuple[int, int]:
     """Return the least and greatest code of a row, a null's default included."""
-    if not isinstance(code, Fixed):
-        return 0, 1
-    default = 0 if code.default is None else code.default
-    return min(0, default), max(code.grid.hull_steps, default)
+    default = code.default if isinstance(code, Fixed) else None
+    return min(0, default or 0), largest_code(code)
 
 
 def keeps_every_row(columns: Collection[Column], code: Code) -> bool:

@@ -266,6 +266,16 @@ def test_a_tampered_plan_is_refused(name: str, plans: dict[str, Json]) -> None:
     assert caught.value.fix and caught.value.why
 
 
+def test_a_sum_over_places_of_labels_costs_the_greatest_place() -> None:
+    """An engine sums them, up to 999 of a row where the column's codes end at ten: they were taken for 0 and 1."""
+    value = json.loads(json.dumps(planned(["sum(x)"]).to_json()))
+    execute.check(ReleasePlan.from_json(value))
+    labels = {"column": "g", "values": [*map(str, range(999)), "a"]}
+    value["query"]["codes"] = [labels for _ in value["query"]["codes"]]
+    with pytest.raises(InternalError, match="smaller sensitivity"):
+        execute.check(ReleasePlan.from_json(value))
+
+
 @dataclass(frozen=True, slots=True)
 class Lying(ScalarCellLaw):
     """A law that says it loses a hundredth, whatever its noise is, and draws none."""
