@@ -333,6 +333,10 @@ def _several() -> Iterator[Case]:
                 release = {"delta": delta, "epsilon": 2}
                 made = several([dict(table) for table in tables], **told, release=release)
                 yield f"tables {name} {world}{' delta' if delta else ''}", made
+    for world in ("row substitution", "user substitution"):
+        release = {"delta": 1e-3, "epsilon": 1}
+        made = several([dict(table) for table in TREE], **worlds[world], release=release)
+        yield f"tables tree {world} delta=0.001", made
     for name in ("fair_tables", "flights_tables"):
         path = Path(__file__).parents[2] / "schemas" / f"{name}.yaml"
         yield f"tables of schemas/{name}.yaml", yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -350,6 +354,11 @@ def cases() -> dict[str, dict[str, Any]]:
         for name, schema in part():
             assert name not in out, name
             out[name] = schema
+    for world in ("row substitution", "user substitution"):
+        asked = ["count", "histogram(x, [0, 2, 5, 10])", "median(x)"]
+        out[f"{', '.join(asked)} {world} delta=0.01"] = _schema(
+            asked, epsilon=0.3, delta=0.01, **_WORLDS[world]
+        )
     for world in ("user", "user substitution"):
         for epsilon in (0.3, 2):
             name = f"count(persons) {world} epsilon={epsilon}"
