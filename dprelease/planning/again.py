@@ -187,6 +187,8 @@ def _priced(
         figures: recorded figures of its statistics; None where they are compared elsewhere.
     """
     share = Share.from_json(part["share"])
+    if share.rho is not None and share != Share.concentrated(share.rho):
+        _other(block.name, "the epsilon of its share is not that of its rho")
     fresh = prices.priced(block, share)
     at = next((i for i, c in enumerate(fresh.ranked) if _drawn_as(c, part)), None)
     if at is None:

@@ -138,6 +138,14 @@ def test_a_declared_share_is_kept():
     assert "its declared share of epsilon is another one" in said
 
 
+def test_the_epsilon_of_a_share_of_rho_is_that_of_its_rho():
+    """No law of normal noise uses it, so that nothing else told when it was another number."""
+    plan = CASES["normal noise"]()
+    stated = json.loads(canonical_json(plan.to_json()))
+    stated["blocks"][0]["share"]["epsilon"] = "0"
+    assert "is not that of its rho" in refused(read_back(plan), stated)
+
+
 def test_the_law_that_is_drawn_is_the_best_of_its_rivals():
     query = read_back(CASES["groups of users"]())
 

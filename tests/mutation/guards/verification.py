@@ -227,6 +227,12 @@ GUARDS = (
         new="",
     ),
     _again(
+        "the epsilon of a share of rho is any number",
+        old="if share.rho is not None and share != Share.concentrated(share.rho):",
+        new="if share.rho is not None and share.split:",
+        tests=("tests/planning/test_again.py",),
+    ),
+    _again(
         "a declared error need not be met",
         old="if goal is not None and (error is None or error > float(goal) * (1 + CLOSE)):",
         new="if False:",
