@@ -95,6 +95,12 @@ def largest_code(code: Code) -> int:
     return len(code.values) - 1 if isinstance(code, Label) else 1
 
 
+def codes_of(code: Code) -> tuple[int, int]:
+    """Return the least and greatest code of a row, a null's default included."""
+    default = code.default if isinstance(code, Fixed) else None
+    return min(0, default or 0), largest_code(code)
+
+
 @dataclass(frozen=True, slots=True)
 class Near:
     """The ranks around t = (a n + offset) / b, kept to [0, n], of n rows with a code.

@@ -23,15 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations_with_replacement, product
 
-from dprelease.query.bounded import (
-    BoundedQuery,
-    Code,
-    Condition,
-    Fixed,
-    Label,
-    Primitive,
-    largest_code,
-)
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive, codes_of
 from dprelease.query.never_null import never_null
 from dprelease.schema.column import Column
 from dprelease.statistics.exact import form_of
@@ -91,12 +83,6 @@ def types_of_change(
     together = min(bounds.rows, most)
     ones, twos = (tuple(_times(m, most, together) for m in each) for each in (alone, moves))
     return ones, ones, twos
-
-
-def codes_of(code: Code) -> tuple[int, int]:
-    """Return the least and greatest code of a row, a null's default included."""
-    default = code.default if isinstance(code, Fixed) else None
-    return min(0, default or 0), largest_code(code)
 
 
 def keeps_every_row(columns: Collection[Column], code: Code) -> bool:

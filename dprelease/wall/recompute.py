@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dprelease.core.errors import InternalError
-from dprelease.query.bounded import BoundedQuery, Label, Primitive
+from dprelease.query.bounded import BoundedQuery, Label, Primitive, codes_of
 from dprelease.query.intervals import Intervals
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.statistics import bin_sensitivity as bins
@@ -30,7 +30,6 @@ from dprelease.statistics.sensitivity import (
 from dprelease.statistics.types_of_change import (
     Classes,
     added_cells,
-    codes_of,
     corners,
     keeps_every_row,
     types_of_change,

@@ -185,13 +185,13 @@ GUARDS = (
     ),
     _here(
         "a null's default is ignored",
-        file="statistics/types_of_change.py",
+        file="query/bounded.py",
         old="return min(0, default or 0), largest_code(code)",
         new="return 0, code.grid.hull_steps if isinstance(code, Fixed) else 1",
     ),
     _here(
         "a label is the code 0 or 1",
-        file="statistics/types_of_change.py",
+        file="query/bounded.py",
         old="return min(0, default or 0), largest_code(code)",
         new="return min(0, default or 0), largest_code(code) if isinstance(code, Fixed) else 1",
     ),
