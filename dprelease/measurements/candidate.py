@@ -5,7 +5,7 @@ Units: epsilon in nats; errors in the statistic's unit, or its square.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +30,7 @@ class Option:
         worst_error: the same at the worst answer, where the law gives it.
         note: why it is not admissible, or what is special about it.
         advice: why a request may prefer it, in plans of earlier versions.
+        rank: what to print for its error where that is of ranks; of a plan that was just made.
     """
 
     mechanism: str
@@ -37,6 +38,7 @@ class Option:
     worst_error: Annotated[float | None, Note.always] = None
     note: Annotated[str, Note.always] = ""
     advice: str = ""
+    rank: Annotated[str, Note.unstored] = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,14 @@ class Prices:
 
     def _options(self, priced: Priced, index: int) -> list[Option]:
         best, block = priced.best, priced.block
-        options = [option(c, index) for c in priced.ranked]
+        member, claimed = block.members[index], lambda e: self.sensitivity(e, block)
+        options = []
+        for c in priced.ranked:
+            made, kind = option(c, index), family_of(c.measurement)
+            if made.expected_error is None:
+                said = kind.error_text(c.draw, c.measurement, member.view)
+                made = replace(made, rank=said or "")
+            options.append(made)
         pricing = Pricing(
             block,
             best.measurement,
@@ -218,7 +225,6 @@ class Prices:
             priced.sensitivity,
             block.judged_by(self.query.judge),
         )
-        member, claimed = block.members[index], lambda e: self.sensitivity(e, block)
         return options + family_of(best.measurement).rivals(member, best, pricing, claimed)
 
     def uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:

@@ -95,7 +95,8 @@ def _all_options(plan: ReleasePlan, *, every: bool) -> Iterable[str]:
     for statistic in plan.statistics if every else ():
         yield f"{statistic.name} by each admissible mechanism, at the same share of ε:"
         for option in statistic.chosen:
-            yield f"  {_option(option, statistic)}{option.note and f' ({option.note})'}"
+            said = f"{_option(option, statistic)} {option.rank}".rstrip()
+            yield f"  {said}{option.note and f' ({option.note})'}"
 
 
 def _option(option: Option, statistic: PlannedStatistic) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from dprelease.cli import app, plan
@@ -145,3 +146,21 @@ def test_a_plan_by_the_part_of_a_date_is_shown(tmp_path):
     said = " ".join(invoke("plan", file).output.split())
     assert "12 public groups by month(day), region" in said
     assert "undeclared values of `region` are dropped" in said
+
+
+def test_all_says_the_error_of_a_choice_by_rank(pipeline):
+    more = pipeline.with_name("ranks.yaml")
+    said = yaml.safe_load(pipeline.read_text())
+    said["release"] = {**said.get("release", {}), "statistics": ["count", "median(age)"]}
+    more.write_text(yaml.safe_dump(said))
+    shown = CliRunner().invoke(app, ["plan", str(more), "--all"], env={"COLUMNS": "300"}).output
+    made = plan_pipeline(load_pipeline(more))
+    ranked = next(s for s in made.statistics if s.function == "median")
+    lines = shown.splitlines()
+    at = next(i for i, x in enumerate(lines) if x.startswith(f"{ranked.name} by each admissible"))
+    assert ranked.error_text in lines[at + 1]
+    assert len(ranked.chosen) > 1
+    for line, option in zip(lines[at + 1 :], ranked.chosen, strict=False):
+        assert option.mechanism in line
+        assert "in rank" in line
+    assert "in rank" not in str(made.to_json()["statistics"][-1]["options"])
