@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, print_json, show_error
+from dprelease.cli.terminal import AsJson, print_json, say, show_error
 from dprelease.core.errors import DpreleaseError
 from dprelease.core.numeric import counted
 
@@ -36,7 +36,7 @@ def check(
         answers.append({"file": str(file), "ok": True, **said})
         if not as_json:
             words = ", ".join(v for k, v in said.items() if k != "plan" and v)
-            console().print(f"{file}: valid {words}", style="green", markup=False, soft_wrap=True)
+            say(f"{file}: valid {words}", "green", soft_wrap=True)
     if as_json:
         print_json(answers)
     if not all(answer["ok"] for answer in answers):

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json, save, say, show_error
+from dprelease.cli.terminal import (
+    AsJson,
+    console,
+    flowing,
+    loaded,
+    print_json,
+    save,
+    say,
+    show_error,
+)
 from dprelease.core.numeric import counted, short
 
 if TYPE_CHECKING:
@@ -90,8 +99,6 @@ def load_and_show(
     every: bool = False,
 ) -> PipelineConfig:
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
-    from rich.text import Text
-
     from dprelease.pipeline.explore import needed, plan_of, releases_words, shared_words, wish
     from dprelease.pipeline.planned import plan_pipeline
     from dprelease.release_plan.compare import compare, differences
@@ -125,7 +132,7 @@ def load_and_show(
             markup=False,
         )
     for need in needs:
-        out.print(Text(str(need)), soft_wrap=True)
+        out.print(flowing(out, str(need)), soft_wrap=True)
     if changes is not None:
         out.print(differences(changes, str(against), config.name))
     for written in (page, file):

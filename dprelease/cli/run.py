@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.terminal import AsJson, console, loaded, print_json
+from dprelease.cli.terminal import AsJson, console, flowing, loaded, print_json
 from dprelease.core.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ def _run(
     from dprelease.results.validate import gx_process
 
     with gx_process.begun():  # first of all: it takes as long as all else before the charge
-        from rich.text import Text
-
         from dprelease.pipeline.planned import plan_pipeline
         from dprelease.pipeline.run import run as run_pipeline
 
@@ -118,7 +116,7 @@ def _run(
 
         def report(stage: str, detail: str) -> None:
             if not quiet:
-                out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
+                out.print(flowing(out, f"{stage:<9} {detail}", 10), soft_wrap=True)
 
         if rehearse or to is not None:
             show(plan_pipeline(config, period if config.period else None))
@@ -142,14 +140,12 @@ def _scanned(out: Console, share: float, left: float | None) -> None:
 
 
 def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:
-    from rich.text import Text
-
     if quiet:  # else the progress has said both
-        out.print(Text(str(result.receipt)), soft_wrap=True)
-        out.print(Text(str(result.folder)), soft_wrap=True)
+        out.print(flowing(out, str(result.receipt)), soft_wrap=True)
+        out.print(flowing(out, str(result.folder)), soft_wrap=True)
     elif "report.html" in result.files:
         where = str(result.folder / "report.html")
-        out.print(Text.assemble(("open      ", "bold"), where), soft_wrap=True)
+        out.print(flowing(out, f"open      {where}", 10), soft_wrap=True)
 
 
 def _rehearse(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dprelease.cli.terminal import loaded
+from dprelease.cli.terminal import loaded, say
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -96,15 +96,13 @@ def _printer(log_format: str) -> Report:
 
     def as_text(event: Mapping[str, object]) -> None:
         name = " ".join(str(event[k]) for k in ("pipeline", "period") if event.get(k))
-        typer.echo(
-            f"{event['time']} {str(event['level']).upper():<7} {event['event']:<11} "
-            + (f"{name}: " if name else "")
-            + str(event["message"])
-        )
+        level = str(event["level"]).upper()
+        said = f"{name}: {event['message']}" if name else event["message"]
+        say(f"{event['time']} {level:<7} {event['event']:<11} {said}", soft_wrap=True)
         if event["level"] == "error":
             for part in ("where", "why", "fix", "code"):
                 if event.get(part):
-                    typer.echo(f"  {part:<6} {event[part]}")
+                    say(f"  {part:<6} {event[part]}", soft_wrap=True)
 
     return as_json if log_format == "json" else as_text
 

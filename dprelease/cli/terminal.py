@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
@@ -22,6 +23,7 @@ from dprelease.schema.paths import is_marked
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from dprelease.pipeline.budget_config import BudgetConfig
     from dprelease.pipeline.config import PipelineConfig
@@ -58,7 +60,25 @@ def save(to: Path, data: bytes) -> None:
 
 def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
     """Print a text as it is: nothing in it is markup."""
-    console().print(text, style=style, markup=False, soft_wrap=soft_wrap)
+    out = console()
+    out.print(
+        flowing(out, text) if soft_wrap else text, style=style, markup=False, soft_wrap=soft_wrap
+    )
+
+
+def flowing(out: Console, text: str, head: int = 0) -> Text:
+    """Return lines for `out`, broken between words where a screen, or COLUMNS, is narrower; their head is bold."""
+    from rich.text import Text
+
+    if out.is_terminal or "COLUMNS" in os.environ:
+        as_words: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        lines = (
+            fill(line, out.width, subsequent_indent="  ", **as_words) for line in text.split("\n")
+        )
+        text = "\n".join(lines)
+    made = Text(text)
+    made.stylize("bold", 0, head)
+    return made
 
 
 def loaded(pipeline: Path) -> PipelineConfig:

@@ -92,3 +92,14 @@ def test_what_is_shown_is_the_plan_that_is_run_and_it_is_made_once(
     done = CliRunner().invoke(app, command + ["--quiet"] * quiet, env={"COLUMNS": "160"})
     assert len(plans) == 1
     assert ("runner-up" in done.output) is not quiet
+
+
+def test_lines_are_broken_between_words_where_the_screen_is_narrow(monkeypatch):
+    text = "spent " + "epsilon of the budget " * 8 + "/a/path/" + "long" * 30
+    monkeypatch.setenv("COLUMNS", "80")
+    *narrow, path = terminal.flowing(terminal.console(), f"charge    {text}", 10).plain.splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert path.strip() == "/a/path/" + "long" * 30  # as it can be pasted
+    assert " ".join("\n".join([*narrow, path]).split()) == f"charge {text}"
+    monkeypatch.delenv("COLUMNS")
+    assert terminal.flowing(terminal.console(), text).plain == text  # into a file: one line
