@@ -67,7 +67,7 @@ def require_released_period(config: PipelineConfig, period: str) -> None:
     if rule is not None and period in rule.skip:
         raise SourceError(
             f"{config.name} does not release {period}",
-            where=f"{config.origin}: period.skip",
+            where=rule.skip[period],
             why="the pipeline says that this period is never released",
             fix="name another period, or take it out of `skip`",
             code="DPR522",

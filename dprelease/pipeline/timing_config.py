@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from dprelease.core.errors import ArgumentError
-from dprelease.core.periods import Every, parse_period, zone
+from dprelease.core.periods import EXAMPLES, Every, parse_period, zone
 from dprelease.pipeline.models import PeriodModel, ReadyModel, ScheduleModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.pipeline.source_config import SourceConfig
@@ -37,7 +38,7 @@ class PeriodConfig:
     """Which rows belong to a run; `delay` passes between a period's end and its run.
 
     `first` and `last` name the periods that the source holds; None where there is no such end. `skip` names
-    those between that are never released.
+    those between that are never released, each with its `file:line`.
     """
 
     column: str
@@ -47,7 +48,7 @@ class PeriodConfig:
     first: str | None = None
     last: str | None = None
     ready: ReadyConfig | None = None
-    skip: tuple[str, ...] = ()
+    skip: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_period(
@@ -88,9 +89,8 @@ def read_period(
     ready = _ready(file, period.ready)
     if ready is not None and ready.partition is not None:
         _has_partitions(file, source)
-    return PeriodConfig(
-        name, period.every, delay, timezone, period.first, period.last, ready, period.skip
-    )
+    skip = {said: file.line_of("skip", i) for i, said in enumerate(period.skip)}
+    return PeriodConfig(name, period.every, delay, timezone, period.first, period.last, ready, skip)
 
 
 def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
@@ -196,4 +196,7 @@ def _check_period(
     try:
         parse_period(name, every, timezone)
     except ArgumentError as error:
-        file.fail(error.what, *place, fix=error.fix or "", code="DPR141")
+        fix = (error.fix or "").replace(
+            EXAMPLES[every], f'"{EXAMPLES[every]}"'
+        )  # else a number, or a date
+        file.fail(error.what, *place, fix=fix, code="DPR141")
