@@ -120,4 +120,11 @@ GUARDS = (
         new="return True",
         tests=(_FOLDERS,),
     ),
+    Guard(
+        "a label of other rows is a key of the list",
+        file="schema/read_column.py",
+        old='for label in labels.intersection(read["values"]):',
+        new="for label in ():",
+        tests=("tests/reading/test_key_list.py",),
+    ),
 )

@@ -429,4 +429,18 @@ GUARDS = (
         "Citation.from_manifest(path.read_bytes())",
         ("tests/budget/test_citation.py", "tests/security/test_paths.py"),
     ),
+    Guard(
+        "what is spent has what is asked in it",
+        "budget/refusals.py",
+        "amounts = after - wanted, whole, wanted, whole - (after - wanted)",
+        "amounts = after, whole, wanted, whole - after",
+        ("tests/budget/test_ledger.py",),
+    ),
+    Guard(
+        "twelve releases are paid for as eleven",
+        "budget/refusals.py",
+        "lacking = after - whole, after - whole + 11 * wanted",
+        "lacking = after - whole, after - whole + 10 * wanted",
+        ("tests/budget/test_ledger.py",),
+    ),
 )
