@@ -169,9 +169,9 @@ def test_shapes_that_stand_elsewhere_are_told_the_whole_form() -> None:
         column = {"kind": "category", "values": ["a"], key: "rest"}
         assert form in refused(lambda c=column: dp.plan(declared(columns={"k": c})), "DPR112").what
     known = refused(lambda: dp.plan(declared({"statistics": ["count(x)"]})), "DPR133")
-    [where] = re.findall(r'`where: "(.*?)"`', known.fix or "")
+    [text] = re.findall(r'"(.*?)"', known.fix or "")
     frame = FRAME.assign(x=[1.0, None] * 6)
-    assert values(frame, declared({"statistics": ["count"], "where": where})) == [6]
+    assert values(frame, declared({"statistics": [text]})) == [6]
     hour = {"kind": "category", "from": "hour(at)", "values": ["00", "12"]}
     made = refused(lambda: dp.plan(declared(columns={"h": hour})), "DPR138")
     assert "whole numbers such as [1, 2, 3]" in (made.fix or "")
@@ -187,18 +187,91 @@ def test_pandas_form_of_statistics_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "listed"),
+    [
+        ({"total": ("x", "sum")}, [{"statistic": "sum(x)", "as": "total"}]),
+        ({"total": pd.NamedAgg("x", "sum")}, [{"statistic": "sum(x)", "as": "total"}]),
+        ({"n": ("k", "nunique")}, [{"statistic": "count_distinct(k)", "as": "n"}]),
+        ({"x": ("sum", "mean")}, ["sum(x)", "mean(x)"]),
+        ({"x": "size", "m": ["size", "max"]}, ["count", "max(m)"]),
+        ({"x": [sum, len, np.mean], "m": max}, ["sum(x)", "count", "mean(x)", "max(m)"]),
+    ],
+)
+def test_what_agg_takes_is_taken(asked: Any, listed: list[Any]) -> None:
+    assert dp.plan(declared(), statistics=asked).hash == dp.plan(declared(), statistics=listed).hash
+
+
+@pytest.mark.parametrize(
     "asked",
     [
         {"x": None},
         {"x": 5},
-        {"x": [len]},
-        {"statistic": "count"},
-        {"statistic": "sum(x)", "as": "m"},
+        {"x": ()},
+        {"x": lambda rows: 1},
+        {"n": ("x", lambda rows: 1)},
+        {"x": refused},
     ],
 )
-def test_another_mapping_is_told_that_a_list_is_needed(asked: Any) -> None:
+def test_what_is_no_name_is_told_names(asked: Any) -> None:
+    if asked == {"x": ()}:
+        refused(lambda: dp.plan(declared(), statistics=asked), "DPR111")
+        return
     error = refused(lambda: dp.plan(declared(), statistics=asked), "DPR112")
-    assert error.what.startswith("statistics: a list is needed")
+    assert dp.plan(declared(), statistics=re.findall(r'"(.*?)"', error.fix or "")).hash
+
+
+@pytest.mark.parametrize("name", ["count", "quantile"])
+def test_what_agg_means_otherwise_is_told_the_line(name: str) -> None:
+    asked: Any = {"x": name}
+    error = refused(lambda: dp.plan(declared(), statistics=asked), "DPR133")
+    [line] = re.findall(r'"(.*)"', error.fix or "")
+    assert dp.plan(declared(), statistics=[line]).hash
+
+
+def test_one_statistic_with_options_is_told_that_a_list_is_needed() -> None:
+    asked: Any = {"statistic": "sum(x)", "as": "m"}
+    error = refused(lambda: dp.plan(declared(), statistics=asked), "DPR112")
+    assert "this mapping in a list" in (error.fix or "")
+    assert dp.plan(declared(), statistics=[asked]).statistics[0].name == "m"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mean", "variance(x, m)", "covariance(x)", "quantile(x)", "proportion()", "eigenvalues(m)",
+     "weighted_mean(x)", "count(x)", "count(x > 2)"],
+)  # fmt: skip
+def test_an_example_names_the_columns_of_this_table(text: str) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=[text]), "DPR133")
+    [example] = re.findall(r'"(.*)"', error.fix or "")
+    assert dp.plan(declared(), statistics=[example]).hash
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM (SELECT t.who AS who,\n t.x AS x FROM t WHERE t.x > 2) AS s",
+        "WITH s AS (SELECT t.who AS who,\n t.x AS x FROM t WHERE t.x > 2) SELECT COUNT(*) FROM s",
+    ],
+)
+def test_a_subquery_is_told_the_source_of_a_pipeline(sql: str, tmp_path: Path) -> None:
+    error = refused(lambda: dp.sql(sql, declared(), t=FRAME), "DPR252")
+    _, _, pasted = (error.fix or "").partition("with\n")
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    columns = {name: COLUMNS[name] for name in ("who", "x")}
+    schema = {**declared({"statistics": ["count"]}), "columns": columns}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(schema))
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        f"dprelease: pipeline/1\nname: p\n{pasted.replace('FILE', 't.parquet')}\nschema: s.yaml\n"
+        "budget: {ledger: l.db, dataset: t, epsilon: 60}\npublish: {to: public, formats: [csv]}\n"
+    )
+    (tmp_path / ".dprelease").mkdir()
+    for command in (["ledger", "init", str(file)], ["run", str(file), "--period", "one"]):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    csv = tmp_path / "public" / "p" / "one" / "data.csv"
+    table = pd.read_csv(csv)
+    assert table["value"].tolist() == [6]
 
 
 @pytest.mark.parametrize("key", ["step", "range"])

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dprelease.core.caller import path_from, plain_values
 from dprelease.core.errors import ArgumentError, ConfigError
-from dprelease.query.arguments import quoted
+from dprelease.query.arguments import quoted, syntax_of
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
@@ -166,15 +167,45 @@ def overrides(keys: Mapping[str, object]) -> dict[str, object]:
     return listed
 
 
-def _by_column(statistics: Mapping[object, object]) -> object:
-    """Return pandas' form `{"age": ["mean", "std"]}` as a list: `["mean(age)", "std(age)"]`.
+def _by_column(statistics: Mapping[object, Any]) -> object:
+    """Return what pandas' `agg` takes as a list: `{"age": ["mean", "std"]}`, `{"total": ("age", "sum")}`.
 
-    Any other mapping, one statistic with its options too, comes back: its reader says that a list is needed.
+    Raises:
+        ConfigError: one statistic with its options, or a function that is not known by its name (DPR112).
     """
     listed: list[object] = []
     for column, names in statistics.items():
-        each = [names] if isinstance(names, str) else names
-        if not isinstance(each, list | tuple) or not all(isinstance(name, str) for name in each):
-            return statistics
-        listed += [f"{name}({quoted(str(column))})" for name in each]
-    return statistics if "statistic" in statistics else listed
+        if "statistic" in statistics:
+            fix = "write `statistics=[{…}]`, this mapping in a list"
+            raise ConfigError("statistics: a list is needed here", fix=fix, code="DPR112")
+        pair = (
+            (names.column, names.aggfunc) if hasattr(names, "aggfunc") else names
+        )  # pandas.NamedAgg
+        if isinstance(pair, tuple) and len(pair) == 2 and syntax_of(str(pair[0])) is None:
+            of, name = pair
+            listed.append({"statistic": _called(name, quoted(str(of))), "as": str(column)})
+            continue
+        each = names if isinstance(names, list | tuple) else [names]
+        listed += [_called(name, quoted(str(column))) for name in each]
+    return [
+        item for i, item in enumerate(listed) if item not in listed[:i]
+    ]  # `size` of two columns is one
+
+
+_PANDAS = {"size": "count", "len": "count", "nunique": "count_distinct({})"}
+"""Names of pandas and Python for statistics that are written otherwise."""
+
+
+def _called(name: object, column: str) -> str:
+    """Return the statistic of a column that pandas knows by a name, or by a function of Python's or numpy's own."""
+    if getattr(name, "__module__", None) in ("builtins", "numpy"):
+        name = getattr(name, "__name__", name)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ConfigError(
+            f"statistics of {column}: a name is needed here, not an object of type {type(name).__name__}",
+            where="statistics",
+            why="a function would see the rows, and nobody knows what one row changes in it",
+            fix=f'name statistics, e.g. ["mean({column})", "sum({column})"]',
+            code="DPR112",
+        )
+    return _PANDAS.get(name, f"{name}({{}})").format(column)

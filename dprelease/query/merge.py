@@ -198,7 +198,9 @@ class _Merge:
         if self.schema.release is not None and "statistics" in self.inherited:
             return self.schema.release.statistics
         below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
-        return parse_statistics(items, origin=self.line_of("statistics"), lines=below)
+        return parse_statistics(
+            items, origin=self.line_of("statistics"), lines=below, columns=self.schema.columns
+        )
 
     def _where(self, model: ReleaseModel) -> Expression | None:
         if model.where is None:

@@ -126,7 +126,9 @@ class TableReader:
         origin = self.line_of("tables", i, "statistics")
         if not model.statistics:
             self._fail("tables", i, f"table `{name}` has no statistics", "e.g. [count]")
-        statistics = parse_statistics(model.statistics, origin=origin, lines=below)
+        statistics = parse_statistics(
+            model.statistics, origin=origin, lines=below, columns=self.schema.columns
+        )
         statistics = tuple(self._statistic(statistic, by) for statistic in statistics)
         detail = None
         if model.detail is not None:

@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from dprelease.core.strict_json import json_text
 from dprelease.query.arguments import quoted
 from dprelease.query.grouping_sets import Grouping, Keys, group_by
 from dprelease.query.select_calls import Calls, Names
@@ -95,6 +96,8 @@ class _Select:
 
     def parse(self) -> Selected:
         whole = self.read.phrase()
+        if whole[0].word == "WITH":
+            self._subquery(next((token for token in whole.tokens if token.kind == "("), whole[0]))
         if whole[0].word != "SELECT":
             self.read.fail(
                 "the statement is not a SELECT",
@@ -137,14 +140,13 @@ class _Select:
                 code="DPR252",
             )
         table, left = phrase[1], phrase.after(2)
+        self._subquery(table)
         if not table.named or left[0].kind == "(" or left[0].sign == ".":
             self.read.fail(
                 "FROM takes the name of one table",
                 table,
                 why="the schema declares one table, and no subquery or function is read",
-                fix=f"FROM {self.schema.name}"
-                if table.named
-                else "make that table first, in pandas or by a pipeline's `view`; then name it",
+                fix=f"FROM {self.schema.name}",
                 code="DPR252",
             )
         marked = left.words("AS")
@@ -162,6 +164,22 @@ class _Select:
                 code="DPR252",
             )
         return table, Names(self.read, tables), left
+
+    def _subquery(self, table: SqlToken) -> None:
+        """Refuse a SELECT in brackets: a pipeline's view reads it, and proves whose row each of its rows is."""
+        if table.inside is None or table.inside[0].word != "SELECT":
+            return
+        inner = " ".join(self.read.sql[table.start + 1 : table.end - 1].split())
+        named = re.search(r"\bfrom\s+(\w+)", inner, re.IGNORECASE)
+        of = named[1] if named else self.schema.name
+        self.read.fail(
+            "FROM takes the name of one table, not a subquery",
+            table,
+            fix="write its WHERE in this SELECT, and declare its expressions as columns of the schema (`from`); or run a"
+            f" pipeline, whose schema declares its columns, with\nsource:\n  view: {json_text(inner)}\n"
+            f"  tables: {{{of}: {{parquet: FILE}}}}",
+            code="DPR252",
+        )
 
     def _no_clause(self, token: SqlToken) -> NoReturn:
         fix = _CLAUSES.get(token.word)

@@ -13,8 +13,9 @@ from typing import NoReturn
 
 from dprelease.core.errors import ConfigError
 from dprelease.core.patience import tick
-from dprelease.query.arguments import syntax_of, syntaxes
+from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
+from dprelease.schema.column import NUMERIC, Column
 from dprelease.schema.naming import nearest, plain_letters
 from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
@@ -43,6 +44,7 @@ def parse_statistics(
     *,
     origin: str,
     lines: Mapping[tuple[str | int, ...], str] | None = None,
+    columns: Mapping[str, Column] | None = None,
 ) -> tuple[StatisticSpec, ...]:
     """Parse a list of statistics and refuse two with one published name.
 
@@ -50,6 +52,7 @@ def parse_statistics(
         items: texts or mappings.
         origin: `file:line` of the list.
         lines: place relative to the list, `(2, "as")`, to `file:line`.
+        columns: of the schema, for what a refusal names.
 
     Raises:
         ConfigError: as `parse_statistic`, or a name is used twice (DPR134).
@@ -61,7 +64,7 @@ def parse_statistics(
         if isinstance(item, str) and _open_brackets(item) > 0:
             _comma_split([str(x) for x in items[i:] if isinstance(x, str | int | float)], where)
         below = {str(k[1]): v for k, v in lines.items() if len(k) == 2 and k[0] == i}
-        spec = parse_statistic(item, origin=where, lines=below)
+        spec = parse_statistic(item, origin=where, lines=below, columns=columns)
         taken = next((s for s in specs if s.name == spec.name), None)
         if taken is not None:
             raise ConfigError(
@@ -76,7 +79,11 @@ def parse_statistics(
 
 
 def parse_statistic(
-    item: object, *, origin: str, lines: Mapping[str, str] | None = None
+    item: object,
+    *,
+    origin: str,
+    lines: Mapping[str, str] | None = None,
+    columns: Mapping[str, Column] | None = None,
 ) -> StatisticSpec:
     """Parse one statistic, a text or a mapping with the key `statistic`.
 
@@ -86,6 +93,7 @@ def parse_statistic(
             max_rows_per_group: …, certain: …, where: …, winsorize: …, weighted_by: …, edges_from: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
+        columns: as in `parse_statistics`.
 
     Raises:
         ConfigError: syntax (DPR130), unknown statistic (DPR131), a comma split by YAML (DPR132),
@@ -94,21 +102,24 @@ def parse_statistic(
     tick()
     if isinstance(item, str):
         text, where = split_where(item) if "where" in item else (item, "")
-        function, arguments = _call(text, origin)
+        function, arguments = _call(text, origin, columns)
         name = _default_name(function, arguments, where)
         return StatisticSpec(item.strip(), function, arguments, name, where=where, origin=origin)
     if not isinstance(item, Mapping):
         raise ConfigError(
             "a statistic is a text or a mapping",
             where=origin,
-            fix='write e.g. "mean(age)"',
+            fix=f'write e.g. "{_example("mean", (), columns)}"',
             code="DPR130",
         )
-    return _from_mapping(item, origin, lines or {})
+    return _from_mapping(item, origin, lines or {}, columns)
 
 
 def _from_mapping(
-    item: Mapping[object, object], origin: str, lines: Mapping[str, str]
+    item: Mapping[object, object],
+    origin: str,
+    lines: Mapping[str, str],
+    columns: Mapping[str, Column] | None,
 ) -> StatisticSpec:
     text = item.get("statistic")
     for key in item:
@@ -120,22 +131,22 @@ def _from_mapping(
         raise ConfigError(
             "a statistic's mapping needs the key `statistic` with a text",
             where=lines.get("statistic", origin),
-            fix='write e.g. {statistic: "mean(age)", as: mean_age}',
+            fix=f'write e.g. {{statistic: "{_example("mean", (), columns)}", as: NAME}}',
             code="DPR130",
         )
     options = Options(item, origin, lines)
     text, where = options.where(*split_where(text))
     text = options.with_edges(text)
-    function, arguments = _call(text, lines.get("statistic", origin))
+    function, arguments = _call(text, lines.get("statistic", origin), columns)
     winsorised = options.winsorize(function)
     if winsorised is not None:  # another statistic, under its own name
         text = f"{winsorised[0]}{text.strip()[len(function) :].rstrip()[:-1]}, {winsorised[1]})"
-        function, arguments = _call(text, lines.get("winsorize", origin))
+        function, arguments = _call(text, lines.get("winsorize", origin), columns)
     weighted = options.weighted_by(function, arguments)
     if weighted is not None:  # likewise
         first = text.strip()[len(function) :].strip()[1:-1] if arguments else ""
         text = f"{weighted[0]}({', '.join(filter(None, (first, weighted[1])))})"
-        function, arguments = _call(text, lines.get("weighted_by", origin))
+        function, arguments = _call(text, lines.get("weighted_by", origin), columns)
     domain, step = options.domain()
     return StatisticSpec(
         text=f"{text.strip()} where {where}" if where else text.strip(),
@@ -190,7 +201,21 @@ def split_where(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
+def _example(function: str, given: Sequence[str], columns: Mapping[str, Column] | None) -> str:
+    """Return how a statistic is written, of the arguments that are given and then of the schema's columns of numbers."""
+    syntax = syntax_of(function)
+    name, opened, inside = syntax.example.partition("(") if syntax else (function, "", "")
+    known = (quoted(c.name) for c in (columns or {}).values() if c.kind in NUMERIC)
+    others = (other for other in known if other not in given)
+    made = list(given[: syntax.most]) if syntax else []
+    for argument in split_arguments(inside[:-1], "")[len(made) :] if opened else ():
+        made.append(re.sub(r"^[a-z]\w*", lambda found: next(others, found[0]), argument))
+    return f"{name}({', '.join(made)})" if opened else name
+
+
+def _call(
+    text: str, origin: str, columns: Mapping[str, Column] | None = None
+) -> tuple[str, tuple[str, ...]]:
     """Return the function and its arguments' texts."""
     body = text.strip()
     most = MAX_LISTED if "[" in text else MAX_TEXT
@@ -199,7 +224,7 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             "a statistic is too long",
             where=origin,
             why=f"it has {len(text):,} characters, and at most {most:,} are read",
-            fix='write a function of a column, e.g. "mean(age)"',
+            fix=f'write a function of a column, e.g. "{_example("mean", (), columns)}"',
             code="DPR130",
         )
     if _open_brackets(body) > 0:
@@ -209,7 +234,7 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
         raise ConfigError(
             f"`{body[:60]}` is not a statistic",
             where=origin,
-            fix='write a name and its arguments: "mean(age)"',
+            fix=f'write a name and its arguments: "{_example("mean", (), columns)}"',
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)
@@ -229,7 +254,7 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
         raise ConfigError(
             f"`{function}` takes {syntax.arity}, not {len(arguments)}",
             where=origin,
-            fix=f'write e.g. "{syntax.example}"',
+            fix=f'write e.g. "{_example(function, arguments, columns)}"',
             code="DPR133",
         )
     return function, syntax.arguments.read(arguments, origin)

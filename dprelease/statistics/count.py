@@ -8,6 +8,7 @@ is a public constant and costs nothing
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
@@ -32,14 +33,14 @@ class RowsOrPersons(Arguments):
         if texts == ("*",):
             return ()
         if texts not in ((), ("persons",)):
+            named = re.fullmatch(r'[^\W\d]\w*|".*"', texts[0]) is not None
             raise ConfigError(
                 f"`count({texts[0][:40]})` is not a statistic",
                 where=origin,
                 why="count is of rows, count(persons) of units",
                 fix="did you mean `count(persons)`?"
                 if nearest(texts[0], ("persons",))
-                else f'for a condition write "proportion({texts[0][:40]})", or filter with `where`;'
-                f' a column\'s known values: `where: "{texts[0][:40]} is not null"` and count',
+                else f'write "count where {texts[0]}{" is not null" * named}"',
                 code="DPR133",
             )
         return texts
