@@ -161,7 +161,7 @@ def test_a_key_file_stays_only_with_its_columns(tmp_path: Path, monkeypatch: Any
 
 FAULTS = {
     "": ("DPR250", 1),
-    "WITH a AS (SELECT 1) SELECT 1": ("DPR250", 1),
+    "WITH a AS (SELECT 1) SELECT 1": ("DPR252", 11),
     "INSERT INTO visits VALUES (1)": ("DPR250", 1),
     "SELECT * FROM visits": ("DPR250", 8),
     "SELECT DISTINCT region FROM visits": ("DPR250", 8),
