@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
@@ -67,15 +68,18 @@ def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
 
 
 def flowing(out: Console, text: str, head: int = 0) -> Text:
-    """Return lines for `out`, broken between words where a screen, or COLUMNS, is narrower; their head is bold."""
+    """Return lines for `out`, broken between words where it is a narrow screen; their head is bold.
+
+    A command between backticks stays whole, so that it can be pasted.
+    """
     from rich.text import Text
 
-    if out.is_terminal or "COLUMNS" in os.environ:
-        as_words: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        lines = (
-            fill(line, out.width, subsequent_indent="  ", **as_words) for line in text.split("\n")
+    if out.is_terminal:
+        whole = re.sub("`[^`]*`", lambda found: found[0].replace(" ", "\0"), text)
+        words = TextWrapper(
+            out.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
-        text = "\n".join(lines)
+        text = "\n".join(map(words.fill, whole.split("\n"))).replace("\0", " ")
     made = Text(text)
     made.stylize("bold", 0, head)
     return made

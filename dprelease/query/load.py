@@ -173,23 +173,21 @@ def _by_column(statistics: Mapping[object, Any]) -> object:
     Raises:
         ConfigError: one statistic with its options, or a function that is not known by its name (DPR112).
     """
+    if "statistic" in statistics:
+        fix = "write `statistics=[{…}]`, this mapping in a list"
+        raise ConfigError("statistics: a list is needed here", fix=fix, code="DPR112")
     listed: list[object] = []
     for column, names in statistics.items():
-        if "statistic" in statistics:
-            fix = "write `statistics=[{…}]`, this mapping in a list"
-            raise ConfigError("statistics: a list is needed here", fix=fix, code="DPR112")
-        pair = (
-            (names.column, names.aggfunc) if hasattr(names, "aggfunc") else names
-        )  # pandas.NamedAgg
+        is_pair = hasattr(names, "aggfunc")  # pandas.NamedAgg
+        pair = (names.column, names.aggfunc) if is_pair else names
         if isinstance(pair, tuple) and len(pair) == 2 and syntax_of(str(pair[0])) is None:
             of, name = pair
             listed.append({"statistic": _called(name, quoted(str(of))), "as": str(column)})
             continue
         each = names if isinstance(names, list | tuple) else [names]
         listed += [_called(name, quoted(str(column))) for name in each]
-    return [
-        item for i, item in enumerate(listed) if item not in listed[:i]
-    ]  # `size` of two columns is one
+    # `size` of two columns is one
+    return [item for i, item in enumerate(listed) if item not in listed[:i]]
 
 
 _PANDAS = {"size": "count", "len": "count", "nunique": "count_distinct({})"}

@@ -97,7 +97,7 @@ class _Select:
     def parse(self) -> Selected:
         whole = self.read.phrase()
         if whole[0].word == "WITH":
-            self._subquery(next((token for token in whole.tokens if token.kind == "("), whole[0]))
+            self._no_table(next((token for token in whole.tokens if token.kind == "("), whole[0]))
         if whole[0].word != "SELECT":
             self.read.fail(
                 "the statement is not a SELECT",
@@ -140,15 +140,8 @@ class _Select:
                 code="DPR252",
             )
         table, left = phrase[1], phrase.after(2)
-        self._subquery(table)
         if not table.named or left[0].kind == "(" or left[0].sign == ".":
-            self.read.fail(
-                "FROM takes the name of one table",
-                table,
-                why="the schema declares one table, and no subquery or function is read",
-                fix=f"FROM {self.schema.name}",
-                code="DPR252",
-            )
+            self._no_table(table)
         marked = left.words("AS")
         alias = left[int(marked)]
         tables = {table.value}
@@ -165,19 +158,22 @@ class _Select:
             )
         return table, Names(self.read, tables), left
 
-    def _subquery(self, table: SqlToken) -> None:
-        """Refuse a SELECT in brackets: a pipeline's view reads it, and proves whose row each of its rows is."""
-        if table.inside is None or table.inside[0].word != "SELECT":
-            return
-        inner = " ".join(self.read.sql[table.start + 1 : table.end - 1].split())
-        named = re.search(r"\bfrom\s+(\w+)", inner, re.IGNORECASE)
-        of = named[1] if named else self.schema.name
+    def _no_table(self, token: SqlToken) -> NoReturn:
+        """Refuse what is not a name; a SELECT in brackets is read by a pipeline's view, which proves whose row each row is."""
+        fix = f"FROM {self.schema.name}"
+        if token.inside is not None and token.inside[0].word == "SELECT":
+            inner = " ".join(self.read.sql[token.start + 1 : token.end - 1].split())
+            named = re.search(r"\bfrom\s+(\w+)", inner, re.IGNORECASE)
+            fix = (
+                "write its WHERE in this SELECT, and declare its expressions as columns of the schema (`from`); or run a"
+                f" pipeline, whose schema declares its columns, with\nsource:\n  view: {json_text(inner)}\n"
+                f"  tables: {{{named[1] if named else self.schema.name}: {{parquet: FILE}}}}"
+            )
         self.read.fail(
-            "FROM takes the name of one table, not a subquery",
-            table,
-            fix="write its WHERE in this SELECT, and declare its expressions as columns of the schema (`from`); or run a"
-            f" pipeline, whose schema declares its columns, with\nsource:\n  view: {json_text(inner)}\n"
-            f"  tables: {{{of}: {{parquet: FILE}}}}",
+            "FROM takes the name of one table",
+            token,
+            why="the schema declares one table, and no subquery or function is read",
+            fix=fix,
             code="DPR252",
         )
 

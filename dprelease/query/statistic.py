@@ -7,7 +7,7 @@ Arguments are texts: an unquoted column, a condition as written, a quantile's p,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
@@ -109,7 +109,7 @@ def parse_statistic(
         raise ConfigError(
             "a statistic is a text or a mapping",
             where=origin,
-            fix=f'write e.g. "{_example("mean", (), columns)}"',
+            fix=f'write e.g. "mean({next(_numbers(columns), "age")})"',
             code="DPR130",
         )
     return _from_mapping(item, origin, lines or {}, columns)
@@ -131,7 +131,7 @@ def _from_mapping(
         raise ConfigError(
             "a statistic's mapping needs the key `statistic` with a text",
             where=lines.get("statistic", origin),
-            fix=f'write e.g. {{statistic: "{_example("mean", (), columns)}", as: NAME}}',
+            fix=f'write e.g. {{statistic: "mean({next(_numbers(columns), "age")})", as: NAME}}',
             code="DPR130",
         )
     options = Options(item, origin, lines)
@@ -201,12 +201,15 @@ def split_where(text: str) -> tuple[str, str]:
     return text, ""
 
 
+def _numbers(columns: Mapping[str, Column] | None) -> Iterator[str]:
+    return (quoted(c.name) for c in (columns or {}).values() if c.kind in NUMERIC)
+
+
 def _example(function: str, given: Sequence[str], columns: Mapping[str, Column] | None) -> str:
     """Return how a statistic is written, of the arguments that are given and then of the schema's columns of numbers."""
     syntax = syntax_of(function)
     name, opened, inside = syntax.example.partition("(") if syntax else (function, "", "")
-    known = (quoted(c.name) for c in (columns or {}).values() if c.kind in NUMERIC)
-    others = (other for other in known if other not in given)
+    others = (other for other in _numbers(columns) if other not in given)
     made = list(given[: syntax.most]) if syntax else []
     for argument in split_arguments(inside[:-1], "")[len(made) :] if opened else ():
         made.append(re.sub(r"^[a-z]\w*", lambda found: next(others, found[0]), argument))
@@ -224,7 +227,7 @@ def _call(
             "a statistic is too long",
             where=origin,
             why=f"it has {len(text):,} characters, and at most {most:,} are read",
-            fix=f'write a function of a column, e.g. "{_example("mean", (), columns)}"',
+            fix=f'write a function of a column, e.g. "mean({next(_numbers(columns), "age")})"',
             code="DPR130",
         )
     if _open_brackets(body) > 0:
@@ -234,7 +237,7 @@ def _call(
         raise ConfigError(
             f"`{body[:60]}` is not a statistic",
             where=origin,
-            fix=f'write a name and its arguments: "{_example("mean", (), columns)}"',
+            fix=f'write a name and its arguments: "mean({next(_numbers(columns), "age")})"',
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from dprelease.cli import app, terminal
@@ -94,12 +95,15 @@ def test_what_is_shown_is_the_plan_that_is_run_and_it_is_made_once(
     assert ("runner-up" in done.output) is not quiet
 
 
-def test_lines_are_broken_between_words_where_the_screen_is_narrow(monkeypatch):
-    text = "spent " + "epsilon of the budget " * 8 + "/a/path/" + "long" * 30
-    monkeypatch.setenv("COLUMNS", "80")
-    *narrow, path = terminal.flowing(terminal.console(), f"charge    {text}", 10).plain.splitlines()
+def test_lines_are_broken_between_words_where_the_screen_is_narrow():
+    command = "`dprelease ledger raise " + "a long name " * 3 + "--epsilon 8`"
+    text = f"spent {'epsilon of the budget ' * 8}{command} {'and more ' * 9}/a/path/{'long' * 30}"
+    screen = Console(width=80, force_terminal=True)
+    *narrow, path = terminal.flowing(screen, f"charge    {text}", 10).plain.splitlines()
     assert max(map(len, narrow)) <= 80
     assert path.strip() == "/a/path/" + "long" * 30  # as it can be pasted
+    assert any(command in line for line in narrow)
     assert " ".join("\n".join([*narrow, path]).split()) == f"charge {text}"
-    monkeypatch.delenv("COLUMNS")
-    assert terminal.flowing(terminal.console(), text).plain == text  # into a file: one line
+    assert (
+        terminal.flowing(Console(width=80, force_terminal=False), text).plain == text
+    )  # to a file

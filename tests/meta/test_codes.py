@@ -14,7 +14,7 @@ MOST = 4
 
 ONE_MEANING = {
     "DPR111": (5, "a declaration lacks a key that it needs, or has two for one thing"),
-    "DPR112": (27, "a value in a declaration is not of the form that its key takes"),
+    "DPR112": (29, "a value in a declaration is not of the form that its key takes"),
     "DPR113": (7, "a value in a declaration is no number"),
     "DPR114": (11, "range, step, forbidden intervals, default and guess of a column contradict each other"),
     "DPR115": (7, "the unit does not say whose rows belong together"),

@@ -103,7 +103,7 @@ FAULTS: list[tuple[object, str, str]] = [
     ("mean()", "DPR133", "mean(age)"),
     ("mean", "DPR133", "mean(age)"),
     ("mean(a, b)", "DPR133", ""),
-    ("count(age > 3)", "DPR133", "proportion(age > 3)"),
+    ("count(age > 3)", "DPR133", "count where age > 3"),
     ("quantile(x)", "DPR133", ""),
     ("quantile(x, 0)", "DPR133", "min and max"),
     ("quantile(x, 50%)", "DPR133", ""),
