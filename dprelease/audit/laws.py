@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.audit.powers import exp_above, exp_below, powers, rounded
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.forms.additive import AdditiveLaw
@@ -39,7 +40,7 @@ from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.table import SymmetricTable
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
-from dprelease.mechanisms.law import GridLaw, IntArray, choose_answers
+from dprelease.mechanisms.law import GridLaw, choose_answers
 
 FloatArray = npt.NDArray[np.float64]
 _WORK = 2**27

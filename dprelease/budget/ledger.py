@@ -97,7 +97,7 @@ class Ledger(ReadableLedger):
             anchors: public folders whose manifests this ledger must account for.
             composition: "basic" (epsilons and deltas add up) or "zcdp" (`rho_filter`). Fixed at creation.
             per_period: epsilon that one period may cost over all pipelines (`period_cap`).
-            time: JSON of the time that losses are added up by (`schema.time.declared_time`).
+            time: JSON of the time that losses are added up by (`schema.table.declared_time`).
             population: whose members the units are, with the budget that they share; public_size: of the schema.
 
         Raises:

@@ -223,7 +223,7 @@ def time_text(time: str | None) -> str | None:
     if kinds != {"column": str, "timezone": str, "dates": bool, "immutable": bool}:
         raise ArgumentError(
             "the declared time is malformed",
-            fix="pass what `dprelease.schema.time.declared_time` writes",
+            fix="pass what `dprelease.schema.table.declared_time` writes",
             code="DPR644",
         )
     return canonical(value)

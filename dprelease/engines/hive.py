@@ -20,8 +20,7 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.query import nodes as n
 from dprelease.query.bounded import BoundedQuery, GroupKeys
-from dprelease.query.expression import Expression
-from dprelease.query.nodes import Node, Type
+from dprelease.query.nodes import Expression, Node, Type
 
 _TABLE = "file_parts"
 

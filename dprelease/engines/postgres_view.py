@@ -40,8 +40,7 @@ from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.view_sql import SqlRows, build_view, check_stored, scope, view_expressions
 from dprelease.query.bounded import BoundedQuery
-from dprelease.query.expression import Expression
-from dprelease.query.nodes import Type
+from dprelease.query.nodes import Expression, Type
 from dprelease.query.view import Place, View, ViewColumn
 from dprelease.schema.column import Kind
 

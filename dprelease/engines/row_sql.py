@@ -44,7 +44,7 @@ from dprelease.engines.typed_sql import Make, canonical, case, data_type, number
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
-from dprelease.query.expression import Expression
+from dprelease.query.nodes import Expression
 from dprelease.query.sql import to_sql
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import texts_of

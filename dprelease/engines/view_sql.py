@@ -17,8 +17,8 @@ from dprelease.core.errors import PlanError, SourceError
 from dprelease.engines.code_sql import all_of, column, not_null
 from dprelease.engines.physical import KINDS, Physical, fits
 from dprelease.engines.typed_sql import case, number, try_cast, typed
-from dprelease.query.expression import Expression, parse_condition, parse_expression
-from dprelease.query.nodes import Type
+from dprelease.query.expression import parse_condition, parse_expression
+from dprelease.query.nodes import Expression, Type
 from dprelease.query.sql import to_sql
 from dprelease.query.typecheck import DECLARE
 from dprelease.query.view import COUNTS, ENDS, Over, Place, View, ViewColumn, ViewJoin

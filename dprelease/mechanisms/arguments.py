@@ -16,6 +16,7 @@ from dprelease.core.numeric import exact, positive
 from dprelease.schema.domain import Domain
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 def check_domain(domain: object) -> Domain:

@@ -36,11 +36,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.forms.additive import average_tails
 from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.law import GridLaw, IntArray
+from dprelease.mechanisms.law import GridLaw
 
 
 def median_unbiased(law: GridLaw, raw: IntArray) -> FloatArray:

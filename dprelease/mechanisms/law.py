@@ -32,10 +32,10 @@ from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import ranking
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.schema.domain import GridSet
 
-IntArray = npt.NDArray[np.int64]
 Loss = Literal["absolute", "squared"]
 Criterion = Literal["average", "worst"]
 

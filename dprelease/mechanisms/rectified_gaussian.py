@@ -26,6 +26,7 @@ import numpy.typing as npt
 from dprelease.core.numeric import Number, positive
 from dprelease.mechanisms.arguments import (
     FloatArray,
+    IntArray,
     capped,
     check_domain,
     check_locations,
@@ -34,7 +35,6 @@ from dprelease.mechanisms.arguments import (
 from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
-from dprelease.mechanisms.law import IntArray
 from dprelease.schema.domain import Domain
 
 _UP = 1 + 2.0**-50

@@ -27,10 +27,9 @@ import numpy.typing as npt
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
-from dprelease.mechanisms.arguments import FloatArray, float_scale
+from dprelease.mechanisms.arguments import FloatArray, IntArray, float_scale
 from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
-from dprelease.mechanisms.law import IntArray
 from dprelease.mechanisms.rectified_gaussian import gaussian_rho
 
 

@@ -45,8 +45,7 @@ from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
 from dprelease.schema.about import About
 from dprelease.schema.read_column import read_lists
-from dprelease.schema.table import TableSchema
-from dprelease.schema.time import declared_time
+from dprelease.schema.table import TableSchema, declared_time
 from dprelease.schema.unit import describe
 from dprelease.wall import execute
 

@@ -13,7 +13,6 @@ Kinds that several statistics share are here: `Column`, `Columns`, `RowCondition
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,9 +23,9 @@ from dprelease.core import registry
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.query.bounded import Code, Condition, Fixed
 from dprelease.query.cleaning import code_of
-from dprelease.query.derived import not_of_rows
-from dprelease.query.expression import Expression, parse_condition
+from dprelease.query.expression import parse_condition
 from dprelease.query.never_null import never_null
+from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 from dprelease.schema.naming import did_you_mean
@@ -334,10 +333,15 @@ def unquoted(argument: str) -> str:
     return argument
 
 
-def quoted(name: str) -> str:
-    """Return a column's name as statistics write it: plain where it can be."""
-    plain = re.fullmatch(r"[^\W\d]\w*", name)
-    return name if plain else '"' + name.replace('"', '""') + '"'
+def not_of_rows(text: str, origin: str) -> ConfigError:
+    """Return why a statistic has no `where` of its own."""
+    return ConfigError(
+        f"`{text}` is no statistic of some rows",
+        where=origin,
+        why="a graph, and a person of several rows, would have to be taken apart",
+        fix="filter the release with `where`, or count rows",
+        code="DPR133",
+    )
 
 
 def no_range(spec: StatisticSpec, column: Column) -> PlanError:

@@ -38,8 +38,8 @@ from dprelease.schema.domain import LongRuns
 
 if TYPE_CHECKING:
     from dprelease.query.derived import DerivedColumn
-    from dprelease.query.expression import Expression
     from dprelease.query.intervals import Intervals
+    from dprelease.query.nodes import Expression
     from dprelease.query.view import View
 
 

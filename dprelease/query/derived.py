@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.expression import Expression, parse_expression
+from dprelease.query.expression import parse_expression
 from dprelease.query.grammar import COLUMN_TYPES
-from dprelease.query.nodes import Type
+from dprelease.query.nodes import Expression, Type
 from dprelease.query.typecheck import article
 from dprelease.schema.column import Column, Kind
 
@@ -108,17 +108,6 @@ def where_true(columns: Mapping[str, Column], name: str, where: str) -> Column:
         called += " "
     made = parse_expression(text, columns, origin=column.origin)
     return replace(column, name=called, derived=text, made=made, null_default=None, null_label=None)
-
-
-def not_of_rows(text: str, origin: str) -> ConfigError:
-    """Return why a statistic has no `where` of its own."""
-    return ConfigError(
-        f"`{text}` is no statistic of some rows",
-        where=origin,
-        why="a graph, and a person of several rows, would have to be taken apart",
-        fix="filter the release with `where`, or count rows",
-        code="DPR133",
-    )
 
 
 def with_derived(columns: Mapping[str, Column]) -> dict[str, Column]:

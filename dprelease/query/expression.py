@@ -14,35 +14,12 @@ row alone, which is what makes a filter's stability 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dprelease.core.errors import ConfigError
 from dprelease.query.evaluation import evaluate_node
 from dprelease.query.grammar import Parser
-from dprelease.query.nodes import Node, Type, Value, canonical_text
+from dprelease.query.nodes import Expression, Type, Value
 from dprelease.schema.column import Column
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A parsed, typed expression.
-
-    Attributes:
-        source: the text as written.
-        tree: its nodes (`dprelease.query.nodes`).
-        columns: names of the columns it reads.
-        type: what it yields.
-    """
-
-    source: str
-    tree: Node
-    columns: frozenset[str]
-    type: Type
-
-    @property
-    def canonical(self) -> str:
-        """One fixed spelling, for hashes and labels; it parses back to the same tree."""
-        return canonical_text(self.tree)
 
 
 def parse_expression(text: str, columns: Mapping[str, Column], *, origin: str) -> Expression:

@@ -20,9 +20,9 @@ from dprelease.core.periods import Every, day_start, following_period, parse_per
 from dprelease.core.strict_json import json_text
 from dprelease.query import nodes as n
 from dprelease.query.calendar import Calendar, window_of
-from dprelease.query.expression import Expression
 from dprelease.query.functions import PARTS
 from dprelease.query.grammar import COLUMN_TYPES, MAX_SQL
+from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import did_you_mean
 from dprelease.schema.table import TableSchema

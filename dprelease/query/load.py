@@ -14,7 +14,7 @@ from typing import Any
 
 from dprelease.core.caller import path_from, plain_values
 from dprelease.core.errors import ArgumentError, ConfigError
-from dprelease.query.arguments import quoted, syntax_of
+from dprelease.query.arguments import syntax_of
 from dprelease.query.derived import with_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
@@ -22,6 +22,7 @@ from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile, must_be
 from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
+from dprelease.schema.naming import quoted
 from dprelease.schema.paths import project_root
 from dprelease.schema.read_column import read_column
 from dprelease.schema.read_hierarchies import read_hierarchies

@@ -29,7 +29,7 @@ from dprelease.schema.table_models import rules_of
 from dprelease.schema.unit import EdgeUnit
 
 if TYPE_CHECKING:
-    from dprelease.query.expression import Expression
+    from dprelease.query.nodes import Expression
     from dprelease.schema.models import ReleaseModel
     from dprelease.schema.table_models import FoundModel
 

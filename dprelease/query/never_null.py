@@ -23,8 +23,7 @@ import math
 from collections.abc import Iterable
 
 from dprelease.query import nodes as n
-from dprelease.query.expression import Expression
-from dprelease.query.nodes import Node, Type
+from dprelease.query.nodes import Expression, Node, Type
 from dprelease.schema.column import Column, Kind
 
 _FINITE = 1e150

@@ -340,3 +340,25 @@ def depth(node: Node) -> int:
         height += 1
         level = [child for parent in level for child in children(parent)]
     return height
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed, typed expression.
+
+    Attributes:
+        source: the text as written.
+        tree: its nodes.
+        columns: names of the columns it reads.
+        type: what it yields.
+    """
+
+    source: str
+    tree: Node
+    columns: frozenset[str]
+    type: Type
+
+    @property
+    def canonical(self) -> str:
+        """One fixed spelling, for hashes and labels; it parses back to the same tree."""
+        return canonical_text(self.tree)

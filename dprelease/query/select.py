@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dprelease.core.strict_json import json_text
-from dprelease.query.arguments import quoted
 from dprelease.query.grouping_sets import Grouping, Keys, group_by
 from dprelease.query.select_calls import Calls, Names
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken
+from dprelease.schema.naming import quoted
 from dprelease.schema.table import TableSchema
 
 _CLAUSES = {

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NoReturn
 
-from dprelease.query.arguments import Syntax, quoted, sql_functions
+from dprelease.query.arguments import Syntax, sql_functions
 from dprelease.query.functions import PARTS
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.schema.column import Column
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import nearest, quoted
 from dprelease.schema.unit import Unit, UserUnit
 
 _INSTEAD = {

@@ -20,9 +20,9 @@ from dprelease.query.arguments import RequestContext, Statistic, syntax_of, synt
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.derived import where_true
-from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.keys import key_column
+from dprelease.query.nodes import Expression
 from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit, of_period
 from dprelease.schema.column import Column, Kind

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dprelease.query import nodes as n
-from dprelease.query.expression import Expression
-from dprelease.query.nodes import Node, Type, may_overflow
+from dprelease.query.nodes import Expression, Node, Type, may_overflow
 
 LARGEST = "1.7976931348623157e308"
 

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from dprelease.core.errors import ConfigError
 from dprelease.core.patience import tick
-from dprelease.query.arguments import quoted, syntax_of, syntaxes
+from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.column import NUMERIC, Column
-from dprelease.schema.naming import nearest, plain_letters
+from dprelease.schema.naming import nearest, plain_letters, quoted
 from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
 

@@ -14,10 +14,10 @@ from typing import NoReturn
 
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.numeric import Number, exact, plain
-from dprelease.query.arguments import quoted, syntax_of, syntaxes
+from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.model_values import STATISTIC_OPTIONS
-from dprelease.schema.naming import did_you_mean, is_shown
+from dprelease.schema.naming import did_you_mean, is_shown, quoted
 from dprelease.schema.paths import read_keys
 from dprelease.schema.table import StatisticSpec
 

@@ -17,7 +17,8 @@ from typing import Annotated, Literal
 
 from dprelease.core.codec_notes import Note
 from dprelease.core.errors import PlanError
-from dprelease.schema.time import Time, declared_time
+from dprelease.schema.table import declared_time
+from dprelease.schema.time import Time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
 UNPROVEN = "unproven-view"

@@ -23,8 +23,8 @@ from dprelease.core.strict_json import canonical_json
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.schema.table import TableSchema
-from dprelease.schema.time import declared_time, time_words
+from dprelease.schema.table import TableSchema, declared_time
+from dprelease.schema.time import time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}

@@ -23,7 +23,7 @@ from dprelease.core.errors import ConfigError
 from dprelease.schema.domain import Domain, GridSet
 
 if TYPE_CHECKING:
-    from dprelease.query.expression import Expression
+    from dprelease.query.nodes import Expression
 
 
 class Kind(StrEnum):

@@ -79,3 +79,9 @@ def _written(letter: str) -> str:
     if bare.isascii():
         return bare
     return f" u{ord(letter):x} " if letter.isalnum() else " "
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as statistics write it: plain where it can be."""
+    plain = re.fullmatch(r"[^\W\d]\w*", name)
+    return name if plain else '"' + name.replace('"', '""') + '"'

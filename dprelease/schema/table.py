@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast
+from dprelease.core.strict_json import canonical_json
 from dprelease.schema.about import About
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.hierarchy import Hierarchy
-from dprelease.schema.time import Time
-from dprelease.schema.unit import Adjacency, Unit
+from dprelease.schema.time import Time, time_to_json
+from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
 
 if TYPE_CHECKING:
-    from dprelease.query.expression import Expression
+    from dprelease.query.nodes import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +220,11 @@ class TableSchema:
     )
     origin: str = ""
     root: Path | None = field(default=None, compare=False)
+
+
+def declared_time(unit: Unit, time: Time | None) -> str | None:
+    """Return what a ledger records of the time, JSON: of a unit with `per`, or of rows that keep theirs."""
+    person = isinstance(unit, UserUnit) and unit.per is not None
+    if time is None or not (person or (isinstance(unit, RowUnit) and time.immutable)):
+        return None
+    return canonical_json({**time_to_json(time), "dates": time.dates})

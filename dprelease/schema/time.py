@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dprelease.core.strict_json import canonical_json
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.unit import RowUnit, Unit, UserUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +32,6 @@ class Time:
     timezone: str = "UTC"
     immutable: bool = False
     dates: bool = False
-
-
-def declared_time(unit: Unit, time: Time | None) -> str | None:
-    """Return what a ledger records of the time, JSON: of a unit with `per`, or of rows that keep theirs."""
-    person = isinstance(unit, UserUnit) and unit.per is not None
-    if time is None or not (person or (isinstance(unit, RowUnit) and time.immutable)):
-        return None
-    return canonical_json({**time_to_json(time), "dates": time.dates})
 
 
 def how_to_declare(columns: Mapping[str, Column]) -> str:

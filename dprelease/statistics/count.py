@@ -12,9 +12,15 @@ import re
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import Arguments, RequestContext, Statistic, Syntax, condition_of
+from dprelease.query.arguments import (
+    Arguments,
+    RequestContext,
+    Statistic,
+    Syntax,
+    condition_of,
+    not_of_rows,
+)
 from dprelease.query.bounded import Condition
-from dprelease.query.derived import not_of_rows
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest

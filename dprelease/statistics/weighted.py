@@ -22,17 +22,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.numeric import shown
-from dprelease.query.arguments import (
-    NumberColumn,
-    RequestContext,
-    RowCondition,
-    Statistic,
-    Syntax,
-    quoted,
-)
+from dprelease.query.arguments import NumberColumn, RequestContext, RowCondition, Statistic, Syntax
 from dprelease.query.weight import WithWeight, weight_of
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
+from dprelease.schema.naming import quoted
 from dprelease.schema.table import StatisticSpec
 from dprelease.statistics.base import Planned
 from dprelease.statistics.mean import Mean

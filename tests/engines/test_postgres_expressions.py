@@ -19,7 +19,8 @@ from dprelease.engines.postgres_remainder import remainder
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.query import nodes as n
 from dprelease.query.bounded import BoundedQuery, Condition, GroupKeys, Primitive
-from dprelease.query.expression import Expression, evaluate, parse_condition, parse_expression
+from dprelease.query.expression import evaluate, parse_condition, parse_expression
+from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
 from dprelease.testing.engines import answer
 from tests.engines.postgres_server import binaries, server

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dprelease.core.errors import ConfigError, DpreleaseError
-from dprelease.query.expression import Expression, evaluate, parse_condition, parse_expression
+from dprelease.query.expression import evaluate, parse_condition, parse_expression
 from dprelease.query.load import Schema
+from dprelease.query.nodes import Expression
 from dprelease.query.read_view import parse_view
 from dprelease.query.select import parse_select
 from dprelease.query.sql import to_sql

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.boundaries.remap_prior import Prior
-from dprelease.mechanisms.law import IntArray
 from dprelease.schema.domain import GridSet
 
 if TYPE_CHECKING:

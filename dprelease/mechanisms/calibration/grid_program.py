@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.numeric import exp_lower
-from dprelease.mechanisms.law import Criterion, GridRequest, IntArray, Loss
+from dprelease.mechanisms.arguments import IntArray
+from dprelease.mechanisms.law import Criterion, GridRequest, Loss
 from dprelease.schema.domain import GridSet
 
 FloatArray = npt.NDArray[np.float64]

@@ -50,7 +50,7 @@ from dprelease.core.codec_notes import Note
 from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_upper
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.calibration.roots import last_within
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
@@ -58,7 +58,7 @@ from dprelease.mechanisms.forms.table import check_epsilon
 from dprelease.mechanisms.kernels.gaussian_sums import gaussian_sum
 from dprelease.mechanisms.kernels.gaussian_wide import LEAST_SHIFT, P_BITS, WideGaussianNoise
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
-from dprelease.mechanisms.law import GridRequest, IntArray
+from dprelease.mechanisms.law import GridRequest
 from dprelease.schema.domain import GridSet
 
 _LEAST_ACCEPTANCE = 1 / 16

@@ -45,7 +45,7 @@ import numpy as np
 
 from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.calibration.laplace_grid import largest_rate
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw
@@ -58,7 +58,7 @@ from dprelease.mechanisms.kernels.laplace_sums import (
     relative_mass,
 )
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
-from dprelease.mechanisms.law import GridRequest, IntArray
+from dprelease.mechanisms.law import GridRequest
 
 _MOST_SPLITS = 4000
 _ROOM = Fraction(1, 2**30)

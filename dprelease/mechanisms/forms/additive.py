@@ -29,19 +29,14 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.forms.base import ScalarLaw, too_many_outputs
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
-from dprelease.mechanisms.law import (
-    Ends,
-    ExpectedError,
-    GridRequest,
-    IntArray,
-    choose_answers,
-)
+from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, choose_answers
 
 FloatArray = npt.NDArray[np.float64]
 _SATURATION = 2**62

@@ -18,8 +18,9 @@ import numpy as np
 
 from dprelease.core.codec import Stored
 from dprelease.core.errors import ArgumentError
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, IntArray, Loss
+from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, Loss
 from dprelease.schema.domain import Runs
 
 PMF_LIMIT = 2**16

@@ -29,11 +29,11 @@ import numpy.typing as npt
 from dprelease.core.codec_notes import Digits
 from dprelease.core.entropy import RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.forms.table import POINT_LIMIT
-from dprelease.mechanisms.law import Ends, ExpectedError, IntArray, choose_answers
+from dprelease.mechanisms.law import Ends, ExpectedError, choose_answers
 from dprelease.schema.domain import LongRuns
 
 _TERMS = 2**19

@@ -27,8 +27,9 @@ import numpy.typing as npt
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, positive
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
-from dprelease.mechanisms.law import GridLaw, IntArray, Unpriced
+from dprelease.mechanisms.law import GridLaw, Unpriced
 from dprelease.mechanisms.unit_law import grid_point
 
 _LIMIT = 2**61

@@ -16,8 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.mechanisms.arguments import FloatArray, check_level
-from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
 from dprelease.schema.domain import GridSet
 
 MIDDLE = 1e-9

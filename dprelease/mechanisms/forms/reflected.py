@@ -34,18 +34,12 @@ import numpy as np
 
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.base import PMF_LIMIT, ScalarLaw, too_many_outputs
 from dprelease.mechanisms.forms.hull_interval import first_answer
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.law import (
-    Ends,
-    ExpectedError,
-    GridRequest,
-    IntArray,
-    choose_answers,
-)
+from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, choose_answers
 
 _EPSILON_FLOOR = Fraction(1, 2**40)
 _FAR = 256

@@ -26,17 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.entropy import RandomBits
-from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.sampling import uniform_each
-from dprelease.mechanisms.law import (
-    Ends,
-    ExpectedError,
-    IntArray,
-    choose_answers,
-)
+from dprelease.mechanisms.law import Ends, ExpectedError, choose_answers
 
 ROW_LIMIT = 64
 _TOTAL_LIMIT = 2**55

@@ -57,8 +57,8 @@ from dprelease.core.codec_notes import Digits
 from dprelease.core.entropy import RandomBits, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import Number, first_holding, positive
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.law import IntArray
 
 CANDIDATE_LIMIT = 2**60 + 1
 OUTCOME_LIMIT = 2**512

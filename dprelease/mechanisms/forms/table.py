@@ -33,11 +33,11 @@ import numpy.typing as npt
 
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError, InternalError
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.sampling import uniform_each
-from dprelease.mechanisms.law import Ends, ExpectedError, IntArray, Loss, choose_answers
+from dprelease.mechanisms.law import Ends, ExpectedError, Loss, choose_answers
 from dprelease.schema.domain import GridSet
 
 POINT_LIMIT = 2**18

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from dprelease.core.codec import Stored
 from dprelease.core.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection
 from dprelease.core.errors import ArgumentError
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import (
     AnyInts,
@@ -37,7 +38,6 @@ from dprelease.mechanisms.kernels.sampling import (
     bernoulli_exp,
     geometric_e,
 )
-from dprelease.mechanisms.law import IntArray
 
 SQUARE_LIMIT = 2**24
 _NARROW = 2**100

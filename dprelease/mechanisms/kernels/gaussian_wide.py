@@ -32,6 +32,7 @@ import numpy as np
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Digits
 from dprelease.core.entropy import RandomBits, uniform_below
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.kernels.sampling import (
     BoolArray,
     bernoulli,
@@ -39,7 +40,6 @@ from dprelease.mechanisms.kernels.sampling import (
     exp_coin,
     geometric_e,
 )
-from dprelease.mechanisms.law import IntArray
 
 P_BITS = 34
 LEAST_SHIFT = 40

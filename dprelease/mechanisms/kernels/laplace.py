@@ -32,10 +32,9 @@ from dprelease.core.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_lower
 from dprelease.intervals.noise import Laplace
-from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
-from dprelease.mechanisms.law import IntArray
 
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""

@@ -17,8 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.schema.domain import GridSet
 
 UNBOUNDED = Fraction(10**400)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck, uniform_below
-from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.arguments import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 AnyInts = npt.NDArray[Any]

@@ -28,8 +28,8 @@ from dprelease.core.codec_notes import AtLeast, Digits
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_lower
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.kernels.sampling import words
-from dprelease.mechanisms.law import IntArray
 
 TOTAL = 1 << 62
 _MOST = 1 << 16

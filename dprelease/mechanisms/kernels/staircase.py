@@ -34,10 +34,9 @@ from dprelease.core.codec import Stored
 from dprelease.core.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import exp_lower, first_holding
-from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.kernels.sampling import bernoulli
-from dprelease.mechanisms.law import IntArray
 
 EPSILON_FLOOR = Fraction(1, 2**14)
 _FAR = 2**62 + 2**60

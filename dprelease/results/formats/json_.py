@@ -38,7 +38,7 @@ from dprelease.results.draw import Cells, Draw
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.receipt import Receipt
-from dprelease.schema.time import declared_time
+from dprelease.schema.table import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from scipy import stats
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError, ConfigError, InternalError
 from dprelease.core.numeric import exp_lower
+from dprelease.mechanisms.arguments import IntArray
 from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.certifiers import closed_form_gaussian as wide
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
 from dprelease.mechanisms.kernels.gaussian_wide import WideGaussianNoise
-from dprelease.mechanisms.law import GridRequest, IntArray, law_from_json
+from dprelease.mechanisms.law import GridRequest, law_from_json
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits
 from tests.sizes import FULL, some, whole
