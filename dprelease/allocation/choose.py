@@ -19,7 +19,7 @@ from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.scalar_grid import in_steps, rounded_error
 from dprelease.mechanisms.law import Criterion
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.sensitivity import Sensitivity
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 from dprelease.core.errors import PlanError
 from dprelease.core.numeric import NANO, plain
 from dprelease.measurements.members import BlockLayout
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 
 Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
 """Prices a block at a budget: one error per member, None where none is known."""

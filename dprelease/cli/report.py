@@ -52,7 +52,7 @@ def _made_again(folder: Path, *, whole: bool = False) -> tuple[Any, dict[str, An
     Args:
         whole: all files must be those of the release, as `dprelease verify` finds them.
     """
-    from dprelease.results.series.correct import standing_of
+    from dprelease.results.published_folder import standing_of
     from dprelease.verification.verify import made_again, must_verify
 
     if whole:

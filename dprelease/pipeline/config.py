@@ -29,7 +29,8 @@ from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.naming import did_you_mean
-from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.schema.release_spec import ReleaseSpec
+from dprelease.schema.table import TableSchema
 
 __all__ = [
     "BudgetConfig",

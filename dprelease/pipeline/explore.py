@@ -25,7 +25,7 @@ from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import declaration_in, timeline_of
 from dprelease.schema.naming import did_you_mean
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 
 _HIGHEST = Fraction(1000)
 """The largest epsilon that is worth a look."""

@@ -20,7 +20,8 @@ from dprelease.query.spec import resolve
 from dprelease.query.view import View
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.naming import LONGEST_KEY
-from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.schema.release_spec import ReleaseSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.time import how_to_declare
 
 if TYPE_CHECKING:

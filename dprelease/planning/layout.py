@@ -21,12 +21,12 @@ from dprelease.measurements.base import family_named, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.measurements.several_columns import shared_rows
-from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code
+from dprelease.query.resolved import Statistic
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, WIDE_PARTS
 from dprelease.schema.naming import did_you_mean
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import StatisticKind, kind_named
 from dprelease.statistics.measurement import Axis, Context, Measurement
 from dprelease.statistics.types_of_change import keeps_every_row

@@ -3,9 +3,10 @@
 Each statistic says it in its own file, with a `Syntax`; the statistic language, the SELECT door and
 the resolution of a request ask it there, through the registry, and know no statistic by name.
 
-    Syntax          how many arguments, an example, the SQL names, what the arguments are
+    Syntax        how many arguments, an example, the SQL names, what the arguments are
     Arguments     one kind of arguments; a statistic with arguments of its own subclasses it
-    Statistic     what they become: columns, codes over them, a condition, a graph
+
+What they become, columns, codes over them, a condition or a graph, is a `query.resolved.Statistic`.
 
 Kinds that several statistics share are here: `Column`, `Columns`, `RowCondition`.
 """
@@ -17,59 +18,27 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, PlanError
-from dprelease.query.bounded import Code, Condition, Fixed
+from dprelease.query.bounded import Condition, Fixed
 from dprelease.query.cleaning import code_of
 from dprelease.query.expression import parse_condition
 from dprelease.query.never_null import never_null
 from dprelease.query.nodes import Expression
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 from dprelease.schema.naming import did_you_mean
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import EdgeUnit
-
-if TYPE_CHECKING:
-    from dprelease.query.graph import Graph
-    from dprelease.query.weight import Weight
 
 PRODUCT_STEPS = 1024
 """Most steps of a column whose codes are multiplied with another one's."""
 NUMERIC = frozenset({Kind.integer, Kind.number, Kind.boolean})
 Written = Literal["columns", "number", "text"]
-
-
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """One statistic with its arguments resolved.
-
-    `function` is the statistic's registered name (`count(persons)` is `count_persons`).
-    `columns` and `codes` are of a statistic of several columns, in the order of the columns'
-    names: covariance(b, a) is covariance(a, b). `column` and `code` are None then.
-    `public_rows` is n when the rows that enter this statistic are publicly many.
-    `weight` says how much a row counts, in a weighted statistic.
-    """
-
-    spec: StatisticSpec
-    function: str
-    column: Column | None = None
-    condition: Expression | None = None
-    code: Code | None = None
-    edges: tuple[Fraction, ...] = ()
-    public_rows: int | None = None
-    columns: tuple[Column, ...] = ()
-    codes: tuple[Code, ...] = ()
-    graph: Graph | None = None
-    weight: Weight | None = None
-
-    @property
-    def read(self) -> list[Column]:
-        """Its columns."""
-        weight = None if self.weight is None else self.weight.column
-        return [c for c in (self.column, weight, *self.columns) if c is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.core.errors import PlanError
-from dprelease.query.arguments import Arguments, RequestContext, Statistic, unquoted
+from dprelease.query.arguments import Arguments, RequestContext, unquoted
 from dprelease.query.bounded import Label
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Kind
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import EdgeUnit
 
 SPARSE = "sparse-eigenvalue"

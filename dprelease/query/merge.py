@@ -24,7 +24,8 @@ from dprelease.query.statistic_options import not_certain
 from dprelease.schema.block_paths import with_paths
 from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema, TableSpec
+from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec, TableSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.table_models import rules_of
 from dprelease.schema.unit import EdgeUnit
 

@@ -17,7 +17,8 @@ from dprelease.core.numeric import exact, plain
 from dprelease.query.keys import unfit_key
 from dprelease.query.statistic import parse_statistics
 from dprelease.schema.paths import read_keys
-from dprelease.schema.table import DetailSpec, StatisticSpec, TableSchema, TableSpec, TotalSpec
+from dprelease.schema.release_spec import DetailSpec, StatisticSpec, TableSpec, TotalSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.table_models import DetailModel, TableModel, TotalModel
 
 MOST_TABLES = 400

@@ -26,7 +26,8 @@ from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View
 from dprelease.schema.about import About
 from dprelease.schema.column import Kind
-from dprelease.schema.table import DetailSpec, ReleaseSpec, StatisticSpec, TableSchema, TableSpec
+from dprelease.schema.release_spec import DetailSpec, ReleaseSpec, StatisticSpec, TableSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.written import domain_to_json, schema_to_json
 
 MOST_STATISTICS = 2000

@@ -16,17 +16,19 @@ from operator import attrgetter
 from typing import Literal
 
 from dprelease.core.errors import ConfigError, PlanError
-from dprelease.query.arguments import RequestContext, Statistic, syntax_of, syntaxes
+from dprelease.query.arguments import RequestContext, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.derived import where_true
 from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.keys import key_column
 from dprelease.query.nodes import Expression
+from dprelease.query.resolved import Statistic
 from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit, of_period
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
 MAX_GROUPS = 1_000_000

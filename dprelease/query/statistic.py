@@ -17,8 +17,8 @@ from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.column import NUMERIC, Column
 from dprelease.schema.naming import nearest, plain_letters, quoted
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.schema.synonyms import STATISTICS, meant
-from dprelease.schema.table import StatisticSpec
 
 MAX_TEXT = 4096
 MAX_LISTED = 2**20

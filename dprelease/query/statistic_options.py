@@ -19,7 +19,7 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.model_values import STATISTIC_OPTIONS
 from dprelease.schema.naming import did_you_mean, is_shown, quoted
 from dprelease.schema.paths import read_keys
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 
 OPTIONS = tuple(STATISTIC_OPTIONS)
 DOMAIN = tuple(STATISTIC_OPTIONS["domain"]["properties"])

@@ -24,7 +24,8 @@ from dprelease.query.bounded import GroupKeys
 from dprelease.query.calendar import Calendar
 from dprelease.query.keys import key_column
 from dprelease.schema.column import Column
-from dprelease.schema.table import ReleaseSpec, TableSchema, TableSpec
+from dprelease.schema.release_spec import ReleaseSpec, TableSpec
+from dprelease.schema.table import TableSchema
 
 Places = npt.NDArray[np.int64]
 

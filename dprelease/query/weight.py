@@ -17,7 +17,6 @@ from dprelease.query.arguments import (
     NUMERIC,
     Arguments,
     RequestContext,
-    Statistic,
     Written,
     find_column,
     no_range,
@@ -25,8 +24,10 @@ from dprelease.query.arguments import (
 )
 from dprelease.query.bounded import Fixed
 from dprelease.query.cleaning import code_of
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
-from dprelease.schema.table import StatisticSpec, TableSchema
+from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.table import TableSchema
 
 
 @dataclass(frozen=True, slots=True)

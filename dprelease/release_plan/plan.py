@@ -28,7 +28,7 @@ from dprelease.release_plan.block import Block, Composition
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
-from dprelease.schema.table import Rules
+from dprelease.schema.release_spec import Rules
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, UserUnit, WrittenUnit, caps_words, describe
 from dprelease.statistics.base import kind_named

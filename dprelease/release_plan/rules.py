@@ -19,7 +19,7 @@ from dprelease.release_plan.fits import check_valid
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, deciding, numbers
 from dprelease.release_plan.tables import PlannedTables
-from dprelease.schema.table import Rules, StatisticSpec, Suppress
+from dprelease.schema.release_spec import Rules, StatisticSpec, Suppress
 
 _DIGITS = 12
 """Of a stated error: the last ones of an exponential differ between machines."""

@@ -16,7 +16,7 @@ from dprelease.core.codec_notes import Labels, Note, StoredAs, WrittenAs
 from dprelease.core.numeric import counted, plain
 from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import WrittenDomain
-from dprelease.schema.table import Suppress
+from dprelease.schema.release_spec import Suppress
 from dprelease.statistics.base import kind_named
 
 TIDY_NAMES = (

@@ -51,7 +51,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.consistency import consistent, outward, published_interval, to_domain
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import SUPPRESSED, Decision, level, without_companions, without_values
-from dprelease.schema.table import Rules
+from dprelease.schema.release_spec import Rules
 from dprelease.statistics.base import Floats, Reading, kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.moments import Quotient

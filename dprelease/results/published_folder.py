@@ -15,6 +15,7 @@ from typing import IO
 from dprelease.budget.citation import MANIFEST
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import counted
+from dprelease.core.periods import names_a_period
 from dprelease.core.strict_json import MOST_BYTES as LARGEST
 from dprelease.core.strict_json import PLAIN, read_file
 from dprelease.results import corrections
@@ -148,3 +149,35 @@ def _what_is_there(path: Path) -> tuple[str, str] | None:
         if who is not None and not (path / name).is_file():
             return f"it holds {name}, which {who} made", f"remove it: {path / name}"
     return None
+
+
+def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> tuple[bool, str]:
+    """Return whether the release stands, and what the record beside its folder says.
+
+    One that stands under the name of another period, or under another name in its pipeline's folder, does not.
+
+    Args:
+        folder: the release's folder, its link `latest` included.
+        release: SHA-256 of its `release.json`.
+
+    Raises:
+        VerificationError: the record is broken (DPR830).
+    """
+    place = folder.resolve()
+    if place.name != manifest["period"] and (
+        place.parent.name == manifest["pipeline"] or names_a_period(place.name)
+    ):
+        return (
+            False,
+            f"the release is of {manifest['period']}, and its folder is named {place.name}",
+        )
+    record = place.parent / corrections.FILE
+    if not record.exists() and not record.is_symlink():
+        return True, "no correction is recorded beside the folder"
+    entries = corrections.parse(record_at(record))
+    entry = corrections.current(entries).get(str(manifest["period"]))
+    if entry is None:
+        return True, f"stands; {counted(len(entries), 'correction')} of other periods"
+    if entry.release != release:
+        return False, f"{entry.says()} (the record names another release of this period)"
+    return False, entry.says()

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, numbers
 from dprelease.results.consistency import outward
-from dprelease.schema.table import Rules
+from dprelease.schema.release_spec import Rules
 from dprelease.statistics.base import Floats
 
 SUPPRESSED = "suppressed"

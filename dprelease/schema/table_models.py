@@ -20,7 +20,7 @@ from dprelease.schema.model_values import (
     Whole,
     listed,
 )
-from dprelease.schema.table import Rules, Suppress
+from dprelease.schema.release_spec import Rules, Suppress
 
 KeyRows = list[list[Label]]
 File = Annotated[Any, WithJsonSchema({"type": "string"})]

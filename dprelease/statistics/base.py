@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core import registry
-from dprelease.query.arguments import Statistic
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.statistics.measurement import Context, Measurement

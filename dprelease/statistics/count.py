@@ -12,19 +12,13 @@ import re
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import (
-    Arguments,
-    RequestContext,
-    Statistic,
-    Syntax,
-    condition_of,
-    not_of_rows,
-)
+from dprelease.query.arguments import Arguments, RequestContext, Syntax, condition_of, not_of_rows
 from dprelease.query.bounded import Condition
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 from dprelease.statistics.scalar import require_cap

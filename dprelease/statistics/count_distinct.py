@@ -11,12 +11,13 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 from __future__ import annotations
 
 from dprelease.core.errors import PlanError
-from dprelease.query.arguments import NumberColumn, RequestContext, Statistic, Syntax, Written
+from dprelease.query.arguments import NumberColumn, RequestContext, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.cleaning import code_of
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import Planned, StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.core.numeric import plain
-from dprelease.query.arguments import NumberColumns, Statistic, Syntax
+from dprelease.query.arguments import NumberColumns, Syntax
+from dprelease.query.resolved import Statistic
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.measurement import Context, Measurement

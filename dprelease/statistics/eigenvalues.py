@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dprelease.core import registry
-from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
+from dprelease.query.arguments import NumberColumns, Syntax, Written
+from dprelease.query.resolved import Statistic
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.cells import bernstein_variance

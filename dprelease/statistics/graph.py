@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.core.errors import PlanError
-from dprelease.query.arguments import Statistic, Syntax
+from dprelease.query.arguments import Syntax
 from dprelease.query.graph import SPARSE, DeclaredNode, Edges, Graph
+from dprelease.query.resolved import Statistic
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.certified_eigen import backward_error

@@ -17,18 +17,13 @@ import numpy as np
 
 from dprelease.core.errors import ConfigError, PlanError, shortened
 from dprelease.core.numeric import FEW, MOST_EDGES, bins, edges_of, edges_text
-from dprelease.query.arguments import (
-    NumberColumn,
-    RequestContext,
-    Statistic,
-    Syntax,
-    Written,
-    unquoted,
-)
+from dprelease.query.arguments import NumberColumn, RequestContext, Syntax, Written, unquoted
 from dprelease.query.grammar import between_steps
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec, TableSchema
+from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.statistics.base import Floats, Planned, Rule, StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 from dprelease.statistics.scalar import require_cap

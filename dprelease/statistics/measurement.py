@@ -50,8 +50,8 @@ from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import AtLeast, Digits, Labels, Note, Places
 from dprelease.core.numeric import FEW
 from dprelease.fitting.structure import Design
-from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed, Near
+from dprelease.query.resolved import Statistic
 from dprelease.schema.domain import Domain
 
 Family = Literal[

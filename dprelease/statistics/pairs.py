@@ -31,8 +31,8 @@ from fractions import Fraction
 from itertools import product
 
 from dprelease.core.numeric import plain
-from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed
+from dprelease.query.resolved import Statistic
 from dprelease.statistics.measurement import Context, Measure, Measurement
 
 

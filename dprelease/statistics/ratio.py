@@ -19,7 +19,6 @@ from dprelease.query.arguments import (
     NUMERIC,
     Arguments,
     RequestContext,
-    Statistic,
     Syntax,
     Written,
     find_column,
@@ -27,8 +26,10 @@ from dprelease.query.arguments import (
 )
 from dprelease.query.bounded import Code, Fixed
 from dprelease.query.cleaning import code_of
+from dprelease.query.resolved import Statistic
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec, TableSchema
+from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.statistics.base import Planned
 from dprelease.statistics.measurement import Context, Measurement
 from dprelease.statistics.moments import Quotient

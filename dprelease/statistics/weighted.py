@@ -22,12 +22,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.core.numeric import shown
-from dprelease.query.arguments import NumberColumn, RequestContext, RowCondition, Statistic, Syntax
+from dprelease.query.arguments import NumberColumn, RequestContext, RowCondition, Syntax
+from dprelease.query.resolved import Statistic
 from dprelease.query.weight import WithWeight, weight_of
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import quoted
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import Planned
 from dprelease.statistics.mean import Mean
 from dprelease.statistics.measurement import Context, Measurement

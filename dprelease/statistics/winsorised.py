@@ -26,7 +26,8 @@ from dprelease.core.numeric import exact, plain, shown
 from dprelease.intervals.few import quantiles
 from dprelease.intervals.quotient import WIDE
 from dprelease.query.answer import TABLE_LIMIT
-from dprelease.query.arguments import NumberColumn, Statistic, Syntax, Written, unquoted
+from dprelease.query.arguments import NumberColumn, Syntax, Written, unquoted
+from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind

@@ -45,8 +45,7 @@ from dprelease.results import signature_file
 from dprelease.results.draw import Draw
 from dprelease.results.formats.json_ import FILE, VERSION
 from dprelease.results.formats.manifest_file import read_manifest
-from dprelease.results.published_folder import Listing, listing, read_small
-from dprelease.results.series.correct import standing_of
+from dprelease.results.published_folder import Listing, listing, read_small, standing_of
 from dprelease.verification.check import FAULTS, Check, look_in_order, run_check, within_length
 from dprelease.verification.cited_entry import against_ledger
 from dprelease.verification.comparison import (

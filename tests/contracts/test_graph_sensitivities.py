@@ -12,7 +12,7 @@ from dprelease.core import registry
 from dprelease.core.numeric import floor_half_up
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.certified_eigen import backward_error
 from dprelease.statistics.exact import form_of

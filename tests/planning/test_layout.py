@@ -12,7 +12,7 @@ from dprelease.planning.make import make_plan
 from dprelease.query.spec import resolve
 from dprelease.release_plan.curve import error_words
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import ReleaseSpec
+from dprelease.schema.release_spec import ReleaseSpec
 from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, USER, asked, declared, planned, public
 

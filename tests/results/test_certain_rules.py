@@ -16,7 +16,7 @@ import dprelease as dp
 from dprelease.measurements.ending import EndingLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.validate.rules import check
-from dprelease.schema.table import Rules, Suppress
+from dprelease.schema.release_spec import Rules, Suppress
 from tests.results.test_rules import BELOW, SEVERAL, frame, plan, released, schema, shown
 
 CERTAIN = {"statistic": "count", "certain": True}

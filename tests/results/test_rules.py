@@ -20,7 +20,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import assemble
 from dprelease.results.rules import level, level_text
 from dprelease.results.validate.rules import check
-from dprelease.schema.table import Rules, Suppress
+from dprelease.schema.release_spec import Rules, Suppress
 
 BELOW = 10
 BASE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from dprelease.core.errors import PlanError
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import Reading
 from dprelease.statistics.certified_eigen import backward_error
 from dprelease.statistics.graph import connectivity, degree, graph_box, laplacian, one_cell

@@ -38,7 +38,7 @@ from dprelease.release_plan.detail import (
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
-from dprelease.schema.table import DetailSpec
+from dprelease.schema.release_spec import DetailSpec
 from dprelease.statistics.base import Floats
 
 _PARTS = 1000

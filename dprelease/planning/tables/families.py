@@ -29,12 +29,12 @@ from dprelease.planning.tables.quotients import (
     settled,
     span_of,
 )
-from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import several_met
+from dprelease.query.resolved import Statistic
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec, TotalSpec
+from dprelease.schema.release_spec import StatisticSpec, TotalSpec
 from dprelease.schema.unit import RowUnit, UserUnit
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.exact import of_sums

@@ -38,7 +38,7 @@ from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups, Tables
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTables
-from dprelease.schema.table import TotalSpec
+from dprelease.schema.release_spec import TotalSpec
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
 
 

@@ -20,12 +20,12 @@ from dprelease.core.errors import PlanError
 from dprelease.measurements.members import Member
 from dprelease.planning.layout import member_of
 from dprelease.planning.prices import size_of
-from dprelease.query.arguments import Statistic
 from dprelease.query.never_null import never_null
+from dprelease.query.resolved import Statistic
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
-from dprelease.schema.table import StatisticSpec
+from dprelease.schema.release_spec import StatisticSpec
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.scalar import as_counts

@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dprelease.core.errors import ArgumentError, VerificationError
-from dprelease.core.numeric import counted
-from dprelease.core.periods import names_a_period
 from dprelease.results import corrections
 from dprelease.results.corrections import Correction
 from dprelease.results.formats.json_ import FILE as MANIFEST
@@ -63,38 +61,6 @@ def supersede(
         "release": release,
     }
     return _record(folder, "supersede", reason, successor, now)
-
-
-def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> tuple[bool, str]:
-    """Return whether the release stands, and what the record beside its folder says.
-
-    One that stands under the name of another period, or under another name in its pipeline's folder, does not.
-
-    Args:
-        folder: the release's folder, its link `latest` included.
-        release: SHA-256 of its `release.json`.
-
-    Raises:
-        VerificationError: the record is broken (DPR830).
-    """
-    place = folder.resolve()
-    if place.name != manifest["period"] and (
-        place.parent.name == manifest["pipeline"] or names_a_period(place.name)
-    ):
-        return (
-            False,
-            f"the release is of {manifest['period']}, and its folder is named {place.name}",
-        )
-    record = place.parent / corrections.FILE
-    if not record.exists() and not record.is_symlink():
-        return True, "no correction is recorded beside the folder"
-    entries = corrections.parse(record_at(record))
-    entry = corrections.current(entries).get(str(manifest["period"]))
-    if entry is None:
-        return True, f"stands; {counted(len(entries), 'correction')} of other periods"
-    if entry.release != release:
-        return False, f"{entry.says()} (the record names another release of this period)"
-    return False, entry.says()
 
 
 def _record(

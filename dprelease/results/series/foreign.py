@@ -24,7 +24,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import PublicWords, public_words
 from dprelease.schema.naming import is_shown
-from dprelease.schema.table import Rules
+from dprelease.schema.release_spec import Rules
 
 Place = tuple[str | None, str]
 """A published column: its table (None: the release has one) and its name."""

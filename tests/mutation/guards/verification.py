@@ -264,7 +264,7 @@ GUARDS = (
     ),
     Guard(
         "a copy of another period may stand under its name",
-        "results/series/correct.py",
+        "results/published_folder.py",
         'place.parent.name == manifest["pipeline"] or names_a_period(place.name)',
         "False",
         _forged,

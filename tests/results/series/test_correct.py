@@ -10,7 +10,8 @@ import pytest
 
 from dprelease.core.errors import ArgumentError, VerificationError, WithheldError
 from dprelease.results import corrections
-from dprelease.results.series.correct import standing_of, supersede, withdraw
+from dprelease.results.published_folder import standing_of
+from dprelease.results.series.correct import supersede, withdraw
 from tests.end_to_end.projects import tree
 from tests.published import read_folder
 from tests.results.series.made import publish, year
