@@ -18,6 +18,7 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
+from dprelease.pipeline.flow import bundle
 from dprelease.planning.make import make_plan
 from dprelease.query.calendar import Calendar, window_of, zone_tables
 from dprelease.query.load import schema_from_dict
@@ -250,7 +251,7 @@ def folder_of(
         plan, source, preflight.engine_named("duckdb"), request=request, receipt=receipt
     )
     budget = stages.spent_at(ledger, request.key, receipt.seq or 0)
-    files = writing.bundle(noised, formats, budget=budget, scheduled="2026-11-17T06:00:00Z")
+    files = bundle(noised, formats, budget=budget, scheduled="2026-11-17T06:00:00Z")
     ledger.commit_files(request.key, files)
     return files
 

@@ -37,12 +37,12 @@ from dprelease.core.codec_notes import WrittenAs
 from dprelease.core.entropy import RandomBits
 from dprelease.core.errors import InternalError
 from dprelease.intervals.noise import IntegerNoise
-from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.statistics.base import Floats, Reading
 from dprelease.statistics.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from dprelease.measurements.members import Loss, Member
+    from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 Objects = npt.NDArray[np.object_]
 Ends = tuple[Fraction | float, Fraction | float]

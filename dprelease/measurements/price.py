@@ -21,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 
+from dprelease.measurements.spread import FILLS
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, StatisticKind
 from dprelease.statistics.measurement import Measurement
@@ -28,11 +29,6 @@ from dprelease.statistics.measurement import Measurement
 REFERENCE_SIZE = 1_000
 """The group size at which errors are stated when the schema gives no public guess."""
 
-FILLS = 1 / math.sqrt(12)
-"""The standard deviation of values that fill their range evenly, as a share of it."""
-
-NARROW = 0.05
-"""The standard deviation, as a share of the range, down to which ordinary columns lie."""
 
 _DRAWS = 128
 _MEANS = 17

@@ -13,9 +13,16 @@ the statistic's unit, squared under squared loss.
 
 from __future__ import annotations
 
+import math
+
 from dprelease.measurements.members import Member
-from dprelease.measurements.price import FILLS, NARROW
 from dprelease.schema.column import Column
+
+FILLS = 1 / math.sqrt(12)
+"""The standard deviation of values that fill their range evenly, as a share of it."""
+
+NARROW = 0.05
+"""The standard deviation, as a share of the range, down to which ordinary columns lie."""
 
 SAME = 1.1
 """Errors within this factor are one figure for readers."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.measurements.members import Loss, Member
-from dprelease.measurements.price import FILLS, cell_error
-from dprelease.measurements.spread import spreads
+from dprelease.measurements.price import cell_error
+from dprelease.measurements.spread import FILLS, spreads
 from dprelease.statistics.base import Floats, StatisticKind
 from dprelease.statistics.winsorised import Winsorised, unit_measurement
 

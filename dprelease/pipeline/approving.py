@@ -37,7 +37,7 @@ from dprelease.pipeline import anchoring
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.planning.again import plan_again
-from dprelease.query.request import request_for_all_periods
+from dprelease.query.written import request_for_all_periods
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.formats.json_ import manifest_bytes

@@ -1,6 +1,6 @@
 """Every file of a publication as bytes: a function of the noisy integers and what is stated of them.
 
-`bundle` makes them for a run, and `verify` makes them again by `write_files`.
+`flow.bundle` makes them for a run, and `verify` makes them again, both by `write_files`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from dprelease import __version__
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, WithheldError
-from dprelease.planning.make import what_if
 from dprelease.results.draw import Draw
 from dprelease.results.formats.format import table_file, tables_of
 from dprelease.results.validate.rules import check
@@ -29,20 +28,6 @@ OWN_FILES = (
 """What other packages' formats may not write."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
-
-
-def bundle(noised: Draw, formats: Iterable[str] = FORMATS, **stated: Any) -> dict[str, bytes]:
-    """Return every file of the publication folder, by name; deterministic.
-
-    Args:
-        stated: as of `write_files`.
-
-    Raises:
-        ConfigError: an unknown format (DPR146).
-    """
-    names = tuple(formats)
-    others = what_if(noised.plan) if "html" in names else []
-    return write_files(noised, names, software=software(), what_if=others, **stated)
 
 
 def write_files(

@@ -17,11 +17,12 @@ charge they are raised anew, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dprelease.core.errors import PUBLISHED, DpreleaseError, WithheldError
 from dprelease.core.numeric import counted
@@ -31,6 +32,7 @@ from dprelease.engines.source import Source
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.stages import Request
+from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw
 from dprelease.results.publish import publish_files
@@ -124,7 +126,7 @@ class Flow:
         with _paid(receipt):
             self.validate(noised, great_expectations=True)
             ledger, key = self.request.ledger, self.request.key
-            made = writing.bundle(
+            made = bundle(
                 noised,
                 formats,
                 budget=stages.spent_at(ledger, key, receipt.seq or 0),
@@ -153,6 +155,22 @@ class Flow:
             self.report("index", problem)
         self.report("publish", str(out))
         return out, files
+
+
+def bundle(
+    noised: Draw, formats: Iterable[str] = writing.FORMATS, **stated: Any
+) -> dict[str, bytes]:
+    """Return every file of the publication folder, by name; deterministic.
+
+    Args:
+        stated: as of `files.write_files`.
+
+    Raises:
+        ConfigError: an unknown format (DPR146).
+    """
+    names = tuple(formats)
+    others = what_if(noised.plan) if "html" in names else []
+    return writing.write_files(noised, names, software=writing.software(), what_if=others, **stated)
 
 
 def _paid(receipt: Receipt) -> AbstractContextManager[None]:

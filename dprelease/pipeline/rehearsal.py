@@ -21,10 +21,9 @@ import pyarrow as pa
 from dprelease.core.errors import ArgumentError
 from dprelease.core.strict_json import read_json
 from dprelease.engines.source import as_source
-from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.flow import Flow, Progress, quiet
+from dprelease.pipeline.flow import Flow, Progress, bundle, quiet
 from dprelease.pipeline.made_up import made_up_rows
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import period_name
@@ -97,7 +96,7 @@ def _must_lie_apart(folder: Path, public: Path) -> None:
 def _files(noised: Draw, formats: tuple[str, ...], period: str) -> dict[str, bytes]:
     """Return every file with its mark: the hashes in the manifest are of the marked bytes."""
     today = stages.day_of(datetime.now(UTC))
-    files = writing.bundle(_rehearsed(noised), formats, as_published=_marked, published=today)
+    files = bundle(_rehearsed(noised), formats, as_published=_marked, published=today)
     manifest = dict(read_json(files[FILE]))
     manifest |= {"dprelease": REHEARSAL, "rehearsal": MARK, "period": period}
     manifest["validation"] = check(noised).to_json()

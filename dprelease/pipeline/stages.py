@@ -30,7 +30,7 @@ from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.planning.again import plan_again
-from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import former_hash, is_hash_of, plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import counted_for, declared_by, ledger_window

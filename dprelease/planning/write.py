@@ -25,8 +25,7 @@ from dprelease.core.numeric import counted, figure, plain, shown
 from dprelease.measurements.base import family_of
 from dprelease.measurements.members import Member
 from dprelease.measurements.of_scalar import scalar_of
-from dprelease.measurements.price import NARROW
-from dprelease.measurements.spread import SAME, guessed
+from dprelease.measurements.spread import NARROW, SAME, guessed
 from dprelease.measurements.steps import check_step, publish_step
 from dprelease.planning.prices import Figures, Prices
 from dprelease.query.shortcuts import shortcut_notes

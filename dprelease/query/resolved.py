@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dprelease.query.bounded import Code
-from dprelease.query.nodes import Expression
-from dprelease.schema.column import Column
-from dprelease.schema.release_spec import StatisticSpec
-
 if TYPE_CHECKING:
+    from dprelease.query.bounded import Code
     from dprelease.query.graph import Graph
+    from dprelease.query.nodes import Expression
     from dprelease.query.weight import Weight
+    from dprelease.schema.column import Column
+    from dprelease.schema.release_spec import StatisticSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dprelease.intervals.noise import IntegerNoise
 from dprelease.measurements.law import AddedNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm, Variable
 from dprelease.results.draw import Draw
-from dprelease.results.fitted import OneFit
+from dprelease.results.one_fit import OneFit
 
 TRACE = Fraction(1, 2**36)
 SURELY = 1 - 1e-15

@@ -14,7 +14,7 @@ from dprelease.fitting.margin_sets import estimator_of, fit, parts_of, tables_fi
 from dprelease.fitting.nearest import Fit
 from dprelease.fitting.structure import Design, Level, coarser, sums_of, within
 from dprelease.release_plan.fits import noise_of
-from dprelease.results.fitted import OneFit
+from dprelease.results.one_fit import OneFit
 
 Cells = Mapping[Level, Sequence[int]]
 

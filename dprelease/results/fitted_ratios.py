@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.fitting.quotient import (
     CriticalValues,
@@ -30,17 +29,8 @@ from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.release_plan.tables import PlannedRatio
 from dprelease.results.consistency import published_interval, to_domain
 from dprelease.results.draw import LEVEL, Cells, DrawnBlock, read
+from dprelease.results.one_fit import Column, Columns, OneFit
 from dprelease.statistics.base import Floats, kind_named
-
-if TYPE_CHECKING:
-    from dprelease.results.fitted import OneFit
-
-Column = Mapping[str, npt.NDArray[Any]]
-"""One published column of one table by its parts: value, lower, upper, both certain ends, estimate, unbiased, its
-reach, and status; `(cells,)` each."""
-
-Columns = Mapping[tuple[str, str], Column]
-"""Columns by table and published name."""
 
 
 def ratio_parts(

@@ -41,8 +41,9 @@ from dprelease.core.periods import instant, instant_text, is_instant, parse_peri
 from dprelease.pipeline.files import write_files
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.make import what_if
-from dprelease.query.request import request_for_all_periods, request_from_json
+from dprelease.query.request import request_from_json
 from dprelease.query.spec import Query
+from dprelease.query.written import request_for_all_periods
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of

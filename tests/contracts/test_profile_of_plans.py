@@ -32,7 +32,8 @@ from dprelease.core.errors import DpreleaseError
 from dprelease.core.strict_json import canonical_json
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.planning.again import plan_again
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
 from tests.sizes import whole

@@ -37,7 +37,8 @@ from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.planning.again import plan_again
 from dprelease.query.bounded import Condition, Fixed
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_to_json
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency

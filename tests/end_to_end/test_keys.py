@@ -24,8 +24,9 @@ from dprelease.facade import plan
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import as_schema
 from dprelease.query.merge import merge_release
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
 from dprelease.query.spec import resolve
+from dprelease.query.written import request_to_json
 from dprelease.schema.naming import found_key
 from dprelease.verification.fits import are_found
 

@@ -17,7 +17,7 @@ from dprelease.budget.ledger import Ledger
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.results.series.correct import supersede, withdraw
 from dprelease.verification.verify import verify
 from tests.end_to_end import projects

@@ -22,7 +22,8 @@ from dprelease.intervals.noise import Laplace
 from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.fitted import OneFit, columns_of, fits_of
+from dprelease.results.fitted import columns_of, fits_of
+from dprelease.results.one_fit import OneFit
 from tests.fitting.test_draws import SIGMAS, noise
 from tests.several_tables import schema
 from tests.sizes import some, whole

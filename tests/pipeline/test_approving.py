@@ -17,7 +17,7 @@ from dprelease.pipeline.approving import approve, plan_file
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.query.request import request_for_all_periods
+from dprelease.query.written import request_for_all_periods
 from dprelease.schema.json_schema import json_schema
 from dprelease.verification.verify import verify
 from tests.folders import write

@@ -17,7 +17,7 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.load import schema_from_dict
-from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.schema.written import schema_to_json
 from dprelease.verification.verify import verify
 from tests.rules_alone import built_in_rules_only

@@ -13,6 +13,7 @@ from dprelease.core.errors import ConfigError, InternalError, SourceError
 from dprelease.engines.source import as_source
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
+from dprelease.pipeline.flow import bundle
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.results import draw as draw_module
@@ -32,19 +33,19 @@ def drawn():
 def test_every_stage_after_the_draw_is_deterministic(drawn):
     verdict = stages.validated(drawn, great_expectations=False)
     assert verdict.ok
-    assert writing.bundle(drawn) == writing.bundle(drawn)
+    assert bundle(drawn) == bundle(drawn)
 
 
 def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(drawn):
-    assert set(writing.bundle(drawn, ["parquet"])) == {
+    assert set(bundle(drawn, ["parquet"])) == {
         "data.parquet", "datapackage.json", "registry.yaml", "release.json",
     }  # fmt: skip
-    everything = writing.bundle(drawn)
+    everything = bundle(drawn)
     assert len(everything) == 7
     listed = json.loads(everything["release.json"])["files"]
     assert set(listed) == set(everything) - {"release.json"}
     with pytest.raises(ConfigError) as caught:
-        writing.bundle(drawn, ["xlsx"])
+        bundle(drawn, ["xlsx"])
     assert caught.value.code == "DPR146"
 
 

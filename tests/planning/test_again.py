@@ -16,7 +16,8 @@ from dprelease.planning.again import near, plan_again
 from dprelease.planning.layout import layouts
 from dprelease.planning.prices import Prices
 from dprelease.planning.write import write_plan
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_to_json
 from tests.folders import CASES
 
 

@@ -16,7 +16,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.fitted import OneFit
+from dprelease.results.one_fit import OneFit
 from dprelease.statistics.exact import exact_cells, summed
 from dprelease.wall import execute
 from tests.several_tables import BOTH, USER, people, schema

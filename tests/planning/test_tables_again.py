@@ -13,7 +13,8 @@ import dprelease as dp
 from dprelease.core.errors import VerificationError
 from dprelease.core.strict_json import canonical_json
 from dprelease.planning.again import plan_again
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_to_json
 from tests.several_tables import schema
 
 Stated = dict[str, Any]

@@ -20,7 +20,8 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.pipeline.planned import plan_release
-from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.formats.public_words import planned_words
 from dprelease.testing.engines import answer

@@ -10,8 +10,9 @@ import pytest
 import dprelease as dp
 from dprelease.core.errors import DpreleaseError
 from dprelease.query.load import load_schema, schema_from_dict
-from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
+from dprelease.query.request import request_from_json
 from dprelease.query.spec import resolve
+from dprelease.query.written import request_for_all_periods, request_to_json
 from tests.several_tables import BOTH, PLACES, REGION, TREE, USER, schema
 
 FINE = {"name": "districts", "by": ["district"], "statistics": ["count"]}

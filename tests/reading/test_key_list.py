@@ -23,7 +23,8 @@ from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.pipeline.watch import files_of
-from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.results.series.correct import supersede, withdraw
 
 FRAME = pd.DataFrame({"page": list("aabbbcz") * 10})

@@ -23,7 +23,8 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.request import check_query
 from dprelease.engines.source import as_source
 from dprelease.query.answer import MOST_SUMS
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_from_json
+from dprelease.query.written import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall.execute import check
 from dprelease.wall.recompute import recompute

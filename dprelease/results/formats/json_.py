@@ -30,7 +30,7 @@ from dprelease.budget.person import PersonLoss
 from dprelease.core.codec import encode
 from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.measurements.law import RAW_LIMIT
-from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan

@@ -23,7 +23,7 @@ from jinja2 import Template
 
 from dprelease.budget.approval import request_hash
 from dprelease.core.numeric import counted, short
-from dprelease.query.request import request_for_all_periods
+from dprelease.query.written import request_for_all_periods
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows, warning
 from dprelease.release_plan.plan import ReleasePlan

@@ -16,7 +16,7 @@ from dprelease.core.numeric import counted
 from dprelease.query.arguments import unquoted
 from dprelease.query.bounded import MOST_FOUND
 from dprelease.query.functions import PARTS
-from dprelease.query.request import request_to_json
+from dprelease.query.written import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.formats.format import of_today

@@ -19,8 +19,7 @@ from dprelease.results.formats.licences import licence_url
 from dprelease.results.formats.over_time import loss_words
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import period_words
-from dprelease.results.series.collect import Period, PublishedSeries
-from dprelease.results.series.page import FILE as PAGE
+from dprelease.results.series.collect import PAGE, Period, PublishedSeries
 from dprelease.schema.about import About
 
 FILE = "catalog.jsonld"

@@ -47,6 +47,9 @@ from dprelease.results.series.lines import COLUMNS, NUMBERS, Key, Lines, PeriodC
 from dprelease.results.signature_file import FILE as SIGNATURE
 from dprelease.results.signature_file import signed_by
 
+PAGE = "index.html"
+"""The page of all periods, beside their folders."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period(Stated):

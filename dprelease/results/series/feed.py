@@ -17,7 +17,7 @@ from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.over_time import loss_words
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import period_words
-from dprelease.results.series.collect import Period, PublishedSeries
+from dprelease.results.series.collect import PAGE, Period, PublishedSeries
 
 FILE = "feed.xml"
 LIMIT = 100
@@ -43,7 +43,7 @@ def write(series: PublishedSeries) -> bytes:
     if words.about.licence is not None:
         _put(feed, "rights", words.about.licence)
     _put(feed, "link", rel="self", type="application/atom+xml", href=FILE)
-    _put(feed, "link", rel="alternate", type="text/html", href="index.html")
+    _put(feed, "link", rel="alternate", type="text/html", href=PAGE)
     _put(feed, "generator", "dprelease")
     for period in newest:
         _entry(feed, period)

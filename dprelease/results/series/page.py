@@ -39,7 +39,6 @@ from dprelease.results.series.lines import Key
 from dprelease.results.series.over_time import series_loss
 from dprelease.results.series.plots import HEIGHT, WIDTH, LinePlot, picture, places_of
 
-FILE = "index.html"
 OPEN = 24
 PICTURES = 2000
 ROWS = 30_000

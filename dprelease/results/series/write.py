@@ -12,7 +12,7 @@ from pathlib import Path
 from dprelease.core.errors import DpreleaseError, InternalError
 from dprelease.results.publish import update_files_of_pipeline
 from dprelease.results.series import catalog, feed, index_json, page
-from dprelease.results.series.collect import PublishedSeries, collect
+from dprelease.results.series.collect import PAGE, PublishedSeries, collect
 
 
 def files_of(series: PublishedSeries) -> dict[str, bytes]:
@@ -21,7 +21,7 @@ def files_of(series: PublishedSeries) -> dict[str, bytes]:
         catalog.FILE: catalog.write(series),
         feed.FILE: feed.write(series),
         index_json.FILE: index_json.write(series),
-        page.FILE: page.write(series),
+        PAGE: page.write(series),
     }
 
 

@@ -122,7 +122,7 @@ def test_the_publishers_titles_are_its_headings():
 
 def test_the_page_carries_the_hash_that_an_approval_records_and_a_line_to_sign():
     from dprelease.budget.approval import request_hash
-    from dprelease.query.request import request_for_all_periods
+    from dprelease.query.written import request_for_all_periods
 
     expected = request_hash(request_for_all_periods(PLAN.request))
     approval = page().partition('id="approval"')[2]
