@@ -21,8 +21,9 @@ from dprelease.audit.answers import cells_of
 from dprelease.core.entropy import SystemBits
 from dprelease.core.secret import Secret
 from dprelease.query.answer import Answer
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Cells, Draw, assemble
+from dprelease.results.draw import Draw, assemble
 from dprelease.wall import execute
 
 RELEASE = "#release"

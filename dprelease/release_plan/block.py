@@ -17,6 +17,9 @@ from dprelease.measurements.law import WrittenLaw
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
 
+Cells = dict[str, tuple[tuple[int, ...], ...]]
+"""Noisy integers per block, `(groups, cells)`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block(Stored):

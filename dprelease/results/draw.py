@@ -44,7 +44,7 @@ from dprelease.core.strict_json import canonical_json
 from dprelease.measurements.base import counts_values, family_of, seen_by
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
 from dprelease.measurements.law import RAW_LIMIT, Objects
-from dprelease.release_plan.block import Block
+from dprelease.release_plan.block import Block, Cells
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, PlannedStatistic, deciding
 from dprelease.release_plan.tables import PlannedTables
@@ -55,9 +55,6 @@ from dprelease.schema.release_spec import Rules
 from dprelease.statistics.base import Floats, Reading, kind_named
 from dprelease.statistics.measurement import Measurement
 from dprelease.statistics.moments import Quotient
-
-Cells = dict[str, tuple[tuple[int, ...], ...]]
-"""Noisy integers per block, `(groups, cells)`."""
 
 CELL_BYTES = 32
 """Every noisy integer is stored in this many bytes, big-endian, two's complement."""

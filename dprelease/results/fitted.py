@@ -24,11 +24,12 @@ import pyarrow as pa
 
 from dprelease.core import registry
 from dprelease.fitting.structure import Structure
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, deciding
 from dprelease.release_plan.tables import PlannedFit
-from dprelease.results.draw import Cells, Draw, assemble, tidy
+from dprelease.results.draw import Draw, assemble, tidy
 from dprelease.results.fitted_ratios import own_parts, ratio_parts
 from dprelease.results.one_fit import Column, Columns, OneFit
 from dprelease.results.receipt import Receipt

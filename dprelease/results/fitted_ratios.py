@@ -24,11 +24,12 @@ from dprelease.fitting.quotient import (
     ends_of_quotient,
     middle_of_quotient,
 )
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES
 from dprelease.release_plan.tables import PlannedRatio
 from dprelease.results.consistency import published_interval, to_domain
-from dprelease.results.draw import LEVEL, Cells, DrawnBlock, read
+from dprelease.results.draw import LEVEL, DrawnBlock, read
 from dprelease.results.one_fit import Column, Columns, OneFit
 from dprelease.statistics.base import Floats, kind_named
 

@@ -18,11 +18,11 @@ from dprelease.fitting.interval import Ends, certain_ends, ends, holding
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Fit, SumBounds, nearest
 from dprelease.intervals.noise import Noise
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.fits import noise_of, runs_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
-from dprelease.results.draw import Cells
 from dprelease.statistics.base import Floats
 
 STANDARD_ERRORS = 5

@@ -44,10 +44,11 @@ from dprelease.planning.make import what_if
 from dprelease.query.request import request_from_json
 from dprelease.query.spec import Query
 from dprelease.query.written import request_for_all_periods
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.identity import is_hash_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import person_in_plan, timeline_of
-from dprelease.results.draw import Cells, Draw, as_raw
+from dprelease.results.draw import Draw, as_raw
 from dprelease.results.fitted import Fits, noised_of
 from dprelease.results.formats.json_ import REPORT, SOFTWARE, cells_from_json
 from dprelease.results.receipt import Receipt, summed_by

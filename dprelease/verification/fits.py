@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dprelease.core.strict_json import canonical_json
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Cells
 from dprelease.results.fitted import Fits, broken, one_fit
 from dprelease.schema.column import Column
 from dprelease.schema.naming import found_key

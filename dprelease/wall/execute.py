@@ -35,11 +35,11 @@ from dprelease.query.answer import Answer
 from dprelease.query.bounded import MOST_FOUND, BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
-from dprelease.release_plan.block import Block
+from dprelease.release_plan.block import Block, Cells
 from dprelease.release_plan.guarantee import composed
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Cells, payload_of
 from dprelease.results.draw import decode as cells_of
+from dprelease.results.draw import payload_of
 from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity

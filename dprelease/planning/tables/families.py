@@ -34,8 +34,8 @@ from dprelease.query.resolved import Statistic
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
-from dprelease.schema.release_spec import StatisticSpec, TotalSpec
-from dprelease.schema.unit import RowUnit, UserUnit
+from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.unit import UserUnit
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.exact import of_sums
 
@@ -361,40 +361,3 @@ def _once_per_cell(member: Member, table: TableGroups) -> Member:
 def measured(family: Family, shares: Mapping[str, Fraction | None]) -> tuple[BlockLayout, ...]:
     """Return the blocks of the family's tables that have a share."""
     return tuple(family.layout(table, shares[table]) for table in family.members if table in shares)
-
-
-def stated(query: Query, family: Family) -> list[TotalSpec]:
-    """Return the totals that are public: those stated by name, and the number of all rows.
-
-    `rows.exact` is the count of a table without groups wherever no row can be in none of the finest
-    groups: every column has a key for other values and one for nulls, and all groups are published.
-    """
-    found = [
-        total
-        for total in query.spec.totals
-        if total.table in family.members
-        and family.members[total.table].statistic.spec.name == total.statistic
-    ]
-    for table, member in family.members.items():
-        named = any(t.table == table for t in found) or table == family.finest
-        if not named and _counts_all_rows(query, member, table):
-            size = Fraction(query.schema.rows.exact or 0)
-            name, origin = member.statistic.spec.name, member.statistic.spec.origin
-            found.append(TotalSpec(table, name, (((), size),), origin))
-    return found
-
-
-def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
-    assert query.tables is not None
-    columns = query.groups.columns
-    return (
-        member.kind.of_rows
-        and not next(t for t in query.tables.tables if t.name == table).spec.by
-        and query.schema.rows.exact is not None
-        and isinstance(query.schema.unit, RowUnit)
-        and query.where is None
-        and query.window is None
-        and (query.view is None or query.view.keeps_rows)
-        and all(c.other is not None and c.null_key is not None for c in columns)
-        and len(query.groups.keys) == math.prod(len(c.keys) for c in columns)
-    )

@@ -14,12 +14,13 @@ Sources: `docs/theory/publications-that-add-up.md#feasible-values`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from dprelease.allocation.share import Priced
 from dprelease.core import registry
@@ -32,7 +33,6 @@ from dprelease.intervals.noise import Gaussian, Noise
 from dprelease.measurements.base import family_named, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.planning.prices import Figures
-from dprelease.planning.tables.families import Family, stated
 from dprelease.planning.tables.quotients import row_range
 from dprelease.query.spec import Query
 from dprelease.query.tables import TableGroups, Tables
@@ -40,6 +40,9 @@ from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTables
 from dprelease.schema.release_spec import TotalSpec
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit
+
+if TYPE_CHECKING:
+    from dprelease.planning.tables.families import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,4 +336,41 @@ def _no_order(
         why="each of them may fit the others in whole numbers, and all together none",
         fix=near,
         code="DPR290",
+    )
+
+
+def stated(query: Query, family: Family) -> list[TotalSpec]:
+    """Return the totals that are public: those stated by name, and the number of all rows.
+
+    `rows.exact` is the count of a table without groups wherever no row can be in none of the finest
+    groups: every column has a key for other values and one for nulls, and all groups are published.
+    """
+    found = [
+        total
+        for total in query.spec.totals
+        if total.table in family.members
+        and family.members[total.table].statistic.spec.name == total.statistic
+    ]
+    for table, member in family.members.items():
+        named = any(t.table == table for t in found) or table == family.finest
+        if not named and _counts_all_rows(query, member, table):
+            size = Fraction(query.schema.rows.exact or 0)
+            name, origin = member.statistic.spec.name, member.statistic.spec.origin
+            found.append(TotalSpec(table, name, (((), size),), origin))
+    return found
+
+
+def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
+    assert query.tables is not None
+    columns = query.groups.columns
+    return (
+        member.kind.of_rows
+        and not next(t for t in query.tables.tables if t.name == table).spec.by
+        and query.schema.rows.exact is not None
+        and isinstance(query.schema.unit, RowUnit)
+        and query.where is None
+        and query.window is None
+        and (query.view is None or query.view.keeps_rows)
+        and all(c.other is not None and c.null_key is not None for c in columns)
+        and len(query.groups.keys) == math.prod(len(c.keys) for c in columns)
     )

@@ -17,7 +17,8 @@ from dprelease.core.errors import PlanError
 from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.members import BlockLayout
-from dprelease.planning.tables.families import Family, stated
+from dprelease.planning.tables.families import Family
+from dprelease.planning.tables.fitting import stated
 from dprelease.query.spec import Query
 from dprelease.statistics.sensitivity import Sensitivity
 

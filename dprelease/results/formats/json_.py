@@ -31,10 +31,11 @@ from dprelease.core.codec import encode
 from dprelease.core.strict_json import canonical_json, read_json
 from dprelease.measurements.law import RAW_LIMIT
 from dprelease.query.written import request_for_all_periods, request_to_json
+from dprelease.release_plan.block import Cells
 from dprelease.release_plan.identity import plan_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, person_in_plan
-from dprelease.results.draw import Cells, Draw
+from dprelease.results.draw import Draw
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.receipt import Receipt
