@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from dprelease import accessor, diagnostics, mechanisms
     from dprelease.accessor import Accessor
     from dprelease.budget.view import open_ledger
-    from dprelease.facade import create_ledger, draft_schema, keys, plan, release, run, sql
+    from dprelease.facade import draft_schema, keys, plan, release, run, sql
+    from dprelease.pipeline.new_ledger import create_ledger
     from dprelease.query.load import Schema
     from dprelease.reading.changes import diff
     from dprelease.reading.derived import Derived
@@ -104,7 +105,7 @@ _LAZY = {
     "Schema": "dprelease.query.load:Schema",
     "Series": "dprelease.reading.publication:Series",
     "accessor": "dprelease.accessor:",
-    "create_ledger": "dprelease.facade:create_ledger",
+    "create_ledger": "dprelease.pipeline.new_ledger:create_ledger",
     "diagnostics": "dprelease.diagnostics:",
     "diff": "dprelease.reading.changes:diff",
     "draft_schema": "dprelease.facade:draft_schema",

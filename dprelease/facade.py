@@ -1,14 +1,13 @@
-"""What users call: `plan`, `release`, `keys`, `sql`, `create_ledger` and `run`."""
+"""What users call: `plan`, `release`, `keys`, `sql` and `run`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.budget.population import Population, one_name
 from dprelease.budget.record import check_identifier
 from dprelease.core.errors import (
     NOT_READ,
@@ -19,7 +18,6 @@ from dprelease.core.errors import (
     UnledgeredWarning,
 )
 from dprelease.core.numeric import Number
-from dprelease.core.periods import Every
 from dprelease.engines.engine import DEFAULT
 from dprelease.engines.source import TableLike, as_source
 from dprelease.pipeline.flow import Flow
@@ -28,7 +26,6 @@ from dprelease.pipeline.preflight import engine_named
 from dprelease.pipeline.stages import Request, of_fixed_lists, recorded
 from dprelease.query.load import SchemaLike, as_schema, overrides
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import declared_by
 from dprelease.released import Keys, Release
 from dprelease.schema.table import TableSchema
 
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Statistics",
     "Tables",
-    "create_ledger",
     "draft_schema",
     "keys",
     "plan",
@@ -329,57 +325,6 @@ def _request(
             code="DPR407",
         )
     return Request(book, key)
-
-
-def create_ledger(
-    path: str | Path,
-    schema: SchemaLike,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    dataset: str | None = None,
-    composition: Literal["basic", "zcdp"] = "basic",
-    population: str | None = None,
-    population_epsilon: Number | None = None,
-    population_delta: Number = 0,
-    population_composition: Literal["basic", "zcdp"] = "basic",
-    population_interval: Every | None = None,
-) -> Path:
-    """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
-
-    Args:
-        path: the ledger's file, on a local disk (back it up like the data), or a PostgreSQL server
-            by reference: "${env:NAME}".
-        schema: declares who is protected; a dataset's releases must all protect the same unit.
-        epsilon, delta: everything that may ever be spent on the dataset.
-        dataset: its name; the schema's by default.
-        composition: "basic", or "zcdp" (with a delta): releases add up by their rho.
-        population: whom the units are, as the schema says by default. population_epsilon, population_delta,
-            population_composition: what one member may lose by all its datasets; stated again, a dataset joins.
-        population_interval: protect each member's rows of one interval; whole members by default.
-
-    Returns:
-        `path`, for `release(..., ledger=...)`.
-
-    Raises:
-        LedgerError: the dataset or population has another budget, adjacency or unit here, it cannot join, or
-            the folder cannot hold a ledger.
-        BudgetError: what the dataset has cost a member does not fit (DPR309).
-        ConfigError, ArgumentError: a faulty schema, name or number, or half a population (DPR675).
-    """
-    table = as_schema(schema)
-    terms = population_epsilon, population_delta, population_composition, population_interval
-    Ledger.create(
-        path,
-        dataset=table.name if dataset is None else dataset,
-        epsilon=epsilon,
-        delta=delta,
-        composition=composition,
-        **declared_by(table),
-        population=Population.declared(one_name(population, table.population), *terms),
-        public_size=table.rows.exact is not None,
-    )
-    return Path(path)
 
 
 def run(pipeline: str | Path, *, period: str | None = None, early: bool = False) -> RunResult:

@@ -109,7 +109,7 @@ def init(
 
     Without a pipeline: dprelease ledger init --ledger ledger.db --schema flights.yaml --epsilon 4
     """
-    from dprelease.facade import create_ledger
+    from dprelease.pipeline.new_ledger import create_ledger
     from dprelease.pipeline.run import init_ledger
     from dprelease.query.load import Schema
 

@@ -154,7 +154,7 @@ def sensitivity(
 
     >>> from dprelease.statistics.count import statistic as count
     >>> from dprelease.statistics.measurement import Context
-    >>> from dprelease.schema.table import StatisticSpec
+    >>> from dprelease.schema.release_spec import StatisticSpec
     >>> of_rows = Context(StatisticSpec("count", "count", (), "count"), "count", cap=9)
     >>> sensitivity(count.measurements(of_rows)[0], Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
     Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODEC = {"core/codec.py": {"to_json", "from_json"}}
 NUMBERS = {"core/numeric.py": {"fraction_to_json", "fraction_from_json", "whole_from_json"}}
 DECLARATIONS = {
-    "query/request.py": {"request_to_json", "request_from_json"},
+    "query/request.py": {"request_from_json"},
+    "query/written.py": {"request_to_json"},
     "schema/about.py": {"about_from_json", "to_json"},
     "schema/domain.py": {"to_json", "from_json"},
     "schema/hierarchy.py": {"hierarchy_to_json"},

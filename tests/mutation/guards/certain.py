@@ -128,14 +128,14 @@ GUARDS = (
     ),
     Guard(
         "certain ends of rounded tables are rounded inwards",
-        "results/fitted.py",
+        "results/one_fit.py",
         "return low // each * each, -(-high // each) * each",
         "return -(-low // each) * each, high // each * each",
         (_RULES,),
     ),
     Guard(
         "certain ends of rounded tables end at the greatest multiple",
-        "results/fitted.py",
+        "results/one_fit.py",
         "math.ceil(domain.upper / self.fit.step_size),",
         "math.floor(domain.upper / self.fit.step_size / each) * each,",
         (_RULES,),

@@ -451,7 +451,7 @@ GUARDS = (
     ),
     Guard(
         "an interval of rounded tables ends at the last multiple",
-        file="results/fitted.py",
+        file="results/one_fit.py",
         old="        lows, highs = ends(exact, halves, (steps.lower, steps.upper), slack=self.estimates.slack)\n",
         new="        steps = tuple(k * each for k in hull)\n        lows, highs = ends(exact, halves, steps, slack=self.estimates.slack)\n",
         tests=("tests/results/test_rules.py",),
