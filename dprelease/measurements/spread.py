@@ -35,7 +35,12 @@ def spreads(member: Member, columns: int = 1) -> tuple[Spread, ...]:
 
     One where all of the member's own columns have a guess, else two: filled, narrow.
     """
-    known = _guesses(member)
+    known = tuple(
+        None
+        if c.expected_sd is None or c.domain is None
+        else float(c.expected_sd) / float(c.domain.width)
+        for c in _columns(member)
+    ) or (None,)
     if member.view is not None:  # the others of a shared block are not looked at
         own: list[float | None] = [None] * columns
         own[member.view] = known[0]
@@ -55,12 +60,3 @@ def guessed(member: Member) -> tuple[Column, ...]:
 def _columns(member: Member) -> tuple[Column, ...]:
     context = member.statistic
     return context.columns or (() if context.column is None else (context.column,))
-
-
-def _guesses(member: Member) -> tuple[float | None, ...]:
-    return tuple(
-        None
-        if c.expected_sd is None or c.domain is None
-        else float(c.expected_sd) / float(c.domain.width)
-        for c in _columns(member)
-    ) or (None,)
