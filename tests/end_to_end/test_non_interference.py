@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.pipeline import files as writing
+from dprelease.pipeline import flow
 from dprelease.wall import execute
 from tests.end_to_end.projects import clinic, repeatable, tree
 from tests.sizes import sized, some
@@ -329,9 +329,9 @@ def _say(patch):
 def _file(patch):
     seen = []
     _compute(patch, seen.append)
-    honest = writing.bundle
+    honest = flow.bundle
     patch.setattr(
-        writing, "bundle", lambda *a, **k: {**honest(*a, **k), "padding.bin": b" " * seen[-1]}
+        flow, "bundle", lambda *a, **k: {**honest(*a, **k), "padding.bin": b" " * seen[-1]}
     )
 
 

@@ -15,8 +15,7 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.core.errors import ConfigError, SourceError
 from dprelease.core.periods import instant_text, period_id
-from dprelease.pipeline import files as writing
-from dprelease.pipeline import stages
+from dprelease.pipeline import flow, stages
 from dprelease.pipeline.closing import closes_at
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
@@ -153,7 +152,7 @@ def test_what_is_drawn_is_published_again_and_what_is_not_waits(config, monkeypa
     assert book(config).state(Key("visits", "weekly", WEEK)) == "charged"
     refused(config, WEEK, OPEN)
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "bundle", crash)
+        patch.setattr(flow, "bundle", crash)
         with pytest.raises(CrashError):
             run(config, period=WEEK, now=OPEN, early=True)
     assert book(config).state(Key("visits", "weekly", WEEK)) == "drawn"

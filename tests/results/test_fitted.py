@@ -15,7 +15,7 @@ import pytest
 import dprelease as dp
 from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError
-from dprelease.results import fitted
+from dprelease.results import one_fit
 from dprelease.results.fitted import broken, fits_of, noised_of
 from dprelease.results.formats.json_ import manifest_bytes
 from dprelease.results.receipt import Receipt
@@ -108,7 +108,7 @@ def outside(made: dict[str, Any], epsilon: float) -> list[str]:
 def test_an_interval_holds_its_value_or_a_gap_is_near(name, epsilon, monkeypatch) -> None:
     assert set(outside(CASES[name], epsilon)) <= ({"gap", "adjusted"} if name == "gap" else set())
     # The control: intervals of the estimates alone leave values out.
-    monkeypatch.setattr(fitted, "holding", lambda values, lows, highs, runs: (lows, highs))
+    monkeypatch.setattr(one_fit, "holding", lambda values, lows, highs, runs: (lows, highs))
     assert outside(CASES[name], epsilon)
 
 
