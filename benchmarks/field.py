@@ -92,7 +92,7 @@ def _names(block: BlockLayout) -> tuple[str, ...]:
 
 def _draws_as(one: Candidate, other: Candidate) -> bool:
     """Return whether the two draw the same way from the same cells."""
-    return one.measures_as(other.measurement) and one.draw.mechanism == other.draw.mechanism
+    return one.measures_as(other.measurement) and one.law.mechanism == other.law.mechanism
 
 
 def known_error(prices: Prices, priced: Priced) -> bool:
@@ -115,14 +115,14 @@ def plans(query: Query, prices: Prices) -> Iterator[Plan]:
     for priced in chosen.priced:
         for mechanism in registry.names("mechanisms"):
             pinned = _pinned(query, prices, priced, mechanism)
-            if pinned and [p.best.draw for p in pinned] != [priced.best.draw]:
+            if pinned and [p.best.law for p in pinned] != [priced.best.law]:
                 yield Plan(mechanism, pinned)
 
 
 def _pinned(query: Query, prices: Prices, priced: Priced, mechanism: str) -> tuple[Priced, ...]:
     """Return the block's statistics drawn by `mechanism` at the block's share; nothing where it cannot draw them."""
     members = priced.block.members
-    rivals = [c for c in priced.ranked if c.draw.mechanism == mechanism]
+    rivals = [c for c in priced.ranked if c.law.mechanism == mechanism]
     if len(members) == 1 and rivals:
         moved = prices.sensitivity(rivals[0].measurement, priced.block)
         return (replace(priced, ranked=tuple(rivals), sensitivity=moved),)
@@ -243,7 +243,7 @@ def _figures(
     return {
         "block": priced.block.name,
         "family": best.measurement.family,
-        "mechanism": best.draw.mechanism,
+        "mechanism": best.law.mechanism,
         "epsilon": float(priced.share.epsilon),
         "rho": None if priced.share.rho is None else float(priced.share.rho),
         "error": error.mean,

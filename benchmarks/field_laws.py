@@ -158,7 +158,7 @@ def errors(
     """
     parts: list[list[tuple[float, float]]] = [[] for _ in members]
     steps = [_step(candidate, i, m) for i, m in enumerate(members)]
-    if candidate.draw.tag in SLOW:
+    if candidate.law.tag in SLOW:
         draws = min(draws, FEW_DRAWS)
     for each, group in zip(cells, rows, strict=True):
         exact = [group.exact(a) for a in asked]
@@ -190,7 +190,7 @@ def _mean(parts: Sequence[tuple[float, float]]) -> Error:
 
 def _step(candidate: Candidate, index: int, member: Member) -> Fraction:
     stated = candidate.stated[index] if candidate.stated else (candidate.errors[index],)
-    return member.statistic.spec.step or publish_step(candidate.draw, member, max(stated))
+    return member.statistic.spec.step or publish_step(candidate.law, member, max(stated))
 
 
 def _law(
@@ -202,7 +202,7 @@ def _law(
     bits: RandomBits,
 ) -> tuple[list[Array], Array | None]:
     """Return the published values of each member, `(outcomes, columns)`, and the chances; None for equal ones."""
-    draw = candidate.draw
+    draw = candidate.law
     if isinstance(draw, ExponentialLaw) and draw.many == 1 and cells.shape[1] == 1 and hasattr(cells[0, 0], "between"):  # fmt: skip
         values, chance = _by_rank(draw, cells[0, 0])
         return [values[:, None]] * len(members), chance

@@ -26,7 +26,7 @@ from dprelease.statistics.sensitivity import Sensitivity
 
 def option(candidate: Candidate, member: int) -> Option:
     """Return what a plan lists of a priced way, for one member of its block."""
-    mechanism, note = candidate.draw.mechanism, candidate.note
+    mechanism, note = candidate.law.mechanism, candidate.note
     if not family_of(candidate.measurement).judged:  # its errors rank the ways, for no data
         return Option(mechanism, None, None, note)
     return Option(mechanism, candidate.errors[member], candidate.worst[member], note)
@@ -77,7 +77,7 @@ def candidates(
     ranked = sorted(found, key=lambda c: ranking(c.price(judge)))
     while ranked:
         try:
-            ranked[0].draw.check()
+            ranked[0].law.check()
             break
         except ArgumentError as refusal:
             refusals.append(refusal)
@@ -92,12 +92,12 @@ def as_stated(found: Candidate, block: BlockLayout, size: int, loss: Loss) -> Ca
 
     That is rounded to a declared step, where it is not drawn in it.
     """
-    draw, measurement = found.draw, found.measurement
+    law, measurement = found.law, found.measurement
     kind = family_of(measurement)
     errors, stated, placed, anywhere, worst = [], [], [], [], []
     for i, member in enumerate(block.members):
         every, most = found.errors[i], found.worst[i]
-        near = None if block.table else kind.near_errors(draw, measurement, member, loss)
+        near = None if block.table else kind.near_errors(law, measurement, member, loss)
         rounded, spec = partial(_published, found, member, loss), member.statistic.spec
         of = near or (found.stated[i] if found.stated else (every,))
         stated.append(tuple(rounded(error)[0] for error in of))
@@ -106,7 +106,7 @@ def as_stated(found: Candidate, block: BlockLayout, size: int, loss: Loss) -> Ca
         own = scalar_of(member.kind, member.options) is None
         far = most if own and not member.domain.exact_gaps else None  # of those the plan says it
         if far is None and spec.max_error is not None:
-            far = kind.farthest_error(draw, measurement, member, size, loss)
+            far = kind.farthest_error(law, measurement, member, size, loss)
         placed.append(rounded(max(every, far or 0.0))[1])
         if most and spec.step is not None and rounded(most)[1] != most:
             most = rounded_error(most, float(spec.step), squared=loss == "squared", worst=True)
@@ -126,7 +126,7 @@ def _published(found: Candidate, member: Member, loss: Loss, error: float) -> tu
     kind, step = family_of(found.measurement), member.statistic.spec.step
     if step is None or not kind.judged or kind.free:
         return error, error
-    drawn = found.draw.published_step(member)
+    drawn = found.law.published_step(member)
     drawn = Fraction(1) if drawn is None and member.kind.whole else drawn
     if drawn is not None and drawn % step == 0:
         return error, error

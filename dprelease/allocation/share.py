@@ -82,7 +82,7 @@ class Priced:
 
     @property
     def proof(self) -> Proof:
-        return self.best.draw.proof(self.sensitivity)
+        return self.best.law.proof(self.sensitivity)
 
 
 class Pricer(Protocol):
@@ -163,7 +163,7 @@ def ways(
             block, share.epsilon, loss, size, sensitivities, judge, only_as, share.delta
         )
         if share.split:
-            found = [c for c in found if not _together(c.draw)]
+            found = [c for c in found if not _together(c.law)]
         if not found:
             raise _no_law(block, "its law covers several groups together")
         return found
@@ -186,10 +186,8 @@ def ways(
     if changed_groups > 1:  # group by group each of t losses may cost a t-th of the rho
         with contextlib.suppress(PlanError):
             wide = priced(changed_groups * pure_of_rho(share.rho / changed_groups))
-            found += [_stretched(c, share, sensitivities, priced) for c in wide if c.draw.apart]
-    fits = [
-        c for c in found if c.draw.proof(c.sensitivity(sensitivities)).concentrated <= share.rho
-    ]
+            found += [_stretched(c, share, sensitivities, priced) for c in wide if c.law.apart]
+    fits = [c for c in found if c.law.proof(c.sensitivity(sensitivities)).concentrated <= share.rho]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
     return sorted(fits, key=lambda c: ranking(c.price(judge)))
@@ -208,7 +206,7 @@ def _stretched(
     """
     assert share.rho is not None
     for _ in range(_STRETCHES):
-        found = candidate.draw.proof(candidate.sensitivity(sensitivities))
+        found = candidate.law.proof(candidate.sensitivity(sensitivities))
         if found.tight is None or not 0 < found.concentrated < share.rho * _FULL:
             break
         room = share.rho / found.concentrated
@@ -219,7 +217,7 @@ def _stretched(
             break
         same = [c for c in wider if _drawn_alike(c, candidate)]
         fits = [
-            c for c in same if c.draw.proof(c.sensitivity(sensitivities)).concentrated <= share.rho
+            c for c in same if c.law.proof(c.sensitivity(sensitivities)).concentrated <= share.rho
         ]
         if not fits:
             break
@@ -228,13 +226,13 @@ def _stretched(
 
 
 def _drawn_alike(one: Candidate, other: Candidate) -> bool:
-    a, b = one.draw, other.draw
+    a, b = one.law, other.law
     return (a.tag, a.mechanism, a.apart) == (b.tag, b.mechanism, b.apart)
 
 
-def _together(draw: Law) -> bool:
+def _together(law: Law) -> bool:
     """Return whether a law covers several groups by one loss that could be proved group by group."""
-    return draw.covered > 1 and not draw.apart
+    return law.covered > 1 and not law.apart
 
 
 def _no_law(block: BlockLayout, why: str) -> PlanError:

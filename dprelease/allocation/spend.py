@@ -312,7 +312,7 @@ def _raised(
     """Return the pure way with all losses raised as far as optimal composition allows."""
     out: list[_Split] = []
     for split in (False, True):
-        counts = [p.best.draw.covered if split else 1 for p in pure]
+        counts = [p.best.law.covered if split else 1 for p in pure]
         if split and all(c == 1 for c in counts):
             break
 

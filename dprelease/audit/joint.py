@@ -33,14 +33,14 @@ _ROWS = 3
 class _Line:
     """The candidates of one table, in order, and what a sequence of them weighs."""
 
-    def __init__(self, draw: JointLaw, rows: Positions) -> None:
-        self.law = draw.law
+    def __init__(self, law: JointLaw, rows: Positions) -> None:
+        self.law = law.law
         self.targets = [*rows.aims, rows.b * rows.total]
         ends = rows.ranks()
         self.low = np.repeat(ends, 2)[:-1]  # of every place its ranks
         self.high = np.append(np.repeat(ends[1:], 2), ends[-1])
         self.high[0::2] = self.low[0::2]
-        self.total = JointExponential(draw.law, draw.heaps(_occurring(rows))).total
+        self.total = JointExponential(law.law, law.heaps(_occurring(rows))).total
 
     def after(self, misses: Ints, j: int) -> Ints:
         """Return the misses after target j, of each of `misses` at every place, `(misses, places)`."""
@@ -59,12 +59,12 @@ class _Line:
         return math.prod(int(w) for w in self.law.weights(gaps))
 
 
-def joint_worst(draw: JointLaw, here: Positions, there: Positions) -> Fraction:
+def joint_worst(law: JointLaw, here: Positions, there: Positions) -> Fraction:
     """Return the largest ratio of the chances of one outcome under two groups' rows, either way."""
     codes = np.union1d(here.codes, there.codes)
-    one, other = (_Line(draw, rows.over(codes)) for rows in (here, there))
-    places = draw.allowed.places(codes + draw.allowed.lower)
-    runs = np.diff(np.concatenate([[-1], places, [len(draw.allowed)]])) - 1
+    one, other = (_Line(law, rows.over(codes)) for rows in (here, there))
+    places = law.allowed.places(codes + law.allowed.lower)
+    runs = np.diff(np.concatenate([[-1], places, [len(law.allowed)]])) - 1
     some = np.ones(2 * codes.size + 1, dtype=bool)
     some[0::2] = runs > 0
     first = _largest(one, other, some) * Fraction(other.total, one.total)
@@ -115,15 +115,15 @@ def _occurring(rows: Positions) -> Positions:
     return rows.over(rows.codes[rows.upto > rows.below])
 
 
-def joint_fit(draw: JointLaw, count: int, bits: RandomBits | None = None) -> float:
+def joint_fit(law: JointLaw, count: int, bits: RandomBits | None = None) -> float:
     """Return the p-value of the last target's place over `count` draws of a made-up group."""
-    points, m = len(draw.allowed), draw.many
+    points, m = len(law.allowed), law.many
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))
-    codes = draw.allowed.points_at(places) - draw.allowed.lower
+    codes = law.allowed.points_at(places) - law.allowed.lower
     upto = _ROWS * np.arange(1, places.size + 1)
     targets = tuple(range(1, m + 1))
     rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), targets, m + 1)
-    choice = JointExponential(draw.law, draw.heaps(rows))
+    choice = JointExponential(law.law, law.heaps(rows))
     source = bits or SystemBits()
     drawn = np.array([choice.draw(source)[-1][0] for _ in range(count)])
     total = choice.total

@@ -130,10 +130,10 @@ def pair_loss(plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Obje
     parts: list[DifferingCell] = []
     curves = plan.delta > 0
     for block, here, there in zip(plan.blocks, first, second, strict=True):
-        draw: Any = block.law
+        law: Any = block.law
         differ = np.flatnonzero(np.asarray(here != there).any(axis=1))
         for group in differ.tolist():
-            made = _block(draw, here[group].tolist(), there[group].tolist(), curves=curves)
+            made = _block(law, here[group].tolist(), there[group].tolist(), curves=curves)
             parts += [DifferingCell(block.name, worst, losses) for worst, losses in made]
     return PairLoss(tuple(parts))
 
@@ -141,59 +141,64 @@ def pair_loss(plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Obje
 _Made = list[tuple[Worst | None, Any]]
 
 
-def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Made:
+def _block(whole: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Made:
     """Return the parts of one group of one block."""
-    match draw:
+    match whole:
         case ConstantLaw():
             return []  # one number for all tables
         case ScalarCellLaw():
-            return _law(draw.law, _answer(draw, here[0]), _answer(draw, there[0]), curves=curves)
+            return _law(
+                whole.law,
+                _answer(whole, here[0]),
+                _answer(whole, there[0]),
+                curves=curves,
+            )
         case CellLaw():
-            if isinstance(draw, BalancedLaw) and draw.rows is None:  # what the hidden cell takes
+            if isinstance(whole, BalancedLaw) and whole.rows is None:  # what the hidden cell takes
                 here, there = [*here, -sum(here)], [*there, -sum(there)]
-            rate = draw.noise.noise.rate
+            rate = whole.noise.noise.rate
             return [
                 (Worst(None, rate * abs(k), 1), _laplace(float(rate), k) if curves else None)
                 for k in _moves(here, there)
             ]
         case GaussianLaw():
-            return [(None, _gaussian(draw.noise, k)) for k in _moves(here, there)]
+            return [(None, _gaussian(whole.noise, k)) for k in _moves(here, there)]
         case EndingLaw():
-            return [(None, _ending(draw.noise, k)) for k in _moves(here, there)]
+            return [(None, _ending(whole.noise, k)) for k in _moves(here, there)]
         case FoundLaw():
-            return [(None, key_losses(draw.noise, here[0], there[0]))]
+            return [(None, key_losses(whole.noise, here[0], there[0]))]
         case IntervalLaw():
             return [
                 part
-                for one, other in zip(draw.scores(here[0]), draw.scores(there[0]), strict=True)
-                for part in _choice(draw, one, other, curves=curves)
+                for one, other in zip(whole.scores(here[0]), whole.scores(there[0]), strict=True)
+                for part in _choice(whole, one, other, curves=curves)
             ]
         case JointLaw():
-            worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
+            worst = Worst(joint_worst(whole, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
         case RecursiveRanksLaw():
-            return [recursive_worst(draw, here[0], there[0], curves=curves)]
+            return [recursive_worst(whole, here[0], there[0], curves=curves)]
         case ExponentialLaw():
-            return _choice(draw, here[0], there[0], curves=curves)
+            return _choice(whole, here[0], there[0], curves=curves)
         case WinsorisedLaw():
-            return _winsorised(draw, here[0], there[0], curves=curves)
+            return _winsorised(whole, here[0], there[0], curves=curves)
         case GraphBoxLaw():
             made: _Made = []
-            for law, a, b in zip(draw.law.laws, here, there, strict=True):
+            for law, a, b in zip(whole.law.laws, here, there, strict=True):
                 made += _law(law, a, b, curves=curves)
             return made
         case MeanLaw():
-            return _mean(draw, here, there, curves=curves)
-    raise AssertionError(f"no audit for {type(draw).__name__}")
+            return _mean(whole, here, there, curves=curves)
+    raise AssertionError(f"no audit for {type(whole).__name__}")
 
 
 def _moves(here: list[int], there: list[int]) -> list[int]:
     return [b - a for a, b in zip(here, there, strict=True) if a != b]
 
 
-def _answer(draw: ScalarCellLaw, cell: int) -> int:
+def _answer(law: ScalarCellLaw, cell: int) -> int:
     """Return the grid answer of a cell: R((offset + step_size cell - origin) / step)."""
-    return _rounded((draw.offset + draw.step_size * cell - draw.origin) / draw.step)
+    return _rounded((law.offset + law.step_size * cell - law.origin) / law.step)
 
 
 def _rounded(value: Fraction) -> int:
@@ -216,20 +221,18 @@ def _law(law: GridLaw, a: int, b: int, *, curves: bool) -> _Made:
     return [(worst_between(rows, 0, 1), _both(p, r) if curves else None)]
 
 
-def _mean(draw: MeanLaw, here: list[int], there: list[int], *, curves: bool) -> _Made:
-    made = _block(draw.size, here[:1], there[:1], curves=curves)
-    top = max(1, draw.size.law.allowed.upper)
+def _mean(law: MeanLaw, here: list[int], there: list[int], *, curves: bool) -> _Made:
+    made = _block(law.size, here[:1], there[:1], curves=curves)
+    top = max(1, law.size.law.allowed.upper)
     sizes = sorted({min(top, math.ceil(1.3**i)) for i in range(200)} | {top})
-    centre = draw.offset + Fraction(draw.scale, 2) * draw.step_size
+    centre = law.offset + Fraction(law.scale, 2) * law.step_size
     found: list[Worst] = []
     for size in sizes:
         a, b = (
-            _rounded(
-                (centre + draw.step_size * (s - Fraction(draw.scale, 2) * n) / size) / draw.step
-            )
+            _rounded((centre + law.step_size * (s - Fraction(law.scale, 2) * n) / size) / law.step)
             for n, s in (here, there)
         )
-        found += [w for w, _ in _law(draw.law(size), a, b, curves=False) if w is not None]
+        found += [w for w, _ in _law(law.law(size), a, b, curves=False) if w is not None]
     if found:
         worst = max(found, key=lambda w: w.nats)
         # For curves the worst ratio stands for the whole law: randomised response of that loss.
@@ -237,49 +240,49 @@ def _mean(draw: MeanLaw, here: list[int], there: list[int], *, curves: bool) -> 
     return made
 
 
-def _choice(draw: ExponentialLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
-    if isinstance(draw, PermuteAndFlipLaw):
-        return _flips(draw, here, there, curves=curves)
-    counts, p, r = _choices(draw, here, there)
+def _choice(law: ExponentialLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    if isinstance(law, PermuteAndFlipLaw):
+        return _flips(law, here, there, curves=curves)
+    counts, p, r = _choices(law, here, there)
     ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
     return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
 
 
-def _flips(draw: PermuteAndFlipLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
-    runs = [draw.runs(scores) for scores in (here, there)]
+def _flips(law: PermuteAndFlipLaw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    runs = [law.runs(scores) for scores in (here, there)]
     starts, places = _starts(runs)
     tables = [(counts, scores) for _, counts, scores in runs]
     both = list(zip(*(at.tolist() for at in places), strict=True))
-    worst = flip_worst(draw.law, tables[0], tables[1], both)
+    worst = flip_worst(law.law, tables[0], tables[1], both)
     if not curves:
         return [(worst, None)]
-    p, r = (flip_chances(draw.law, *one)[at] for one, at in zip(tables, places, strict=True))
-    sizes = np.diff(np.append(starts, draw.law.candidates)).astype(np.float64)
+    p, r = (flip_chances(law.law, *one)[at] for one, at in zip(tables, places, strict=True))
+    sizes = np.diff(np.append(starts, law.law.candidates)).astype(np.float64)
     return [(worst, _both(p, r, sizes))]
 
 
-def _winsorised(draw: WinsorisedLaw, here: Positions, there: Positions, *, curves: bool) -> _Made:
+def _winsorised(law: WinsorisedLaw, here: Positions, there: Positions, *, curves: bool) -> _Made:
     """Return both limits' worst ratios, and the loss of the cells at the limits where they move by most."""
     made: _Made = []
-    for scores in zip(*(limit_scores(rows, draw.codes) for rows in (here, there)), strict=True):
-        p, r = (draw.choice.pmf(s) for s in scores)
+    for scores in zip(*(limit_scores(rows, law.codes) for rows in (here, there)), strict=True):
+        p, r = (law.choice.pmf(s) for s in scores)
         ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
         made.append((Worst(ratio, None, 1), _both(_floats(p), _floats(r)) if curves else None))
     most, pairs = Fraction(0), 0
-    for low, high in combinations(_limits_tried(draw, here, there), 2):
-        cells = (clipped(rows, low, high, draw.degree) for rows in (here, there))
+    for low, high in combinations(_limits_tried(law, here, there), 2):
+        cells = (clipped(rows, low, high, law.degree) for rows in (here, there))
         apart = sum(abs(a - b) for a, b in zip(*cells, strict=True))
-        most, pairs = max(most, apart * draw.noise_at(low, high).rate), pairs + 1
+        most, pairs = max(most, apart * law.noise_at(low, high).rate), pairs + 1
     if most:
         made.append((Worst(None, most, pairs), _response(float(most)) if curves else None))
     return made
 
 
-def _limits_tried(draw: WinsorisedLaw, here: Positions, there: Positions) -> list[int]:
+def _limits_tried(law: WinsorisedLaw, here: Positions, there: Positions) -> list[int]:
     """Return the codes that are tried as limits: all of a small grid, else the rows' own and the ends."""
-    if draw.codes.size <= _LIMITS:
-        return [int(code) for code in draw.codes]
-    found = {0, draw.allowed.hull_steps, *here.codes.tolist(), *there.codes.tolist()}
+    if law.codes.size <= _LIMITS:
+        return [int(code) for code in law.codes]
+    found = {0, law.allowed.hull_steps, *here.codes.tolist(), *there.codes.tolist()}
     return sorted(found)[:: max(1, len(found) // _LIMITS)]
 
 
@@ -293,17 +296,17 @@ def _both(p: FloatArray, r: FloatArray, counts: FloatArray | float = 1.0) -> Any
 
 
 def _choices(
-    draw: ExponentialLaw, here: Stretches, there: Stretches
+    law: ExponentialLaw, here: Stretches, there: Stretches
 ) -> tuple[FloatArray, list[Fraction], list[Fraction]]:
     """Return the candidates of each stretch that both tables score alike, and the chance of one of them."""
-    runs = [draw.runs(scores) for scores in (here, there)]
+    runs = [law.runs(scores) for scores in (here, there)]
     starts, places = _starts(runs)
     chances = []
     for (_, counts, scores), at in zip(runs, places, strict=True):
-        weights = draw.law.weights(scores - scores[counts > 0].min())
+        weights = law.law.weights(scores - scores[counts > 0].min())
         total = int((counts.astype(object) * weights).sum())
         chances.append([Fraction(int(w), total) for w in weights[at]])
-    sizes = np.diff(np.append(starts, draw.law.candidates)).astype(np.float64)
+    sizes = np.diff(np.append(starts, law.law.candidates)).astype(np.float64)
     return sizes, chances[0], chances[1]
 
 

@@ -153,22 +153,26 @@ _Law = tuple[str, GridLaw, Fraction]
 def _parts(plan: ReleasePlan) -> Iterator[_Law]:
     """Yield (name, law, epsilon it is held to) of every grid law of the plan."""
     for block in plan.blocks:
-        draw = block.law
-        match draw:
+        whole = block.law
+        match whole:
             case ScalarCellLaw():
-                yield block.name, draw.law, draw.law.epsilon
+                yield block.name, whole.law, whole.law.epsilon
             case MeanLaw():
-                yield f"{block.name}, size", draw.size.law, draw.size.law.epsilon
-                top = draw.size.law.allowed.upper
+                yield f"{block.name}, size", whole.size.law, whole.size.law.epsilon
+                top = whole.size.law.allowed.upper
                 for size in sorted({1, max(1, math.isqrt(max(1, top))), max(1, top)}):
-                    yield f"{block.name}, mean at size {size:,}", draw.law(size), draw.epsilon
+                    yield (
+                        f"{block.name}, mean at size {size:,}",
+                        whole.law(size),
+                        whole.epsilon,
+                    )
             case GraphBoxLaw():  # the sides share the box's epsilon; the pairs see their sum
-                for i, (law, steps) in enumerate(zip(draw.law.laws, draw.law.moved, strict=True)):
+                for i, (law, steps) in enumerate(zip(whole.law.laws, whole.law.moved, strict=True)):
                     if steps:
                         yield (
                             f"{block.name}, side {i + 1}",
                             replace(law, sensitivity=steps),
-                            draw.law.epsilon,
+                            whole.law.epsilon,
                         )
             case _:
                 continue
@@ -206,30 +210,30 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         answers = sorted({low, (low + high) // 2, high})
         tests.append((name, law.family, [draws_fit(law, a, count) for a in answers]))
     for block in plan.blocks:
-        match draw := block.law:
+        match whole := block.law:
             case BalancedLaw():
-                fits = balanced_fits(draw.noise, count)
+                fits = balanced_fits(whole.noise, count)
             case CellLaw() | GaussianLaw():
-                fits = [noise_fit(draw.noise, count)]
+                fits = [noise_fit(whole.noise, count)]
             case EndingLaw():
-                fits = [ending_fit(draw.noise, count)]
+                fits = [ending_fit(whole.noise, count)]
             case FoundLaw():
-                fits = key_fits(draw.noise, count)
+                fits = key_fits(whole.noise, count)
             case JointLaw():
-                fits = [joint_fit(draw, min(count, 2**13))]
+                fits = [joint_fit(whole, min(count, 2**13))]
             case RecursiveRanksLaw():
-                fits = recursive_fit(draw, min(count, 2**13))
+                fits = recursive_fit(whole, min(count, 2**13))
             case WinsorisedLaw():
-                wide = replace(draw.noise, noise=draw.noise_at(0, draw.allowed.hull_steps))
-                fits = [noise_fit(n, count) for n in (draw.noise, wide)]
+                wide = replace(whole.noise, noise=whole.noise_at(0, whole.allowed.hull_steps))
+                fits = [noise_fit(n, count) for n in (whole.noise, wide)]
                 tests.append(
-                    (f"{block.name}, limits", "exponential", _choice_fits(draw.choice, count))
+                    (f"{block.name}, limits", "exponential", _choice_fits(whole.choice, count))
                 )
             case ExponentialLaw():
-                fits = _choice_fits(draw.law, count)
+                fits = _choice_fits(whole.law, count)
             case _:
                 continue
-        tests.append((block.name, draw.mechanism, fits))
+        tests.append((block.name, whole.mechanism, fits))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:
         yield Finding(

@@ -46,13 +46,13 @@ Curve = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 class RecursiveLaw:
     """The law of one group."""
 
-    def __init__(self, draw: RecursiveRanksLaw, rows: Positions) -> None:
-        self._law, self._targets, self._b = draw.law, draw.targets, draw.b
-        self._total, many = int(rows.total), draw.copies
+    def __init__(self, law: RecursiveRanksLaw, rows: Positions) -> None:
+        self._law, self._targets, self._b = law.law, law.targets, law.b
+        self._total, many = int(rows.total), law.copies
         self._many = many
         self.runs: list[Run] = []
         after = 0
-        places = draw.allowed.places(rows.codes + draw.allowed.lower).tolist()
+        places = law.allowed.places(rows.codes + law.allowed.lower).tolist()
         for place, upto in zip(places, rows.upto.tolist(), strict=True):
             below = self.runs[-1][3] if self.runs else Fraction(0)
             if place * many > after:
@@ -62,7 +62,7 @@ class RecursiveLaw:
                 copy = place * many + i
                 self.runs.append((copy, copy, below + i * each, below + (i + 1) * each))
             after = (place + 1) * many
-        end = len(draw.allowed) * many
+        end = len(law.allowed) * many
         if end > after:
             self.runs.append((after, end - 1, Fraction(self._total), Fraction(self._total)))
         self.end = end
@@ -125,7 +125,7 @@ def tree(targets: tuple[int, ...], b: int) -> tuple[Spot, ...]:
 
 
 def recursive_worst(
-    draw: RecursiveRanksLaw, here: Positions, there: Positions, *, curves: bool
+    law: RecursiveRanksLaw, here: Positions, there: Positions, *, curves: bool
 ) -> tuple[Worst, Curve | None]:
     """Return the largest ratio of the chances of one outcome, either way, and the losses of the first choice.
 
@@ -134,11 +134,11 @@ def recursive_worst(
             choice alone are less than those of all, so what follows of them is a lower bound.
     """
     codes = np.union1d(here.codes, there.codes)
-    few = _of_few(draw)
+    few = _of_few(law)
     laws = [RecursiveLaw(few, rows.over(codes)) for rows in (here, there)]
     every = sorted({c for run in laws[0].runs for c in run[:2]})
     tried = every[:: max(1, math.ceil(len(every) / _TRIED))]
-    nodes = tree(draw.targets, draw.b)
+    nodes = tree(law.targets, law.b)
     ratio = max(_largest(one, other, nodes, tried) for one, other in (laws, laws[::-1]))
     whole = len(tried) == len(every) and all(end - start < 2 for start, end, *_ in laws[0].runs)
     worst = Worst(ratio, None, len(tried), complete=whole)
@@ -206,34 +206,34 @@ def _quotient(
     return one.chance(node, lo, hi, copy) / other.chance(node, lo, hi, copy)
 
 
-def _of_few(draw: RecursiveRanksLaw) -> RecursiveRanksLaw:
+def _of_few(whole: RecursiveRanksLaw) -> RecursiveRanksLaw:
     """Return the draw with at most `_COPIES` copies of each point."""
-    few = min(draw.copies, _COPIES)
-    law = replace(draw.law, candidates=few * len(draw.allowed))
-    return replace(draw, copies=few, law=law)
+    few = min(whole.copies, _COPIES)
+    law = replace(whole.law, candidates=few * len(whole.allowed))
+    return replace(whole, copies=few, law=law)
 
 
 def recursive_fit(
-    draw: RecursiveRanksLaw, count: int, bits: RandomBits | None = None
+    whole: RecursiveRanksLaw, count: int, bits: RandomBits | None = None
 ) -> list[float]:
     """Return the p-values of the first choice's point, and of its last level's, over draws of a made-up group."""
-    points = len(draw.allowed)
+    points = len(whole.allowed)
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))
-    codes = draw.allowed.points_at(places) - draw.allowed.lower
+    codes = whole.allowed.points_at(places) - whole.allowed.lower
     upto = _ROWS * np.arange(1, places.size + 1)
-    rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), draw.targets, draw.b)
-    draw = _of_few(draw)
-    law = RecursiveLaw(draw, rows)
+    rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), whole.targets, whole.b)
+    whole = _of_few(whole)
+    law = RecursiveLaw(whole, rows)
     made = np.empty((count, 1), dtype=object)
     made[:, 0] = [rows] * count
-    drawn = draw.draw(made, bits or SystemBits())
-    nodes = tree(draw.targets, draw.b)
+    drawn = whole.draw(made, bits or SystemBits())
+    nodes = tree(whole.targets, whole.b)
     found, total = law.choice(nodes[0], None, None)
     lengths = {run[0]: run[1] - run[0] + 1 for run in law.runs}
-    starts = np.array([start // draw.copies for start in found])
+    starts = np.array([start // whole.copies for start in found])
     points_of = np.unique(starts)
     chance = np.zeros(points_of.size)
     for start, weight in found.items():
-        chance[np.searchsorted(points_of, start // draw.copies)] += lengths[start] * weight / total
+        chance[np.searchsorted(points_of, start // whole.copies)] += lengths[start] * weight / total
     seen = np.searchsorted(points_of, drawn[:, nodes[0][0]].astype(np.int64), side="right") - 1
     return [fit(seen, np.arange(points_of.size), chance)]

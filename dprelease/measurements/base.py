@@ -158,14 +158,14 @@ class MeasurementFamily(ABC):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return how far one unit moves what the noise is added to, in the statistic's words."""
 
-    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str | None:
+    def error_text(self, law: Law, measurement: Measurement, view: int | None) -> str | None:
         """Return the error of a drawn value in words, where it is not a number in the statistic's unit."""
-        del draw, measurement, view
+        del law, measurement, view
         return None
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         """Return the report's sentences on how the statistic at `view` is drawn."""
-        del draw, measurement, view
+        del law, measurement, view
         return ()
 
     @abstractmethod
@@ -175,10 +175,10 @@ class MeasurementFamily(ABC):
         """Return the noisy integers of a group of `size` rows as they would be without noise."""
 
     def mute(
-        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
+        self, law: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether a value says nothing in a group of `size` rows; None: its interval tells."""
-        del draw, measurement, size, view
+        del law, measurement, size, view
         return None
 
     def seen(
@@ -215,24 +215,24 @@ class MeasurementFamily(ABC):
         return None
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return (average per spread, worst) expected errors under normal noise, where it has a draw."""
-        del member, measurement, draw, size, loss
+        del member, measurement, law, size, loss
         return (), None
 
     def near_errors(
-        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+        self, law: Law, measurement: Measurement, member: Member, loss: Loss
     ) -> tuple[float, ...] | None:
         """Return the expected errors over likely answers, one per spread; None where they are those over all answers."""
-        del draw, measurement, member, loss
+        del law, measurement, member, loss
         return None
 
     def farthest_error(
-        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+        self, law: Any, measurement: Measurement, member: Member, size: int, loss: Loss
     ) -> float | None:
         """Return the expected error at the worst place of the rows; None where it is that of the law's worst answer."""
-        del draw, measurement, member, size, loss
+        del law, measurement, member, size, loss
         return None
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:

@@ -85,9 +85,9 @@ class _Tree(LinearCells):
         balanced = balanced_noise(measurement, pricing.sensitivity, pricing.epsilon)
         if levels == 1 and balanced is not None and self.takes_balanced(pricing.sensitivity):
             rows = measurement.public_rows if balanced.cells == count else None
-            draw = BalancedTreeLaw(balanced, count, None, rows=rows)
+            law = BalancedTreeLaw(balanced, count, None, rows=rows)
             note = f"{note}: their noise adds up to zero"
-            found.append(self.candidate(pricing, draw, note))
+            found.append(self.candidate(pricing, law, note))
         return found
 
     def takes_balanced(self, sensitivity: Sensitivity) -> bool:
@@ -95,26 +95,26 @@ class _Tree(LinearCells):
         del sensitivity
         return True
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
-        return self.tree_errors(pricing.measurement, draw, pricing.size, pricing.loss)
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        return self.tree_errors(pricing.measurement, law, pricing.size, pricing.loss)
 
     def tree_errors(
-        self, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[float, ...]:
         """Return one: the expected error with that noise."""
-        found = self.noisy(measurement, draw, size)
+        found = self.noisy(measurement, law, size)
         found = found / (1 + found / self.widest**2)
         if loss == "squared":
             return (float(np.mean(found)),)
         return (float(np.mean(np.sqrt(found))) * _NORMAL,)
 
-    def noisy(self, measurement: Measurement, draw: Law, size: int) -> Floats:
+    def noisy(self, measurement: Measurement, law: Law, size: int) -> Floats:
         """Return the variances that its error is an average of."""
-        if draw.balanced is None:
-            assert draw.variance is not None
-            return self.variances(measurement, size) * draw.variance
+        if law.balanced is None:
+            assert law.variance is not None
+            return self.variances(measurement, size) * law.variance
         tree = tree_of(measurement)
-        each = [draw.balanced.variance_of_sum(k + 1) for k in range(tree.bins)]
+        each = [law.balanced.variance_of_sum(k + 1) for k in range(tree.bins)]
         return self.of_sums(measurement, np.array(each), size)
 
     def of_sums(self, measurement: Measurement, variances: Floats, size: int) -> Floats:
@@ -138,21 +138,21 @@ class _Tree(LinearCells):
         return read_together(measurement, noise, joint=False)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return the same errors as of other noise; the worst is unknown."""
-        return self.tree_errors(measurement, draw, size, loss), None
+        return self.tree_errors(measurement, law, size, loss), None
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        if best.draw.gaussian:
-            return gaussian_text(best.draw, s, member)
+        if best.law.gaussian:
+            return gaussian_text(best.law, s, member)
         levels = len(best.measurement.weights[0])
         return f"{s.l1_over_groups} over all bins" + (
             f" and their {levels - 1} coarser levels" if levels > 1 else ""
         )
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        return (draw.described,) if isinstance(draw, BalancedLaw) else ()
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        return (law.described,) if isinstance(law, BalancedLaw) else ()
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         tree = tree_of(best.measurement)
@@ -170,13 +170,13 @@ class TreeOfBins(_Tree):
         return tree_of(measurement).variances()[0]
 
     def mute(
-        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
+        self, law: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether no interval of a bin leaves anything out, near enough."""
         del size, view
-        assert draw.variance is not None
+        assert law.variance is not None
         assert measurement.upper is not None
-        return _CLEAR * math.sqrt(draw.variance) / len(measurement.weights[0]) >= measurement.upper
+        return _CLEAR * math.sqrt(law.variance) / len(measurement.weights[0]) >= measurement.upper
 
 
 class TreeOfShares(_Tree):
@@ -204,13 +204,13 @@ class TreeOfShares(_Tree):
         return np.asarray(variances[: published(measurement)] / size**2)
 
     def mute(
-        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
+        self, law: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         """Return whether no interval of a share leaves anything out, near enough."""
         del view
-        assert draw.variance is not None
-        whole = _CLEAR * math.sqrt(draw.variance * tree_of(measurement).variances()[2])
-        widest = _CLEAR * math.sqrt(self.noisy(measurement, draw, size).min())
+        assert law.variance is not None
+        whole = _CLEAR * math.sqrt(law.variance * tree_of(measurement).variances()[2])
+        widest = _CLEAR * math.sqrt(self.noisy(measurement, law, size).min())
         return bool(whole >= size or widest >= 1)
 
 

@@ -31,11 +31,11 @@ class Topped(LinearCells):
     def upper(self, measurement: Measurement) -> int | None:
         return measurement.upper
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         del member
         step = float(pricing.measurement.step_size)
         return (
-            _error(draw.noise, pricing.loss) * (step if pricing.loss == "absolute" else step**2),
+            _error(law.noise, pricing.loss) * (step if pricing.loss == "absolute" else step**2),
         )
 
 
@@ -61,11 +61,11 @@ class Bins(Topped):
         noise = balanced_noise(measurement, sensitivity, pricing.epsilon)
         if not found or fitted or noise is None:
             return found
-        plain = found[0].draw
-        draw = BalancedLaw(noise, len(measurement.cells), measurement.upper, plain.mechanism, rows)
+        plain = found[0].law
+        law = BalancedLaw(noise, len(measurement.cells), measurement.upper, plain.mechanism, rows)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
-        return [*found, self.candidate(pricing, draw, note)]
+        return [*found, self.candidate(pricing, law, note)]
 
     def sensitivity(
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
@@ -81,31 +81,31 @@ class Bins(Topped):
         return read_apart(measurement, noise)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
-        return rectified_errors(member, measurement, draw, loss)
+        return rectified_errors(member, measurement, law, loss)
 
     def near_errors(
-        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+        self, law: Law, measurement: Measurement, member: Member, loss: Loss
     ) -> tuple[float, ...] | None:
         """Return them of bins with up to twice an even part of the declared rows, else with any number of rows."""
         top, expected = measurement.upper, member.statistic.expected
-        if top is None or draw.bound is not None:
+        if top is None or law.bound is not None:
             return None
         likely = 0, top if expected is None else min(top, 2 * expected // len(measurement.cells))
-        if not isinstance(draw, CellLaw):
-            return rectified_errors(member, measurement, draw, loss, likely)[0]
+        if not isinstance(law, CellLaw):
+            return rectified_errors(member, measurement, law, loss, likely)[0]
         rows, share = choose_answers(Domain(0, top).on_grid(Fraction(1)), near=likely)
-        noise, power = draw.noise.noise, 1 if loss == "squared" else 0
+        noise, power = law.noise.noise, 1 if loss == "squared" else 0
         inside = noise.between(0, rows)[power] + noise.between(0, top - rows)[power]
-        return (float((inside * share).sum()) * _error(draw.noise, loss) / _error(noise, loss),)
+        return (float((inside * share).sum()) * _error(law.noise, loss) / _error(noise, loss),)
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        return (draw.described,) if isinstance(draw, BalancedLaw) else ()
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        return (law.described,) if isinstance(law, BalancedLaw) else ()
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        if best.draw.gaussian:
-            return gaussian_text(best.draw, s, member)
+        if best.law.gaussian:
+            return gaussian_text(best.law, s, member)
         return f"{s.l1_over_groups} over all bins"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:

@@ -52,7 +52,7 @@ class Candidate:
     """
 
     measurement: Measurement
-    draw: Law
+    law: Law
     errors: tuple[float, ...]
     worst: tuple[float | None, ...]
     stated: tuple[tuple[float, ...], ...] = ()

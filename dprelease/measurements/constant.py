@@ -94,8 +94,8 @@ class Constant(MeasurementFamily):
         del member, size, narrow
         return (float(best.measurement.value),)
 
-    def mute(self, draw: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
-        del draw, measurement, size
+    def mute(self, law: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
+        del law, measurement, size
         return False
 
 

@@ -130,13 +130,13 @@ def gaussian_candidates(
             noise = GaussianCells.calibrate(square, rho)
         except ArgumentError:  # a scale that cannot be drawn exactly: other laws remain
             continue
-        draw = kind.gaussian(measurement, noise)
-        if draw is None:
+        law = kind.gaussian(measurement, noise)
+        if law is None:
             continue
-        both = [kind.gaussian_errors(m, measurement, draw, size, loss) for m in block.members]
+        both = [kind.gaussian_errors(m, measurement, law, size, loss) for m in block.members]
         stated = tuple(b[0] for b in both)
         worst = tuple(b[1] for b in both)
-        found.append(Candidate(measurement, draw, tuple(map(max, stated)), worst, stated))
+        found.append(Candidate(measurement, law, tuple(map(max, stated)), worst, stated))
     return found
 
 
@@ -162,26 +162,26 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
     L1 sensitivity is no less. Only a domain about as wide as the noise turns that around, where pure laws
     map to the best guess; cells are far apart from their ends at the public guess of the size.
     """
-    draw = candidate.draw
-    assert isinstance(draw, GaussianLaw)
-    if draw.noise.square < _SMOOTH:  # at a step or two of scale, lattices matter
+    law = candidate.law
+    assert isinstance(law, GaussianLaw)
+    if law.noise.square < _SMOOTH:  # at a step or two of scale, lattices matter
         return False
-    if draw.joint:
+    if law.joint:
         return True
     width = min(float(m.domain.width) for m in block.members)
-    return draw.noise.scale * float(draw.step_size) < width / 8
+    return law.noise.scale * float(law.step_size) < width / 8
 
 
 def rectified_errors(
     member: Member,
     measurement: Measurement,
-    draw: Law,
+    law: Law,
     loss: Loss,
     cells: tuple[int, int] | None = None,
 ) -> tuple[tuple[float, ...], float | None]:
     """Return the (average per spread, worst) errors of a cell that is mapped into its domain, of answers among `cells`."""
-    assert isinstance(draw, GaussianLaw)
-    scale = draw.noise.scale * float(measurement.step_size)
+    assert isinstance(law, GaussianLaw)
+    scale = law.noise.scale * float(measurement.step_size)
     function = scalar_of(member.kind, member.options) is not None
     domain = cell_hull(measurement) if function else member.domain
     start, step = float(measurement.offset), float(measurement.step_size)
@@ -191,9 +191,9 @@ def rectified_errors(
     return stated, finished_worst(member, worst, loss)
 
 
-def gaussian_text(draw: Law, s: Sensitivity, member: Member) -> str:
+def gaussian_text(law: Law, s: Sensitivity, member: Member) -> str:
     """Return the L2 sensitivity of cells that are read one by one, in the statistic's unit."""
-    assert isinstance(draw, GaussianLaw)
+    assert isinstance(law, GaussianLaw)
     unit = f" {member.measure}" if member.measure else ""
-    l2 = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
+    l2 = math.sqrt(law.noise.l2_square) * float(law.step_size)
     return f"{l2:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")

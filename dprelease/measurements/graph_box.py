@@ -153,10 +153,10 @@ def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fracti
     return math.sqrt(max(total, 2.0**-40) / float(epsilon))
 
 
-def box_errors(draw: GraphBoxLaw, loss: str) -> tuple[tuple[float, float], ...]:
+def box_errors(whole: GraphBoxLaw, loss: str) -> tuple[tuple[float, float], ...]:
     """Return the (average, worst) expected error per cell, in its unit (or its square)."""
     out = []
-    for law, step in zip(draw.law.laws, draw.law.steps, strict=True):
+    for law, step in zip(whole.law.laws, whole.law.steps, strict=True):
         error = law.table.expected_error(loss)  # type: ignore[arg-type]
         unit = float(step) if loss == "absolute" else float(step) ** 2
         out.append((error.average * unit, error.worst * unit))
@@ -177,9 +177,9 @@ class GraphBox(MeasurementFamily):
         members = pricing.block.members
         step_sizes = (pricing.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
         each = pricing.sensitivity.linf_per_component
-        draw = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, pricing.epsilon)
-        average, worst = zip(*box_errors(draw, pricing.loss), strict=True)
-        return [Candidate(pricing.measurement, draw, average, worst)]
+        law = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, pricing.epsilon)
+        average, worst = zip(*box_errors(law, pricing.loss), strict=True)
+        return [Candidate(pricing.measurement, law, average, worst)]
 
     def rivals(
         self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
@@ -250,9 +250,9 @@ class GraphBox(MeasurementFamily):
         return f"{shown(steps)}, together with {len(s.linf_per_component) - 1} more"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        draw = best.draw
-        assert isinstance(draw, GraphBoxLaw)
-        hulls = [law.allowed for law in draw.law.laws]
+        whole = best.law
+        assert isinstance(whole, GraphBoxLaw)
+        hulls = [law.allowed for law in whole.law.laws]
         return np.array([(h.lower + h.upper) / 2 for h in hulls])
 
     def seen(

@@ -40,18 +40,18 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
         narrow: at the narrow end of the spreads, where no guess says how far rows lie apart; False:
             where they fill their range.
     """
-    draw, measurement = candidate.draw, candidate.measurement
+    law, measurement = candidate.law, candidate.measurement
     low_end, high_end = member.domain.hull
     if low_end >= high_end:
         return False
     kind = family_of(measurement)
-    known = kind.mute(draw, measurement, size, view=member.view)
+    known = kind.mute(law, measurement, size, view=member.view)
     if known is not None:
         return known
     typical = kind.typical(candidate, member, size, narrow=narrow)
     raw = np.array([[math.floor(c + 0.5) for c in typical]], dtype=object)
-    reading = draw.reading(raw, LEVEL)
-    seen, _, own = seen_by(member.view, measurement, draw.cells(raw), reading)
+    reading = law.reading(raw, LEVEL)
+    seen, _, own = seen_by(member.view, measurement, law.cells(raw), reading)
     lower, upper = member.kind.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
 

@@ -168,17 +168,15 @@ class JointRanks(Ranks):
         measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
         many, spread = len(measurement.weights), pricing.sensitivity.l1_over_groups
-        draw = JointLaw.calibrate(
-            code.grid, code.step, many, spread=spread, epsilon=pricing.epsilon
-        )
-        rate = 2 * draw.law.rate
+        law = JointLaw.calibrate(code.grid, code.step, many, spread=spread, epsilon=pricing.epsilon)
+        rate = 2 * law.law.rate
         unit = unit_of(code, loss)
         aims = [target(measurement, m.view).weights[0] for m in pricing.block.members]
         errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
         if (least := tied(len(code.grid), size)) > 1:
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
-        return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
+        return [Candidate(measurement, law, errors, (None,) * len(errors), note=note)]
 
     def rivals(
         self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
@@ -213,9 +211,9 @@ class JointRanks(Ranks):
 
         return joined(members, chosen)
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, JointLaw)
-        return joint_notes(draw, target(measurement, view), view or 0)
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(law, JointLaw)
+        return joint_notes(law, target(measurement, view), view or 0)
 
     def refusal(
         self, measurement: Measurement, law: Law, task: BoundedQuery, at: Sequence[int]
@@ -227,10 +225,10 @@ class JointRanks(Ranks):
         return why
 
 
-def joint_notes(draw: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
+def joint_notes(law: JointLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others."""
-    choice, *rest = exponential_notes(draw, aimed, view)
-    choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
+    choice, *rest = exponential_notes(law, aimed, view)
+    choice = choice.replace(";", f", together with {law.many - 1} others;", 1)
     once = (
         "one choice for all of them: their values never fall, and the bound holds for all at once, however many rows share "
         "a value"

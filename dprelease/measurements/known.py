@@ -63,7 +63,7 @@ def all_of(found: Sequence[Known], rows: Known | None, *, complete: bool) -> Kno
 
 def by_rank(
     measurement: Measurement,
-    draw: Law,
+    law: Law,
     view: int | None,
     known: Known | None,
     read: Read,
@@ -83,7 +83,7 @@ def by_rank(
     if known is not None:
         empty = known.low <= 0
         most = np.minimum(np.maximum(known.high, 0.0), float(_EXACT)).astype(np.int64).tolist()
-        mute = {n: bool(kind.mute(draw, measurement, n, view=view)) for n in set(most)}
+        mute = {n: bool(kind.mute(law, measurement, n, view=view)) for n in set(most)}
         silent = np.array([mute[n] for n in most], dtype=bool)
     if not kind.interval:
         status = np.where(status == "ok", "no_interval", status)

@@ -88,17 +88,17 @@ class LinearCells(MeasurementFamily):
         noise = CellNoise.calibrate(pricing.sensitivity.l1_over_groups, pricing.epsilon)
         measurement, name = pricing.measurement, pricing.pin or self.mechanisms[0]
         law = self.laws[0 if measurement.public_rows is None else -1]
-        draw = law(noise, len(measurement.cells), self.upper(measurement), name)
+        whole = law(noise, len(measurement.cells), self.upper(measurement), name)
         if pricing.only_as and not pricing.only_as.errors:
             of = len(pricing.block.members)
-            return [Candidate(measurement, draw, (0.0,) * of, (None,) * of, note=self.note)]
-        return [self.candidate(pricing, draw, self.note)]
+            return [Candidate(measurement, whole, (0.0,) * of, (None,) * of, note=self.note)]
+        return [self.candidate(pricing, whole, self.note)]
 
-    def candidate(self, pricing: Pricing, draw: CellLaw, note: str) -> Candidate:
+    def candidate(self, pricing: Pricing, law: CellLaw, note: str) -> Candidate:
         """Return a way to draw it with the errors of all members; the worst are unknown."""
-        stated = tuple(self.errors(m, draw, pricing) for m in pricing.block.members)
+        stated = tuple(self.errors(m, law, pricing) for m in pricing.block.members)
         unknown = (None,) * len(stated)
-        return Candidate(pricing.measurement, draw, tuple(map(max, stated)), unknown, stated, note)
+        return Candidate(pricing.measurement, law, tuple(map(max, stated)), unknown, stated, note)
 
     def serves(self, pricing: Pricing) -> bool:
         """Return whether it may be the best way to draw what is asked for."""
@@ -111,7 +111,7 @@ class LinearCells(MeasurementFamily):
         return None
 
     @abstractmethod
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return the expected errors of a statistic, one per spread of its rows that matters."""
 
 
@@ -158,8 +158,8 @@ class Moments(LinearCells):
         weights, rows = np.array(measurement.weights, float), measurement.public_rows or size
         return np.asarray(rows * (weights @ np.stack(sums)).T)
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
-        scale = draw.simulated_scale(pricing.loss)
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        scale = law.simulated_scale(pricing.loss)
         return self.simulated(member, pricing.measurement, scale, pricing.size, pricing.loss)
 
     def simulated(
@@ -197,10 +197,10 @@ class Moments(LinearCells):
         )
 
     def farthest_error(
-        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+        self, law: Any, measurement: Measurement, member: Member, size: int, loss: Loss
     ) -> float | None:
-        normal = bool(draw.gaussian)
-        scale = draw.noise.scale if normal else draw.simulated_scale(loss)
+        normal = bool(law.gaussian)
+        scale = law.noise.scale if normal else law.simulated_scale(loss)
         return max(
             self.simulated(member, measurement, scale, size, loss, gaussian=normal, farthest=True)
         )
@@ -211,11 +211,11 @@ class Moments(LinearCells):
         return read_together(measurement, noise, 0 if self.nowhere_negative else -RAW_LIMIT)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return them; the worst is unknown for ratios of cells."""
-        assert isinstance(draw, GaussianLaw)
-        scale = draw.noise.scale
+        assert isinstance(law, GaussianLaw)
+        scale = law.noise.scale
         return self.simulated(member, measurement, scale, size, loss, gaussian=True), None
 
     def rivals(
@@ -227,8 +227,8 @@ class Moments(LinearCells):
         the heaviest weight is above the average one.
         """
         weight, measurement = member.statistic.weight, best.measurement
-        draw: Any = best.draw
-        if weight is None or not isinstance(getattr(draw, "noise", None), CellNoise):
+        law: Any = best.law
+        if weight is None or not isinstance(getattr(law, "noise", None), CellNoise):
             return []
         plain = replace(measurement, axes=())
         said = [(plain, Fraction(1, weight.most), "not weighted: another statistic")]
@@ -239,10 +239,8 @@ class Moments(LinearCells):
         for of, part, note in said:
             total = max(1, int(part * pricing.sensitivity.l1_over_groups))
             noise = CellNoise.calibrate(total, pricing.epsilon)
-            error = self.errors(
-                member, replace(draw, noise=noise), replace(pricing, measurement=of)
-            )
-            out.append(Option(draw.mechanism, error[0], None, note))
+            error = self.errors(member, replace(law, noise=noise), replace(pricing, measurement=of))
+            out.append(Option(law.mechanism, error[0], None, note))
         return out
 
     def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
@@ -289,15 +287,15 @@ class RatioSums(LinearCells):
         del measurement
         return -math.inf, math.inf
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return one, averaged over numerators anywhere in their range."""
-        scale = draw.simulated_scale(pricing.loss)
+        scale = law.simulated_scale(pricing.loss)
         return (self._simulated(member, pricing.measurement, scale, pricing.size, pricing.loss),)
 
     def farthest_error(
-        self, draw: Any, measurement: Measurement, member: Member, size: int, loss: Loss
+        self, law: Any, measurement: Measurement, member: Member, size: int, loss: Loss
     ) -> float | None:
-        scale = draw.simulated_scale(loss)
+        scale = law.simulated_scale(loss)
         return self._simulated(member, measurement, scale, size, loss, farthest=True)
 
     def _simulated(

@@ -126,11 +126,11 @@ class RankInterval(Ranks):
         code = code_of(measurement)
         (target,) = measurement.weights
         spread = pricing.sensitivity.l1_over_groups
-        draw = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=pricing.epsilon)
-        error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
+        law = IntervalLaw.calibrate(code, target[1], spread=spread, epsilon=pricing.epsilon)
+        error = exponential_error(law.law.rate, law.law.candidates, size, target, loss)
         error *= unit_of(code, loss)
-        note = f"{aim(measurement)}, and {draw.inside:,} rows before and after it"
-        return [Candidate(measurement, draw, (error,), (None,), note=note)]
+        note = f"{aim(measurement)}, and {law.inside:,} rows before and after it"
+        return [Candidate(measurement, law, (error,), (None,), note=note)]
 
     def together(self, members: list[Member], query: Query) -> list[Member]:
         """Return `members`, each of this family with the place of its value among the three."""
@@ -138,19 +138,19 @@ class RankInterval(Ranks):
         own = [m.options[0].form in self.forms for m in members]
         return [replace(m, view=0) if mine else m for m, mine in zip(members, own, strict=True)]
 
-    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
+    def error_text(self, law: Law, measurement: Measurement, view: int | None) -> str:
         del view
-        assert isinstance(draw, IntervalLaw)
-        within = f"95 % interval within {2 * draw.inside:,} rows in rank on either side"
-        return f"{rank_error_text(draw, measurement)}; {within}"
+        assert isinstance(law, IntervalLaw)
+        within = f"95 % interval within {2 * law.inside:,} rows in rank on either side"
+        return f"{rank_error_text(law, measurement)}; {within}"
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         del view
-        assert isinstance(draw, IntervalLaw)
-        said = [n for n in exponential_notes(draw, measurement) if not n.startswith("no interval")]
+        assert isinstance(law, IntervalLaw)
+        said = [n for n in exponential_notes(law, measurement) if not n.startswith("no interval")]
         return (
             *said,
-            f"its interval is made of two more choices, aimed {draw.inside:,} rows before and after it; where fewer rows lie there, the domain's end",
+            f"its interval is made of two more choices, aimed {law.inside:,} rows before and after it; where fewer rows lie there, the domain's end",
             "both cost what the value itself does: without `interval` a third of epsilon would do for the same error in rank",
         )
 
@@ -158,9 +158,9 @@ class RankInterval(Ranks):
         self, best: Candidate, member: Member, size: int, *, narrow: bool
     ) -> tuple[float, ...]:
         del member, size, narrow
-        draw = best.draw
-        assert isinstance(draw, IntervalLaw)
-        return (float(len(draw.allowed) // 2),) * CHOICES
+        law = best.law
+        assert isinstance(law, IntervalLaw)
+        return (float(len(law.allowed) // 2),) * CHOICES
 
 
 family = RankInterval()

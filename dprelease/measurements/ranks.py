@@ -163,9 +163,9 @@ class PermuteAndFlipLaw(ExponentialLaw):
     law: FlipLaw
 
     @classmethod
-    def from_exponential(cls, draw: ExponentialLaw) -> PermuteAndFlipLaw:
-        """Return permute-and-flip with the weights of `draw`."""
-        return cls(FlipLaw.from_scores(draw.law), draw.allowed, draw.step)
+    def from_exponential(cls, law: ExponentialLaw) -> PermuteAndFlipLaw:
+        """Return permute-and-flip with the weights of `law`."""
+        return cls(FlipLaw.from_scores(law.law), law.allowed, law.step)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of any pure choices: the losses of one pair may differ by twice that."""
@@ -199,9 +199,9 @@ class Ranks(MeasurementFamily):
         error *= unit_of(code, loss)
         plain = ExponentialLaw(law, code.grid, code.step)
         return [
-            Candidate(measurement, draw, (error,), (None,), note=aim(measurement))
-            for draw in (PermuteAndFlipLaw.from_exponential(plain), plain)
-            if pricing.pin in (None, draw.mechanism)
+            Candidate(measurement, whole, (error,), (None,), note=aim(measurement))
+            for whole in (PermuteAndFlipLaw.from_exponential(plain), plain)
+            if pricing.pin in (None, whole.mechanism)
         ]
 
     def seen(
@@ -227,25 +227,25 @@ class Ranks(MeasurementFamily):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return sensitivity_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
-    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
-        assert isinstance(draw, ExponentialLaw)
-        return rank_error_text(draw, target(measurement, view), view or 0)
+    def error_text(self, law: Law, measurement: Measurement, view: int | None) -> str:
+        assert isinstance(law, ExponentialLaw)
+        return rank_error_text(law, target(measurement, view), view or 0)
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, ExponentialLaw)
-        said = exponential_notes(draw, target(measurement, view), view or 0)
-        return (*said, _FLIPS) if isinstance(draw, PermuteAndFlipLaw) else said
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(law, ExponentialLaw)
+        said = exponential_notes(law, target(measurement, view), view or 0)
+        return (*said, _FLIPS) if isinstance(law, PermuteAndFlipLaw) else said
 
     def typical(
         self, best: Candidate, member: Member, size: int, *, narrow: bool
     ) -> Sequence[float]:
-        draw = best.draw
-        assert isinstance(draw, ExponentialLaw)
-        return (float(len(draw.allowed) // 2),) * draw.many
+        law = best.law
+        assert isinstance(law, ExponentialLaw)
+        return (float(len(law.allowed) // 2),) * law.many
 
-    def mute(self, draw: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
-        assert isinstance(draw, ExponentialLaw)
-        return any_rank(draw, target(measurement, view), size, view or 0)
+    def mute(self, law: Law, measurement: Measurement, size: int, *, view: int | None) -> bool:
+        assert isinstance(law, ExponentialLaw)
+        return any_rank(law, target(measurement, view), size, view or 0)
 
 
 def code_of(measurement: Measurement) -> Fixed:
@@ -261,10 +261,10 @@ def unit_of(code: Fixed, loss: Loss) -> float:
     return width if loss == "absolute" else width * width
 
 
-def any_rank(draw: ExponentialLaw, measurement: Measurement, size: int, view: int) -> bool:
+def any_rank(law: ExponentialLaw, measurement: Measurement, size: int, view: int) -> bool:
     """Return whether the 95 % range of ranks of a drawn value is all of `size` rows, if they differ."""
     a, b, offset = measurement.weights[0]
-    error = typical_error(draw, b, view)
+    error = typical_error(law, b, view)
     if error is None:
         return True
     aimed = min(size, abs(offset) // 2) if a in (0, b) else size * min(a, b - a) / b
@@ -293,29 +293,29 @@ def sensitivity_text(rows: Fraction) -> str:
     return f"{shown(rows)} row{'s' if rows > 1 else ''} in rank"
 
 
-def typical_error(draw: ExponentialLaw, denominator: int, view: int) -> int | None:
+def typical_error(law: ExponentialLaw, denominator: int, view: int) -> int | None:
     """Return the rank error at 95 % of rows that differ and lie evenly over the domain; None as `rank_error`.
 
     Source: `docs/theory/quantiles.md#rank-errors`.
     """
-    error = draw.rank_error(denominator, _LEVEL)
-    if not error or not draw.law.rate:
+    error = law.rank_error(denominator, _LEVEL)
+    if not error or not law.law.rate:
         return error
-    return min(error, math.ceil(-math.log1p(-_LEVEL) * draw.typical_scale(denominator, view)))
+    return min(error, math.ceil(-math.log1p(-_LEVEL) * law.typical_scale(denominator, view)))
 
 
-def evenly(draw: ExponentialLaw, denominator: int, view: int) -> str:
+def evenly(law: ExponentialLaw, denominator: int, view: int) -> str:
     """Return what a report says of rows that differ, behind the bound for all data."""
-    typical = typical_error(draw, denominator, view)
+    typical = typical_error(law, denominator, view)
     if typical is None:
         return ""
     return f"; {counted(typical, 'row')} if the rows differ and lie evenly over the domain"
 
 
-def rank_error_text(draw: ExponentialLaw, measurement: Measurement, view: int = 0) -> str:
+def rank_error_text(law: ExponentialLaw, measurement: Measurement, view: int = 0) -> str:
     """Return the rank errors for a plan's table: "±3 rows in rank where rows differ, ±23 at most (95 %)"."""
     a, b, offset = measurement.weights[0]
-    error, typical = draw.rank_error(b, _LEVEL), typical_error(draw, b, view)
+    error, typical = law.rank_error(b, _LEVEL), typical_error(law, b, view)
     if error is None or typical is None:
         return "any rank"
     if a not in (0, b):
@@ -329,20 +329,20 @@ def rank_error_text(draw: ExponentialLaw, measurement: Measurement, view: int = 
 
 
 def exponential_notes(
-    draw: ExponentialLaw, measurement: Measurement, view: int = 0
+    law: ExponentialLaw, measurement: Measurement, view: int = 0
 ) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, offset = measurement.weights[0]
-    error = draw.rank_error(b, _LEVEL)
+    error = law.rank_error(b, _LEVEL)
     data = f"any data of at least {counted(_beyond(offset) + 1, 'row')}" if offset else "any data"
     notes = [
-        f"chosen by rank among {len(draw.allowed):,} allowed values; it aims at {aim(measurement)}",
+        f"chosen by rank among {len(law.allowed):,} allowed values; it aims at {aim(measurement)}",
         (
             "nothing is known of its rank at this epsilon"
             if error is None
             else f"with 95 % probability its rank is at most {counted(error, 'row')} from that aim, for {data}"
         )
-        + evenly(draw, b, view),
+        + evenly(law, b, view),
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]

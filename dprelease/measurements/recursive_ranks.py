@@ -205,7 +205,7 @@ class RecursiveRanks(Ranks):
         measurement, size, loss = pricing.measurement, pricing.size, pricing.loss
         code = code_of(measurement)
         weights = measurement.weights
-        draw = RecursiveRanksLaw.calibrate(
+        law = RecursiveRanksLaw.calibrate(
             code.grid,
             code.step,
             weights,
@@ -213,18 +213,18 @@ class RecursiveRanks(Ranks):
             epsilon=pricing.epsilon,
         )
         unit = unit_of(code, loss)
-        rate, squares = draw.law.rate * UNITS / draw.b, draw.shape.squares
+        rate, squares = law.law.rate * UNITS / law.b, law.shape.squares
         views = [m.view or 0 for m in pricing.block.members]
         points = len(code.grid)
         errors = tuple(
             unit * exponential_error(rate / math.sqrt(squares[i]), points, size, weights[i], loss)
             for i in views
         )
-        missed = [_missed(math.sqrt(squares[i]) / (draw.law.rate * UNITS)) for i in views]
-        note = f"{draw.many} values chosen one inside the other: {missed[0]}"
+        missed = [_missed(math.sqrt(squares[i]) / (law.law.rate * UNITS)) for i in views]
+        note = f"{law.many} values chosen one inside the other: {missed[0]}"
         if (least := tied(points, size)) > 1:
             note += f"; if there are {size:,} rows, {least:,} or more of them share a value"
-        return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
+        return [Candidate(measurement, law, errors, (None,) * len(errors), note=note)]
 
     def rivals(
         self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
@@ -264,32 +264,32 @@ class RecursiveRanks(Ranks):
             return "its law is of other targets"
         return why
 
-    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str:
-        said = Ranks.error_text(self, draw, measurement, view)
-        assert isinstance(draw, RecursiveRanksLaw)
-        known = draw.rank_error(draw.b, _LEVEL) is not None
+    def error_text(self, law: Law, measurement: Measurement, view: int | None) -> str:
+        said = Ranks.error_text(self, law, measurement, view)
+        assert isinstance(law, RecursiveRanksLaw)
+        known = law.rank_error(law.b, _LEVEL) is not None
         return f"{said} if no two rows share a value" if known else said
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, RecursiveRanksLaw)
-        return _notes(draw, target(measurement, view), view or 0)
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(law, RecursiveRanksLaw)
+        return _notes(law, target(measurement, view), view or 0)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return sensitivity_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
 
 
-def _notes(draw: RecursiveRanksLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
+def _notes(law: RecursiveRanksLaw, aimed: Measurement, view: int) -> tuple[str, ...]:
     """Return the report's sentences: as of a single choice, but for the others and for rows of one value."""
-    choice, error, *rest = exponential_notes(draw, aimed, view)
-    rows, shared = (draw.rank_error(draw.b, _LEVEL, sharing) for sharing in (1, _SHARING))
+    choice, error, *rest = exponential_notes(law, aimed, view)
+    rows, shared = (law.rank_error(law.b, _LEVEL, sharing) for sharing in (1, _SHARING))
     if rows is not None and shared is not None:
         error = (
             f"with 95 % probability its rank is at most {counted(rows, 'row')} from that aim if no two rows "
             f"share a value, and {shared:,} if no more than {_SHARING:,} do, for any data"
-        ) + evenly(draw, draw.b, view)
-    choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
+        ) + evenly(law, law.b, view)
+    choice = choice.replace(";", f", together with {law.many - 1} others;", 1)
     inside = (
-        f"chosen one inside the other, in {depth(draw.many)} levels of which a row is in one choice each: their values never fall, and the "
+        f"chosen one inside the other, in {depth(law.many)} levels of which a row is in one choice each: their values never fall, and the "
         "bound holds for all at once"
     )
     return (choice, error, inside, *rest)

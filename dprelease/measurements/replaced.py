@@ -55,9 +55,9 @@ class RecursiveOfCopies(OrderedLaw):
         _replaced(self)
 
 
-def _replaced(draw: OrderedLaw) -> NoReturn:
+def _replaced(law: OrderedLaw) -> NoReturn:
     raise InternalError(
-        f"the law `{draw.tag}` is read and no longer drawn",
+        f"the law `{law.tag}` is read and no longer drawn",
         why="another law replaced it after version 0.2.0",
         fix="make the plan again with this version of dprelease",
         code="DPR901",

@@ -259,7 +259,7 @@ class Scalar(MeasurementFamily):
         ways = [(False, pricing.epsilon / s.changed_groups)]
         if s.changed_groups > 1 and point_masses:
             ways.append((True, pricing.epsilon))
-        model = None if pricing.only_as is None else pricing.only_as.draw
+        model = None if pricing.only_as is None else pricing.only_as.law
         if isinstance(model, ScalarCellLaw):
             ways = [one for one in ways if one[0] == model.linear]
             alone = model.mechanism
@@ -270,7 +270,7 @@ class Scalar(MeasurementFamily):
                 allowed, max(1, steps), each, pricing.loss, point_masses, linear, pricing.judge
             )
             for law in priced_laws(request, alone):
-                draw = ScalarCellLaw(
+                whole = ScalarCellLaw(
                     law=law,
                     linear=linear,
                     changed_groups=s.changed_groups,
@@ -280,73 +280,73 @@ class Scalar(MeasurementFamily):
                     step=step,
                     origin=origin,
                 )
-                found.append(_candidate(pricing, draw))
-        return [c for c in found if pin is None or c.draw.mechanism == pin]
+                found.append(_candidate(pricing, whole))
+        return [c for c in found if pin is None or c.law.mechanism == pin]
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         return read_apart(measurement, noise)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
-        return rectified_errors(member, measurement, draw, loss)
+        return rectified_errors(member, measurement, law, loss)
 
     def near_errors(
-        self, draw: Law, measurement: Measurement, member: Member, loss: Loss
+        self, law: Law, measurement: Measurement, member: Member, loss: Loss
     ) -> tuple[float, ...] | None:
         expected = None if member.statistic.graph else member.statistic.expected
         likely = measurement.likely(expected, of_rows=member.kind.of_rows)
         if likely is None:
             return None
-        if isinstance(draw, GaussianLaw):
-            return rectified_errors(member, measurement, draw, loss, likely)[0]
-        if not isinstance(draw, ScalarCellLaw) or not isinstance(draw.law, ScalarLaw):
+        if isinstance(law, GaussianLaw):
+            return rectified_errors(member, measurement, law, loss, likely)[0]
+        if not isinstance(law, ScalarCellLaw) or not isinstance(law.law, ScalarLaw):
             return None
-        places = ((draw.offset + draw.step_size * c - draw.origin) / draw.step for c in likely)
-        error = draw.law.expected_error((round(next(places)), round(next(places))))
-        return finished_errors(member, draw.error(error.average, loss), loss)
+        places = ((law.offset + law.step_size * c - law.origin) / law.step for c in likely)
+        error = law.law.expected_error((round(next(places)), round(next(places))))
+        return finished_errors(member, law.error(error.average, loss), loss)
 
     def cell_unit(self, measurement: Measurement) -> Fraction:
         """Return the step of the statistic's own unit."""
         return measurement.step_size
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        draw = best.draw
-        if draw.gaussian:
-            return gaussian_text(draw, s, member)
-        cells = s.l1_per_group if draw.apart else s.l1_over_groups
+        law = best.law
+        if law.gaussian:
+            return gaussian_text(law, s, member)
+        cells = s.l1_per_group if law.apart else s.l1_over_groups
         unit = f" {member.measure}" if member.measure else ""
         unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
         where = (
-            f" in each of {s.changed_groups} groups" if s.changed_groups > 1 and draw.apart else ""
+            f" in each of {s.changed_groups} groups" if s.changed_groups > 1 and law.apart else ""
         )
         return f"{shown(cells * best.measurement.step_size)}{unit}{where}"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        draw, measurement = best.draw, best.measurement
+        law, measurement = best.law, best.measurement
         low, high = member.domain.hull
         counted = member.statistic.code is None and member.statistic.graph is None
         value = min(max(float(size), low), high) if counted else (low + high) / 2
         if scalar_of(member.kind, (measurement,)) is not None:
             value = typical_cell(member, measurement)
-        if isinstance(draw, ScalarCellLaw):
-            place = (value - float(draw.origin)) / float(draw.step)
-            allowed = draw.law.allowed
+        if isinstance(law, ScalarCellLaw):
+            place = (value - float(law.origin)) / float(law.step)
+            allowed = law.law.allowed
             return np.array([min(max(place, allowed.lower), allowed.upper)])
         return np.array([(value - float(measurement.offset)) / float(measurement.step_size)])
 
 
-def _candidate(pricing: Pricing, draw: ScalarCellLaw) -> Candidate:
-    members, loss, error = pricing.block.members, pricing.loss, draw.law.expected_error()
-    stated = tuple(finished_errors(m, draw.error(error.average, loss), loss) for m in members)
-    farthest = draw.error(error.worst, loss, worst=True)
+def _candidate(pricing: Pricing, law: ScalarCellLaw) -> Candidate:
+    members, loss, error = pricing.block.members, pricing.loss, law.law.expected_error()
+    stated = tuple(finished_errors(m, law.error(error.average, loss), loss) for m in members)
+    farthest = law.error(error.worst, loss, worst=True)
     worst = tuple(finished_worst(m, farthest, loss) for m in members)
     split = (
-        f"epsilon split over {draw.changed_groups} groups"
-        if draw.changed_groups > 1 and draw.apart
+        f"epsilon split over {law.changed_groups} groups"
+        if law.changed_groups > 1 and law.apart
         else ""
     )
-    return Candidate(pricing.measurement, draw, tuple(map(max, stated)), worst, stated, split)
+    return Candidate(pricing.measurement, law, tuple(map(max, stated)), worst, stated, split)
 
 
 @lru_cache(maxsize=4096)

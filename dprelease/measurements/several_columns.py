@@ -90,8 +90,8 @@ class Columns(LinearCells):
         """Return the exact cells of `size` rows distributed as `simulated_columns(*where)`."""
         return _exact(measurement, size, *where)
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
-        measurement, scale = pricing.measurement, draw.simulated_scale(pricing.loss)
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        measurement, scale = pricing.measurement, law.simulated_scale(pricing.loss)
         exact = partial(self.exact, measurement, pricing.size)
         return tuple(
             pair_error(member, measurement, exact, scale, pricing.loss, spread)

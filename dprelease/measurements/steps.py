@@ -55,9 +55,9 @@ def _finer(step: Fraction) -> Fraction:
     return step * (Fraction(2, 5) if lead == 5 else Fraction(1, 2))
 
 
-def publish_step(draw: Law, member: Member, error: float) -> Fraction:
+def publish_step(law: Law, member: Member, error: float) -> Fraction:
     """Return the output step when none is declared: fine against the error, decimal, exact."""
-    drawn = draw.published_step(member)
+    drawn = law.published_step(member)
     return fine_step(member, error) if drawn is None else drawn
 
 

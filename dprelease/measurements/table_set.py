@@ -45,16 +45,16 @@ class TableSet(LinearCells):
         self.draws = (*self.draws, GaussianLaw.tag)
         self.mechanisms = LinearCells.mechanisms[:2]
 
-    def errors(self, member: Member, draw: CellLaw, pricing: Pricing) -> tuple[float, ...]:
-        return (error_of(pricing.measurement, draw, pricing.loss),)
+    def errors(self, member: Member, law: CellLaw, pricing: Pricing) -> tuple[float, ...]:
+        return (error_of(pricing.measurement, law, pricing.loss),)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianLaw:
         return read_together(measurement, noise)
 
     def gaussian_errors(
-        self, member: Member, measurement: Measurement, draw: Law, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, law: Law, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
-        return (error_of(measurement, draw, loss),), None
+        return (error_of(measurement, law, loss),), None
 
     def ways(
         self, columns: Sequence[str], axes: tuple[Any, ...], tables: Sequence[Level]

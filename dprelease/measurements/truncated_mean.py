@@ -308,12 +308,12 @@ class TruncatedMean(MeasurementFamily):
         return tuple((w, *(0 for _ in rest)) for w, *rest in measurement.weights[:1])
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        law = best.draw
+        law = best.law
         assert isinstance(law, MeanLaw)
         return f"{shown(law.sum_sensitivity)} {member.measure} / released size".replace("  ", " ")
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        law = best.draw
+        law = best.law
         assert isinstance(law, MeanLaw)
         return np.array([size, (law.allowed.lower + law.allowed.upper) / 2])
 

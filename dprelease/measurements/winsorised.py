@@ -216,59 +216,59 @@ class WinsorisedCells(MeasurementFamily):
         assert isinstance(code, Fixed)
         for part in _PARTS:
             limit, rest = pricing.epsilon * part, pricing.epsilon * (1 - part)
-            draw = WinsorisedLaw.calibrate(
+            law = WinsorisedLaw.calibrate(
                 code, degree_of(measurement), pricing.sensitivity, limit, rest
             )
-            stated = tuple(self._errors(m, draw, pricing) for m in pricing.block.members)
-            worst = tuple(self._worst(m, draw, pricing) for m in pricing.block.members)
+            stated = tuple(self._errors(m, law, pricing) for m in pricing.block.members)
+            worst = tuple(self._worst(m, law, pricing) for m in pricing.block.members)
             note = f"{part} of epsilon draws the limits"
             # Who winsorises expects the rows close together: the last error is of such rows.
             errors = tuple(each[-1] for each in stated)
-            out.append(Candidate(measurement, draw, errors, worst, stated, note))
+            out.append(Candidate(measurement, law, errors, worst, stated, note))
         return out
 
-    def _errors(self, member: Member, draw: WinsorisedLaw, pricing: Pricing) -> tuple[float, ...]:
+    def _errors(self, member: Member, law: WinsorisedLaw, pricing: Pricing) -> tuple[float, ...]:
         """Return the errors of one statistic for rows that lie as far apart as `measurements.spread` supposes."""
         if isinstance(member.kind, Limit):
             return (0.0,)
-        scale = _scale(draw.noise, pricing.loss)
+        scale = _scale(law.noise, pricing.loss)
         power = power_of(member, pricing.loss)
-        widths = self._widths(member, draw, pricing.measurement, pricing.size, power)
+        widths = self._widths(member, law, pricing.measurement, pricing.size, power)
         return tuple(
-            cells_error(member, draw.degree, w, pricing.size, scale, pricing.loss) for w in widths
+            cells_error(member, law.degree, w, pricing.size, scale, pricing.loss) for w in widths
         )
 
-    def _worst(self, member: Member, draw: WinsorisedLaw, pricing: Pricing) -> float | None:
+    def _worst(self, member: Member, law: WinsorisedLaw, pricing: Pricing) -> float | None:
         """Return the error where the limits are the ends of the range, as they may be whatever is declared."""
         if isinstance(member.kind, Limit):
             return None
-        scale = _scale(draw.noise, pricing.loss)
-        return cells_error(member, draw.degree, 1.0, pricing.size, scale, pricing.loss)
+        scale = _scale(law.noise, pricing.loss)
+        return cells_error(member, law.degree, 1.0, pricing.size, scale, pricing.loss)
 
     def _widths(
         self,
         member: Member,
-        draw: WinsorisedLaw,
+        law: WinsorisedLaw,
         measurement: Measurement,
         size: int,
         power: int = 1,
     ) -> list[float]:
-        limits = _limits(draw, measurement)
+        limits = _limits(law, measurement)
         return [limits.width(s, size, power) for s in stretches_of(member)]
 
     def rivals(
         self, member: Member, best: Candidate, pricing: Pricing, claimed: Claim
     ) -> list[Option]:
         """Return what the statistic of the declared range would cost at the same epsilon: no other than this is asked for."""
-        draw = best.draw
-        assert isinstance(draw, WinsorisedLaw)
+        law = best.law
+        assert isinstance(law, WinsorisedLaw)
         if isinstance(member.kind, Limit):
             return []
         scale = _scale(
             CellNoise.calibrate(pricing.sensitivity.l1_over_groups, pricing.epsilon), pricing.loss
         )
         error = max(
-            cells_error(member, draw.degree, 1.0, pricing.size, scale, pricing.loss, spread=s)
+            cells_error(member, law.degree, 1.0, pricing.size, scale, pricing.loss, spread=s)
             for (s,) in spreads(member)
         )
         return [
@@ -315,14 +315,14 @@ class WinsorisedCells(MeasurementFamily):
         ranks = Fraction(s.score_spread, best.measurement.weights[0][1])
         return f"{_rows(ranks)} in rank, then {_rows(Fraction(s.l1_over_groups))} between the drawn limits"
 
-    def error_text(self, draw: Law, measurement: Measurement, view: int | None) -> str | None:
+    def error_text(self, law: Law, measurement: Measurement, view: int | None) -> str | None:
         return None if view is None else "exact: the limit that was used"
 
-    def notes(self, draw: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+    def notes(self, law: Law, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         """Return the report's sentences on the limits: which ranks they are for, and how near."""
-        assert isinstance(draw, WinsorisedLaw)
+        assert isinstance(law, WinsorisedLaw)
         a, b, _ = measurement.weights[view or 0]
-        error = draw.choice.score_error(_LEVEL)
+        error = law.choice.score_error(_LEVEL)
         near = (
             "nothing is known of their ranks at this epsilon"
             if error is None
@@ -331,16 +331,16 @@ class WinsorisedCells(MeasurementFamily):
         wanted = f"{float(Fraction(a, b)):.6g} of the rows"
         if view is None:
             wanted += f" and {float(1 - Fraction(a, b)):.6g} of them"
-        known = draw.choice.candidates
+        known = law.choice.candidates
         return (f"limits are chosen by rank among {known:,} values; aimed at {wanted}; {near}",)
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        draw, measurement = best.draw, best.measurement
-        assert isinstance(draw, WinsorisedLaw)
-        width = self._widths(member, draw, measurement, size)[-1 if narrow else 0]
+        law, measurement = best.law, best.measurement
+        assert isinstance(law, WinsorisedLaw)
+        width = self._widths(member, law, measurement, size)[-1 if narrow else 0]
         steps = max(1.0, round(width * measurement.scale))
         low = math.floor((measurement.scale - steps) / 2)
-        cells = cells_at(draw.degree, size, np.array([0.5]))[0] * steps**draw.degree
+        cells = cells_at(law.degree, size, np.array([0.5]))[0] * steps**law.degree
         return np.concatenate([[low, low + steps], cells])
 
     def counts_known(self, measurement: Measurement) -> bool:
@@ -355,17 +355,17 @@ class WinsorisedCells(MeasurementFamily):
         return reading.low[:, 2:].sum(axis=1) / each, reading.high[:, 2:].sum(axis=1) / each
 
     def mute(
-        self, draw: Law, measurement: Measurement, size: int, *, view: int | None
+        self, law: Law, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         return None if view is None else False
 
 
-def _limits(draw: WinsorisedLaw, measurement: Measurement) -> LimitLaw:
+def _limits(law: WinsorisedLaw, measurement: Measurement) -> LimitLaw:
     """Return the law of the limits as shares of their candidates' range."""
     a, b, _ = measurement.weights[0]
-    codes, whole = draw.codes, max(1, draw.allowed.hull_steps)
-    zero = min(max(-draw.allowed.lower / whole, 0.0), 1.0)
-    return LimitLaw(codes / whole, zero, draw.choice.rate * b, a / b)
+    codes, whole = law.codes, max(1, law.allowed.hull_steps)
+    zero = min(max(-law.allowed.lower / whole, 0.0), 1.0)
+    return LimitLaw(codes / whole, zero, law.choice.rate * b, a / b)
 
 
 def _with_limits(members: Sequence[Member]) -> Iterator[tuple[Member, object]]:

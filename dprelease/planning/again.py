@@ -197,8 +197,8 @@ def _priced(
     best = ranked[0]
     judged = [c.price(block.judged_by(prices.query.judge)) for c in ranked]
     if judged[0] > min(judged) and not _close(judged[0], min(judged)):
-        _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
-    if best.draw.to_json() != part["law"]:
+        _other(block.name, f"{best.law.mechanism} is not the best of its laws")
+    if best.law.to_json() != part["law"]:
         best = _with_law(block, best, part["law"], prices)
     chosen = Priced(block, share, (best, *ranked[1:]), prices.sensitivity(best.measurement, block))
     if figures is None:
@@ -221,8 +221,8 @@ def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
         k: part["measurement"].get(k) for k in _measurement(candidate.measurement)
     }:
         return False
-    draw = candidate.draw
-    return bool(draw.decided(draw.to_json()) == draw.decided(part["law"]))
+    law = candidate.law
+    return bool(law.decided(law.to_json()) == law.decided(part["law"]))
 
 
 def _measurement(measurement: Measurement) -> dict[str, Any]:
@@ -237,9 +237,9 @@ def _with_law(
     block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], prices: Prices
 ) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
-    draw, loss = draw_from_json(law), prices.query.loss
-    own = draw.own_errors(block.members, loss)
-    again = None if own is None else replace(fresh, draw=draw, errors=own, stated=())
+    whole, loss = draw_from_json(law), prices.query.loss
+    own = whole.own_errors(block.members, loss)
+    again = None if own is None else replace(fresh, law=whole, errors=own, stated=())
     errors = (
         None
         if again is None
@@ -247,7 +247,7 @@ def _with_law(
     )
     if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):
         _other(block.name, "its law has other integers, and is another law")
-    return replace(fresh, draw=draw)
+    return replace(fresh, law=whole)
 
 
 # --- shares and figures -----------------------------------------------------------------------

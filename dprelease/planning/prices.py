@@ -134,7 +134,7 @@ class Prices:
             found, (bounds, cells) = places.find(m, rows), self._bounds(p.block)
             signed = not family_of(m).nowhere_negative or m.lower < 0
             types = types_of_change(task, m, found, row, bounds, cells, signed=signed)
-            out.append(p.best.draw.proved(replace(p.sensitivity, types=types)))
+            out.append(p.best.law.proved(replace(p.sensitivity, types=types)))
         return out
 
     def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
@@ -162,7 +162,7 @@ class Prices:
             if self.by_rho:  # of two that err alike, what costs less rho
 
                 def costs(each: Candidate) -> tuple[float, Fraction]:
-                    return ranking(each.price(judge)), each.draw.proof(
+                    return ranking(each.price(judge)), each.law.proof(
                         each.sensitivity(claimed)
                     ).concentrated
 
@@ -213,7 +213,7 @@ class Prices:
         for c in priced.ranked:
             made, kind = option(c, index), family_of(c.measurement)
             if made.expected_error is None:
-                said = kind.error_text(c.draw, c.measurement, member.view)
+                said = kind.error_text(c.law, c.measurement, member.view)
                 made = replace(made, rank=said or "")
             options.append(made)
         pricing = Pricing(
@@ -297,7 +297,7 @@ class Prices:
         for size in self._sizes(priced.block):
             if size not in cache:
                 ranked = self._candidates(priced.block, priced.share, size)
-                same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]
+                same = [c for c in ranked if type(c.law) is type(priced.best.law)]
                 cache[size] = same[0].errors[index]
             out.append(cache[size])
         return tuple(out)

@@ -149,8 +149,8 @@ def _block(prices: Prices, priced: Priced, places: PrimitivePlaces) -> Block:
                 "chain_length": s.chain_length,
             },
         ),
-        law=best.draw,
-        certificate={"epsilon_upper": str(spent.epsilon_upper), **best.draw.evidence()},
+        law=best.law,
+        certificate={"epsilon_upper": str(spent.epsilon_upper), **best.law.evidence()},
     )
 
 
@@ -193,18 +193,18 @@ def planned_statistic(
     stated = best.stated[index] if best.stated else (error,)
     roots = stated if prices.query.loss == "absolute" else tuple(map(math.sqrt, stated))
     root = max(roots)
-    step = spec.step or publish_step(best.draw, member, root)
+    step = spec.step or publish_step(best.law, member, root)
     check_step(member, step, public=kind.free)
     known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
     elsewhere = best.anywhere[index] if best.anywhere else error
     size, known_size = prices.sizes[priced.block.table]
     near = not error / _ELSEWHERE <= elsewhere <= error * _ELSEWHERE  # of likely answers alone
-    text = kind.error_text(best.draw, best.measurement, member.view) or _error_text(
+    text = kind.error_text(best.law, best.measurement, member.view) or _error_text(
         roots, member, size if depends or (near and known_size) else None, public=kind.free
     )
-    if best.draw.bound is not None:
+    if best.law.bound is not None:
         unit = f" {member.measure}" if member.measure else ""
-        text += f", never more than {shown(best.draw.bound * best.measurement.step_size)}{unit}"
+        text += f", never more than {shown(best.law.bound * best.measurement.step_size)}{unit}"
     worst = best.worst[index]
     if worst:
         most = worst if prices.query.loss == "absolute" else math.sqrt(worst)
@@ -217,12 +217,12 @@ def planned_statistic(
         ):
             text += f", up to ±{figure(most)} by where the answer lies"
     notes = statistic_notes(prices.query, member, best.measurement)
-    notes += kind.notes(best.draw, best.measurement, member.view)
+    notes += kind.notes(best.law, best.measurement, member.view)
     return planned(
         member,
         block=priced.block.name,
         step=step,
-        mechanism=best.draw.mechanism,
+        mechanism=best.law.mechanism,
         chosen=figures.options,
         planned_error=known if known_size or not depends else None,
         error_text=text,

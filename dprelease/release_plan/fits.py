@@ -47,9 +47,9 @@ def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], o
         ) from None
 
 
-def noise_of(draw: Law) -> Noise:
+def noise_of(law: Law) -> Noise:
     """Return the noise that a draw adds to every cell, as fitting knows it."""
-    added = draw.added
+    added = law.added
     assert added is not None
     assert isinstance(added.noise, Laplace | Gaussian)
     return added.noise

@@ -18,7 +18,7 @@ def mechanisms(monkeypatch: pytest.MonkeyPatch, other: str = "", by: float = 0.0
     honest = Candidate.price
 
     def price(self: Candidate, judge: str) -> float:
-        return honest(self, judge) * (1 + by * (self.draw.mechanism == other))  # type: ignore[arg-type]
+        return honest(self, judge) * (1 + by * (self.law.mechanism == other))  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(Candidate, "price", price)

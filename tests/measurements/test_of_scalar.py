@@ -126,9 +126,9 @@ def test_errors_are_those_of_all_answers_and_outputs(
     candidates = priced(made, epsilon, loss)
     assert len(candidates) >= 3
     for candidate in candidates:
-        average, worst = enumerated(made, candidate.draw, loss)
-        assert candidate.errors[0] == pytest.approx(average, rel=0.15), candidate.draw.mechanism
-        assert candidate.worst[0] >= worst * (1 - 1e-9), candidate.draw.mechanism
+        average, worst = enumerated(made, candidate.law, loss)
+        assert candidate.errors[0] == pytest.approx(average, rel=0.15), candidate.law.mechanism
+        assert candidate.worst[0] >= worst * (1 - 1e-9), candidate.law.mechanism
 
 
 def test_twin_the_cell_s_error_for_the_statistic_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_twin_the_cell_s_error_for_the_statistic_s(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(scalar, "finished_errors", lambda member, error, loss: (error,))
     made = block(monkeypatch, Power("mean"))
     for candidate in priced(made, Fraction(1)):
-        assert candidate.errors[0] < enumerated(made, candidate.draw, "absolute")[0] / 1000
+        assert candidate.errors[0] < enumerated(made, candidate.law, "absolute")[0] / 1000
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
@@ -170,7 +170,7 @@ def test_the_law_is_on_the_range_of_the_cell(monkeypatch: pytest.MonkeyPatch, sp
     for statistic_kind, width in ((Power("mean"), WIDTH), (Mean("mean"), WIDTH)):
         made = block(monkeypatch, statistic_kind, spikes=spikes)
         for candidate in priced(made, Fraction(1)):
-            draw = candidate.draw
+            draw = candidate.law
             assert isinstance(draw, ScalarCellLaw)
             ends = (draw.law.allowed.lower, draw.law.allowed.upper)
             assert [draw.origin + draw.step * end for end in ends] == [0, width]
@@ -184,9 +184,7 @@ def test_the_law_is_on_the_range_of_the_cell(monkeypatch: pytest.MonkeyPatch, sp
 def test_a_step_of_the_statistic_is_not_a_step_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     for statistic_kind, own in ((Power("mean"), False), (Mean("mean"), True)):
         made = block(monkeypatch, statistic_kind, spikes="forbid", domain={"step": 2})
-        steps = {
-            c.draw.step for c in priced(made, Fraction(1)) if isinstance(c.draw, ScalarCellLaw)
-        }
+        steps = {c.law.step for c in priced(made, Fraction(1)) if isinstance(c.law, ScalarCellLaw)}
         assert (steps == {Fraction(2)}) is own
 
 

@@ -181,7 +181,7 @@ TWINS = {
         "a law with a little more noise",
         again,
         "_with_law",
-        lambda _, fresh, law, __: replace(fresh, draw=draw_from_json(law)),
+        lambda _, fresh, law, __: replace(fresh, law=draw_from_json(law)),
     ),
     "other budgets are not compared": (
         "errors at other budgets",

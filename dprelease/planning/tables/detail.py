@@ -234,7 +234,7 @@ def in_detail(
     each = zip(detail.levels, mine, strict=True)
     variances = {name: fitting.estimator.variance(name) for name, fitting in each}
     made = _planned(detail, tables, variances, deviation(loss))
-    drawn = 0 if made.block is None else noise_of(priced[made.block].best.draw).variance()
+    drawn = 0 if made.block is None else noise_of(priced[made.block].best.law).variance()
     notes = _notes(
         made, detail, deviation(loss) * math.sqrt(drawn), made.added_up(tables, statistics)
     )
@@ -246,7 +246,7 @@ def _check_same(
 ) -> None:
     """A row of any level must be allowed to stand in the table: in its domain, on its step, certain or not."""
     own = {s.text: s for s in statistics if s.table == detail.table}
-    certain = {s.block for s in statistics if priced[s.block].best.draw.bound is not None}
+    certain = {s.block for s in statistics if priced[s.block].best.law.bound is not None}
     seen: set[tuple[str | None, str]] = set()
     for statistic in statistics:
         mine, place = own.get(statistic.text), (statistic.table, statistic.text)

@@ -59,12 +59,12 @@ class Fitting:
 
     @property
     def noises(self) -> dict[str, Noise]:
-        return {name: noise_of(p.best.draw) for name, p in self.priced.items()}
+        return {name: noise_of(p.best.law) for name, p in self.priced.items()}
 
     def drawn_for(self, table: str) -> tuple[str, str]:
         """Return the block and the mechanism that a table's numbers are drawn with."""
         priced = self.priced.get(table, self.priced[self.family.finest])
-        return priced.block.name, priced.best.draw.mechanism
+        return priced.block.name, priced.best.law.mechanism
 
     def variances(self, table: str) -> tuple[float, float]:
         """Return the mean variance of a table's cells: fitted, and were every table measured alone."""
@@ -117,7 +117,7 @@ def fitting_of(
     if not family.finest:
         (priced[""],) = by_name.values()
     noises: dict[str, Noise | None] = dict.fromkeys(family.members)
-    noises |= {table: noise_of(p.best.draw) for table, p in priced.items()}
+    noises |= {table: noise_of(p.best.law) for table, p in priced.items()}
     totals = _totals(query, family, tables)
     made = _estimator(structure, noises, totals, priced.get(""))
     known: dict[Any, Fraction] | None = None if family.finest else {}
@@ -137,7 +137,7 @@ def _estimator(
     if whole is None:
         return estimator(structure, noises, list(totals))
     kind: Any = family_of(whole.best.measurement)
-    return cast("Estimator", kind.estimator(whole.best.measurement, structure, whole.best.draw))
+    return cast("Estimator", kind.estimator(whole.best.measurement, structure, whole.best.law))
 
 
 def fits_of_family(found: Fitting) -> list[PlannedFit]:
@@ -171,18 +171,18 @@ def alone_variance(found: Fitting, table: str) -> float:
     count = sum(name not in found.totals for name in found.family.members)
     finest = found.priced[found.family.finest]
     mine = found.priced.get(table, finest)
-    normal = isinstance(noise_of(finest.best.draw), Gaussian)
+    normal = isinstance(noise_of(finest.best.law), Gaussian)
     if not found.family.finest:
         of = finest.best.measurement  # a row moves a table alone by 1
         each = of.squares[0] / count if normal else (of.l1_added_row / count) ** 2
-        return float(noise_of(finest.best.draw).variance()) / each
+        return float(noise_of(finest.best.law).variance()) / each
     if normal:
         rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
         own, rho = mine.share.rho or rho, rho / found.raised
-        return float(noise_of(mine.best.draw).variance() * own * count / rho)
+        return float(noise_of(mine.best.law).variance() * own * count / rho)
     total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0)) / found.raised
     ratio = float(mine.share.epsilon * count / total)
-    return float(noise_of(mine.best.draw).variance()) * ratio**2
+    return float(noise_of(mine.best.law).variance()) * ratio**2
 
 
 def paired(fits: Sequence[PlannedFit], families: Sequence[Family]) -> tuple[PlannedFit, ...]:

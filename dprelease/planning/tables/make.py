@@ -283,7 +283,7 @@ def _statistic(
     fitted, before, alone = errors
     if missed(spec, fitted):
         raise goal_missed(spec, query.epsilon, fitted / float(spec.max_error or 1))
-    mechanism = priced.best.draw.mechanism
+    mechanism = priced.best.law.mechanism
     step_size = family.step_size
     options = [Option(mechanism, fitted, None, WAYS[0])]
     if before is not None:

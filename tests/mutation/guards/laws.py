@@ -120,7 +120,7 @@ GUARDS = (
     Guard(
         "a value by rank is called silent by its error for the worst data",
         "measurements/ranks.py",
-        "error = typical_error(draw, b, view)\n    if error is None:\n        return True",
+        "error = typical_error(law, b, view)\n    if error is None:\n        return True",
         "error = draw.rank_error(b, _LEVEL)\n    if error is None:\n        return True",
         ("tests/measurements/test_ranks_words.py",),
     ),
