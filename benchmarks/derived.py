@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -64,7 +64,12 @@ def exact(family: str, g: str, period: int) -> list[int]:
     }[family]
 
 
-def schema(replicates: int, epsilon: float) -> dict[str, object]:
+STATISTICS = ("count", "sum(late)", "mean(x)", "variance(x)")
+
+
+def schema(
+    replicates: int, epsilon: float, statistics: Sequence[str] = STATISTICS
+) -> dict[str, object]:
     """Return the schema of the replicates."""
     return {
         "dprelease": "schema/1",
@@ -81,7 +86,7 @@ def schema(replicates: int, epsilon: float) -> dict[str, object]:
         "release": {
             "epsilon": epsilon,
             "by": ["replicate", "g"],
-            "statistics": ["count", "sum(late)", "mean(x)", "variance(x)"],
+            "statistics": list(statistics),
         },
     }
 

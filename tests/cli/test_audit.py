@@ -118,20 +118,19 @@ def test_too_few_draws_are_bad_usage(project):
 
 
 @pytest.mark.parametrize(
-    "plan",
+    ("statistic", "more"),
     [
-        planned(["median(x)"], by=["g"]),
-        planned(
-            [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}],
-            rows={"max": 60},
+        ("median(x)", {"by": ["g"]}),
+        (
+            {"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}},
+            {"rows": {"max": 60}},
         ),
-        planned(
-            [{"statistic": "count", "mechanism": "rectified_gaussian"}], delta=Fraction(1, 10**6)
-        ),
+        ({"statistic": "count", "mechanism": "rectified_gaussian"}, {"delta": Fraction(1, 10**6)}),
     ],
     ids=["choice", "mean", "delta"],
 )
-def test_other_kinds_of_draws(plan):
+def test_other_kinds_of_draws(statistic, more):
+    plan = planned([statistic], **more)
     evidence = audit_plan_module.audit_plan(plan, ReferenceEngine(), draws=300, pairs=2)
     assert evidence.ok, evidence.to_json()
     assert {f.layer for f in evidence.findings} >= {"A exact pairs", "B draws", "C black box"}

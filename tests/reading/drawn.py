@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
+import json
+from functools import cache
 
 import pyarrow as pa
 
-import dprelease as dp
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released_values import ReleasedValues
+from tests.redrawn import counted
 
 REGIONS = ("north", "south", "west")
 
@@ -46,13 +47,23 @@ def table(shift=0):
     return pa.table({"region": region, "half": half, "late": [int(v) for v in late], "x": list(x)})
 
 
+@cache
+def _counted(shift, asked):
+    return counted(table(shift), schema(**json.loads(asked)))
+
+
 def release(shift=0, **asked):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.UnledgeredWarning)
-        return dp.release(table(shift), schema(**asked))
+    """Return a draw of its own, by one plan for all that ask for the same."""
+    return _counted(shift, json.dumps(asked))()
+
+
+@cache
+def pair():
+    """Two periods, "1" and "2", drawn once; the second one is the current one."""
+    return periods()
 
 
 def periods(**asked):
-    """Two periods, "1" and "2"; the second one is the current one."""
+    """Two periods, as in `pair`."""
     found = {name: ReleasedValues(release(i, **asked).noised) for i, name in enumerate("12")}
     return Periods(found["2"], "2", found)

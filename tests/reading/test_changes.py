@@ -17,6 +17,7 @@ from dprelease.reading.quantity import combined
 from dprelease.reading.released_values import ReleasedValues
 from tests.end_to_end.projects import repeatable
 from tests.reading.drawn import release, schema, table
+from tests.redrawn import redrawn
 
 
 @pytest.fixture(scope="module")
@@ -100,22 +101,7 @@ def test_a_large_change_is_called_one():
 @pytest.mark.statistical
 def test_holm_calls_hardly_anything_a_change_where_nothing_changed():
     """120 pairs of 24 comparisons: with 'none' many rows are called, with 'holm' few pairs have one."""
-    plan_of = schema(epsilon=1)
-    rows = table()
-    held = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.UnledgeredWarning)
-        for _ in range(13):
-            held.append(
-                dp.release(
-                    rows,
-                    {
-                        **plan_of,
-                        "release": {**plan_of["release"], "statistics": ["count", "sum(late)"]},
-                    },
-                )
-            )
-    pairs = list(pairwise(held))
+    pairs = list(pairwise(redrawn(table(), schema(("count", "sum(late)"), epsilon=1), 13)))
     each = [np.array(dp.diff(a, b, adjust="none").table["p"].to_pylist()) for a, b in pairs]
     wrong = sum((p <= 0.05).sum() for p in each)
     called = sum("changed" in dp.diff(a, b).table["status"].to_pylist() for a, b in pairs)

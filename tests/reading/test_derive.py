@@ -15,19 +15,17 @@ import dprelease as dp
 from dprelease.reading.derive import derive
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.page import page
-from tests.reading.drawn import REGIONS, periods, release, schema, table
+from tests.reading.drawn import REGIONS, pair, periods, release, schema, table
 
-PAIR = periods()
-ONE = PAIR.current
 WIDE = {}
 
 
 def rows(text, **asked):
-    return derive(PAIR, text, **asked).table.to_pylist()
+    return derive(pair(), text, **asked).table.to_pylist()
 
 
 def published(name, region, half="first", period="2"):
-    held = PAIR.named(period)
+    held = pair().named(period)
     group = held.groups[region, half]
     return held.quantity(name, group).value
 
@@ -71,9 +69,9 @@ def test_arithmetic_is_that_of_the_published_values():
 
 
 def test_what_is_fixed_everywhere_is_not_a_key_of_the_result():
-    found = derive(PAIR, "count[region='north'] / count[region='west']")
+    found = derive(pair(), "count[region='north'] / count[region='west']")
     assert found.keys == ("half",)
-    assert derive(PAIR, "count[region='north', half='first']").keys == ()
+    assert derive(pair(), "count[region='north', half='first']").keys == ()
 
 
 def test_the_same_draw_cancels():
@@ -356,16 +354,16 @@ def test_a_table_that_is_not_there():
 
 
 def test_ranks_are_whole_numbers_on_their_page(tmp_path):
-    text = derive(PAIR, "rank(count)").write(tmp_path / "a.html").read_text()
+    text = derive(pair(), "rank(count)").write(tmp_path / "a.html").read_text()
     assert ">1</td>" in text and "1.0" not in text.partition("<main>")[2]
     assert re.search(
-        r">0\.\d+</td>", derive(PAIR, "share(count)").write(tmp_path / "b.html").read_text()
+        r">0\.\d+</td>", derive(pair(), "share(count)").write(tmp_path / "b.html").read_text()
     )
 
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_a_bar_that_leaves_the_picture_has_arrows_and_one_that_does_not_has_none(tmp_path, wide):
-    found = derive(PAIR, "count")
+    found = derive(pair(), "count")
     rows = [
         {**row, "lower": row["value"] - 5, "upper": row["value"] + 5}
         for row in found.table.to_pylist()
@@ -391,7 +389,7 @@ def test_a_histogram_s_name_alone_is_answered_with_names_that_can_be_written():
 
 
 def test_a_derived_table_is_written_in_each_format(tmp_path):
-    found = derive(PAIR, "count / (sum_late - sum_late@previous)", name='=a, "b"', source="here")
+    found = derive(pair(), "count / (sum_late - sum_late@previous)", name='=a, "b"', source="here")
     for ending in (".csv", ".parquet", ".json", ".html"):
         assert found.write(tmp_path / f"out{ending}").stat().st_size > 100
     text = (tmp_path / "out.csv").read_text().splitlines()

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.reading.forms import Linear, NoisyInteger, RatioForm
-from dprelease.reading.linear_interval import linear_ends, ratio_chance, ratio_ends
+from dprelease.reading.linear_interval import linear_ends, ratio_chance, ratio_ends, ratios_ends
 from dprelease.reading.quantity import Quantity, combined
 
 KERNEL = DiscreteLaplaceNoise(Fraction(1, 2))
@@ -36,10 +36,13 @@ def test_coverage_by_enumeration_of_every_draw(top, bottom):
     true = top / bottom if bottom else 0.7
     if not bottom:
         top = 0
+    draws = list(itertools.product(noises(), repeat=2))
+    ratios = [
+        RatioForm(form((0, top + a, 1)), form((1, bottom + b, 1))) for (a, _), (b, _) in draws
+    ]
     held = 0.0
-    for (a, p), (b, q) in itertools.product(noises(), repeat=2):
-        ratio = RatioForm(form((0, top + a, 1)), form((1, bottom + b, 1)))
-        low, high = ratio_ends(ratio, 0.95, POSITIVE)
+    ends = ratios_ends(ratios, 0.95, [POSITIVE] * len(ratios))
+    for ((_, p), (_, q)), (low, high) in zip(draws, ends, strict=True):
         held += p * q * (low - 1e-12 <= true <= high + 1e-12)
     mass = sum(p for _, p in noises()) ** 2
     assert held / mass >= 0.95

@@ -21,6 +21,8 @@ from dprelease.reading.joint import joint
 from dprelease.reading.linear_interval import ratio_ends
 from dprelease.reading.table_values import values_of
 from tests.benchmarks.test_scripts import load
+from tests.redrawn import redrawn
+from tests.rules_alone import built_in_rules_only
 from tests.several_tables import REGION, TREE, people, schema
 from tests.sizes import whole
 
@@ -175,8 +177,10 @@ DETAIL = [
 )
 def test_names_of_other_tables_beside_rows_of_several_levels(epsilon, levels):
     """A row's number stands for no cell by its place among the rows: both ways, at every level."""
-    for _ in range(20):  # which levels are drawn is random: until these are among them
-        release = released(schema(DETAIL, release={"epsilon": epsilon}))
+    made = schema(DETAIL, release={"epsilon": epsilon})
+    for release in redrawn(
+        people(), made, 20
+    ):  # which levels are drawn is random: until these are among them
         rows = release.to_pandas("fine")
         if levels <= set(rows["level"]):
             break
@@ -249,8 +253,7 @@ def test_cells_that_a_domain_cuts_are_not_added_up():
     cut = {"statistic": "count", "domain": {"range": [0, 12]}}
     made = schema([TREE[0], {"name": "places", "by": ["district"], "statistics": [cut]}])
     missed = 0
-    for _ in range(60):
-        held = released_of(data, made)
+    for held in redrawn(data, made, 60):
         both = "count[district='d0'] {} count[district='d3']"
         for sign in "+-":
             row = held.derive(both.format(sign), table="places").table.to_pylist()[0]
@@ -351,10 +354,11 @@ def test_levels_of_a_hierarchy_are_keys_of_a_finer_table(release):
         release.derive("count", table="regions", by=["district"])
 
 
-def test_levels_need_no_table_of_their_own(tmp_path):
+def test_levels_need_no_table_of_their_own(tmp_path, monkeypatch):
     """Of one table too, read from its folder; a public table has the levels as keys."""
     made = schema(release={"by": ["district"], "statistics": ["count", "mean(age)", "median(age)"]})
     made["release"].pop("tables")
+    built_in_rules_only(monkeypatch)
     ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1)
     folder = dp.release(people(), made, ledger=ledger, period="2026").publish(tmp_path / "public")
     held = dp.read(folder)
@@ -376,8 +380,8 @@ def test_sums_over_a_level_cover_at_their_level():
     seen = data[data["sex"] != "?"]
     true = seen["district"].map(REGION).value_counts()
     missed = {1.0: 0, 0.1: 0}
-    for _ in range(whole(40, 300)):
-        rows = released_of(data, made).derive("count", table="districts", by=["region"])
+    for held in redrawn(data, made, whole(40, 300)):
+        rows = held.derive("count", table="districts", by=["region"])
         for row in rows.to_pandas().itertuples():
             middle = (row.lower + row.upper) / 2
             for part in missed:

@@ -18,6 +18,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.validate.rules import check
 from dprelease.schema.release_spec import Rules, Suppress
 from tests.results.test_rules import BELOW, SEVERAL, frame, plan, released, schema, shown
+from tests.rules_alone import built_in_rules_only
 
 CERTAIN = {"statistic": "count", "certain": True}
 ONE: dict[str, Any] = {
@@ -28,6 +29,11 @@ ONE: dict[str, Any] = {
 }
 SUPPRESSED: dict[str, Any] = {**ONE, "epsilon": 6, "rules": {"suppress": {"below": BELOW}}}
 ENDS = ["certain_lower", "certain_upper"]
+
+
+@pytest.fixture(autouse=True)
+def validated_by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    built_in_rules_only(monkeypatch)
 
 
 def tables(**rules: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import dprelease as dp
 from dprelease.core.errors import DpreleaseError
 from dprelease.results.fitted import noised_of
 from dprelease.results.formats.json_ import manifest_bytes
-from tests.rules_alone import built_in_rules_only
+from tests.rules_alone import rules_alone
 from tests.several_tables import BOTH, people, schema
 
 DETAIL = {
@@ -38,8 +38,7 @@ BLOCK = "regions.count-detail"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a pipeline's folder with a full and a nearly empty period: rows of other levels."""
     root = tmp_path_factory.mktemp("detail")
-    with pytest.MonkeyPatch.context() as patch:
-        built_in_rules_only(patch)
+    with rules_alone():
         return released(root)
 
 
@@ -173,7 +172,8 @@ def of_persons(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("persons")
     ledger = dp.create_ledger(root / "ledger.db", made, epsilon=20)
     release = dp.release(rows, made, ledger=ledger, dataset="people", period="2024")
-    return Path(release.publish(root / "public"))
+    with rules_alone():
+        return Path(release.publish(root / "public"))
 
 
 def test_a_row_of_persons_is_that_of_its_own_level(of_persons: Path) -> None:

@@ -18,7 +18,7 @@ from dprelease.planning.again import plan_again
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.fitted import columns_of, fits_of
 from tests.fitting.test_draws import TINY, drawn, share
-from tests.rules_alone import built_in_rules_only
+from tests.rules_alone import rules_alone
 from tests.several_tables import USER, people, schema
 from tests.sizes import whole
 
@@ -152,7 +152,8 @@ def test_a_ratio_is_the_quotient_of_two_fitted_sums(tmp_path: Path) -> None:
         *(f"ratio_deaths_years{end}" for end in ("", "_lower", "_upper", "_status")),
     ]
     assert said(release.plan, "nation", "ratio_deaths_years").domain.hull == (0, 6)
-    folder = release.publish(tmp_path / "public")
+    with rules_alone():
+        folder = release.publish(tmp_path / "public")
     assert dp.verify(folder).ok
     read = dp.read(folder)
     derived = read.derive("ratio_deaths_years", table="regions").to_pandas()
@@ -324,8 +325,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ratios")
     made = schema(tables(["count", "mean(income)"], ["count", SHARE], ["count"]))
     ledger = dp.create_ledger(root / "ledger.db", made, epsilon=1)
-    with pytest.MonkeyPatch.context() as patch:
-        built_in_rules_only(patch)
+    with rules_alone():
         return dp.release(people(), made, ledger=ledger).publish(root / "public")
 
 

@@ -21,6 +21,8 @@ from dprelease.results.draw import assemble
 from dprelease.results.rules import level, level_text
 from dprelease.results.validate.rules import check
 from dprelease.schema.release_spec import Rules, Suppress
+from tests.redrawn import redrawn
+from tests.rules_alone import built_in_rules_only
 
 BELOW = 10
 BASE: dict[str, Any] = {
@@ -44,6 +46,11 @@ SEVERAL: dict[str, Any] = {
         {"name": "cells", "by": ["region", "sex"], "statistics": ["count"]},
     ],
 }
+
+
+@pytest.fixture(autouse=True)
+def validated_by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    built_in_rules_only(monkeypatch)
 
 
 def schema(release: dict[str, Any], **other: Any) -> dp.Schema:
@@ -308,9 +315,7 @@ def test_rounded_tables_are_multiples_and_still_add_up() -> None:
 def test_an_interval_of_rounded_tables_reaches_an_exact_number_beyond_the_last_multiple() -> None:
     """300 rows of at most 300, in multiples of 7: the last one is 294, and every 95 % interval would end there."""
     made = schema({**SEVERAL, "epsilon": 10, "rules": {"round": 7}}, rows={"max": 300})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.UnledgeredWarning)
-        found = [frame().dp.release(made).tables["all"].to_pandas() for _ in range(20)]
+    found = [r.tables["all"].to_pandas() for r in redrawn(frame(), made, 20)]
     assert all(table["value"][0] <= 294 for table in found)
     assert sum(table["lower"][0] <= 300 <= table["upper"][0] for table in found) >= 15
 
