@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,8 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
         schema({"epsilon": 1, "statistics": ["count", "sum(bmi)"]}, **ROWS)
     ),
 }
+
+CASES = {name: cache(made) for name, made in CASES.items()}
 
 
 def planned(table: TableSchema, *, week: str | None = None, view: str | None = None) -> ReleasePlan:

@@ -13,6 +13,7 @@ from dprelease.cli import app, plan
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.starter import create_starter
+from tests.end_to_end.projects import plans_once
 
 SHORT = """\
 dprelease: pipeline/1
@@ -26,7 +27,8 @@ publish: {to: ../public}
 
 
 @pytest.fixture
-def pipeline(tmp_path):
+def pipeline(tmp_path, monkeypatch):
+    plans_once(monkeypatch)
     create_starter(tmp_path)
     file = tmp_path / "pipelines" / "short.yaml"
     file.write_text(SHORT)

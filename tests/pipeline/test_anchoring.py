@@ -18,6 +18,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.starter import create_starter
 from dprelease.wall import execute
+from tests.end_to_end.projects import plans_once
 from tests.rules_alone import built_in_rules_only
 
 KEY = "33" * 32
@@ -26,6 +27,7 @@ KEY = "33" * 32
 @pytest.fixture(autouse=True)
 def rules(monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 def project(folder, *lines):

@@ -20,6 +20,7 @@ from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.written import request_for_all_periods
 from dprelease.schema.json_schema import json_schema
 from dprelease.verification.verify import verify
+from tests.end_to_end.projects import plans_once
 from tests.folders import write
 from tests.pipeline.tiny import project
 from tests.rules_alone import built_in_rules_only
@@ -32,6 +33,7 @@ PUBLIC = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 @pytest.fixture(autouse=True)
 def rules(monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 @pytest.fixture

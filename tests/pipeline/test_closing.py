@@ -21,6 +21,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
 from dprelease.pipeline.run import run
 from dprelease.pipeline.schedule import FixedClock, job, tick
+from tests.end_to_end.projects import plans_once
 from tests.folders import remade, write
 from tests.pipeline.tiny import loaded, pipeline
 from tests.rules_alone import built_in_rules_only
@@ -34,6 +35,7 @@ OPEN, OVER = CLOSES - timedelta(seconds=1), CLOSES
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
     return loaded(tmp_path)
 
 

@@ -16,6 +16,7 @@ from dprelease.engines.source import as_source
 from dprelease.inspection.rows import inspect_rows
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.shortcuts import MISSING_COLUMN
+from tests.end_to_end.projects import plans_once
 from tests.rules_alone import built_in_rules_only
 
 SCHEMA: dict[str, Any] = {
@@ -33,6 +34,7 @@ ALLOWED: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def rules(monkeypatch: pytest.MonkeyPatch) -> None:
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 def files(folder: Path, **second: Any) -> str:

@@ -20,6 +20,7 @@ from dprelease.query.load import schema_from_dict
 from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.schema.written import schema_to_json
 from dprelease.verification.verify import verify
+from tests.end_to_end.projects import plans_once
 from tests.rules_alone import built_in_rules_only
 
 SCHEMA = """\
@@ -50,6 +51,7 @@ SO_FAR = "one of the members, over everything that this office has published fro
 @pytest.fixture(autouse=True)
 def rules(monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError, Sour
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, run
-from tests.end_to_end.projects import clinic, tree
+from tests.end_to_end.projects import clinic, plans_once, tree
 from tests.rules_alone import built_in_rules_only
 
 PERIOD = "2026-W46"
@@ -24,6 +24,7 @@ PERIOD = "2026-W46"
 
 @pytest.fixture(autouse=True)
 def rules(monkeypatch, request):
+    plans_once(monkeypatch)
     if request.function is not test_the_stages_come_in_order_and_say_public_things:
         built_in_rules_only(monkeypatch)
 

@@ -15,7 +15,7 @@ from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
-from tests.end_to_end.projects import tree
+from tests.end_to_end.projects import plans_once, tree
 from tests.pipeline.tiny import loaded, pipeline
 from tests.published import read_folder
 from tests.rules_alone import built_in_rules_only
@@ -27,6 +27,7 @@ TUESDAY = datetime(2026, 2, 3, 6, 0, tzinfo=UTC)  # 2026-W05 is due
 @pytest.fixture(autouse=True)
 def rules(monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 class Told(list):

@@ -14,6 +14,7 @@ from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import load_pipeline, run
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT, shortcut_notes
+from tests.end_to_end.projects import plans_once
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
 from tests.rules_alone import built_in_rules_only
 
@@ -25,6 +26,7 @@ SAID = f"observed, not proved ({VISIBLE_TIMEOUT})"
 @pytest.fixture(autouse=True)
 def rules(monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
 
 
 def project(folder, more):

@@ -21,7 +21,7 @@ from dprelease.query.spec import Query, resolve
 from tests.kinds import GRAPH
 from tests.planning import natural
 from tests.several_tables import schema as several
-from tests.sizes import FULL, whole
+from tests.sizes import FULL, some, whole
 
 FAR = 10**4
 SAME = 0.05
@@ -116,10 +116,10 @@ def errors(query: Query) -> dict[str, float]:
 
 
 def taken() -> list[tuple[Any, dict[str, Any], float, int]]:
-    """Return the cases of this run: all, or each statistic once, in worlds by turns."""
+    """Return the cases of this run: all, or every second statistic once, in worlds by turns."""
     crossed = list(itertools.product(EPSILONS, CAPS, WORLDS))
     out = []
-    for i, statistic in enumerate(every()):
+    for i, statistic in some(enumerate(every()), 2):
         mine = crossed if FULL else [crossed[7 * i % len(crossed)]]
         out += [(statistic, world, epsilon, cap) for epsilon, cap, world in mine]
     return out

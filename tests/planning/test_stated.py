@@ -7,6 +7,7 @@ the planner for an error.
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ def plan_of(statistic: Any, epsilon: object, cap: int = 50, **more: Any) -> Rele
     return planned([statistic], epsilon=epsilon, rows=rows, x=AGES, **more)
 
 
+once = cache(plan_of)
+"""A plan of a statistic without options, for the tests that go through all cases."""
+
+
 def off_by(plan: ReleasePlan, answers: range) -> np.ndarray[Any, Any]:
     """Return the exact mean error of what is published, `(answers,)`."""
     (statistic,), (block,) = plan.statistics, plan.blocks
@@ -72,8 +77,8 @@ def test_averaged_over_the_whole_domain_it_would_be_a_third_more() -> None:
     """The control: what was stated before, of a cap far above the rows."""
     factors = []
     for text, epsilon, cap, _ in CASES:
-        plan = plan_of(text, epsilon, cap)
-        whole = off_by(plan, range(cap * ROWS * (1 if text == "count" else 3) + 1)).mean()
+        plan = once(text, epsilon, cap)
+        whole = off_by(plan, range(0, cap * ROWS * (1 if text == "count" else 3) + 1, 5)).mean()
         factors.append(whole / off_by(plan, LIKELY[text]).mean())
     assert max(factors) > 1.25
 
@@ -109,7 +114,7 @@ def test_a_guess_of_the_size_chooses_no_law() -> None:
     for text, epsilon, cap, _ in CASES:
         rows = {"max": cap * ROWS}
         blind = planned([text], epsilon=epsilon, rows=rows, x=AGES)
-        plan = plan_of(text, epsilon, cap)
+        plan = once(text, epsilon, cap)
         assert plan.blocks[0].law.to_json() == blind.blocks[0].law.to_json()
         first, *others = plan.statistics[0].chosen
         assert first.expected_error is not None

@@ -26,6 +26,7 @@ from dprelease.pipeline.watch import files_of
 from dprelease.query.request import request_from_json
 from dprelease.query.written import request_for_all_periods, request_to_json
 from dprelease.results.series.correct import supersede, withdraw
+from tests.end_to_end.projects import plans_once
 from tests.rules_alone import built_in_rules_only
 
 FRAME = pd.DataFrame({"page": list("aabbbcz") * 10})
@@ -51,6 +52,7 @@ def from_lists(*folders: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     built_in_rules_only(monkeypatch)
+    plans_once(monkeypatch)
     (tmp_path / ".dprelease").mkdir()
     monkeypatch.chdir(tmp_path)
     dp.create_ledger("ledger.db", declared("pages", {"values": ["a"]}), epsilon=100, dataset="log")

@@ -16,6 +16,7 @@ import pytest
 
 from dprelease.results.validate import gx, gx_process
 from tests.faults.weekly_project import make_project
+from tests.results.validate.initialisers import be_silent, leave, nothing
 from tests.results.validate.test_gx import BROKEN, GOOD
 from tests.sizes import some
 
@@ -47,18 +48,6 @@ def pool():
 
 def asked(release):
     return gx.long_table(release), gx.expectations(release.plan)
-
-
-def leave() -> None:
-    os._exit(0)
-
-
-def be_silent() -> None:
-    time.sleep(600)
-
-
-def nothing() -> None:
-    """Import nothing."""
 
 
 def imported() -> list[str]:
