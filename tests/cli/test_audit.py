@@ -40,6 +40,7 @@ def project(tmp_path):
     ("engine", "source"),
     [("spark", None), ("postgres", '{postgres: {dsn: "${env:NOWHERE}", table: visits}}')],
 )
+@pytest.mark.usefixtures("few_pairs")
 def test_the_evidence_as_json_no_row_is_read_and_no_server_asked(
     project, monkeypatch, engine, source
 ):
@@ -77,6 +78,7 @@ def test_a_plan_that_lies_is_broken(project, monkeypatch):
     assert "a claim is BROKEN; 2 of " in said.stdout
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_what_is_printed(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     said = CliRunner().invoke(app, ["audit", str(clinic(tmp_path)), "--draws", "200"])
@@ -131,6 +133,6 @@ def test_too_few_draws_are_bad_usage(project):
 )
 def test_other_kinds_of_draws(statistic, more):
     plan = planned([statistic], **more)
-    evidence = audit_plan_module.audit_plan(plan, ReferenceEngine(), draws=300, pairs=2)
+    evidence = audit_plan_module.audit_plan(plan, ReferenceEngine(), draws=100, pairs=2)
     assert evidence.ok, evidence.to_json()
     assert {f.layer for f in evidence.findings} >= {"A exact pairs", "B draws", "C black box"}
