@@ -44,6 +44,12 @@ def test_a_value_is_held_to_its_own_statistics_domain(rules, statistic, value, g
     assert found.tolist() == [True, good, True, True]
 
 
+def test_a_suppressed_row_has_no_value_and_another_has_one(rules):
+    crowd = rows(("a", np.nan), ("a", 3.0), ("a", np.nan), ("a", 3.0))
+    crowd["status"] = ["suppressed", "suppressed", "ok", "ok"]
+    assert rules.in_domain(crowd, DOMAINS).tolist() == [True, False, False, True]
+
+
 @pytest.mark.parametrize(
     ("statistic", "lower", "upper", "good"),
     [("a", 1.0, 2.0, True), ("a", 2.0, 2.0, True), ("a", 2.5, 2.0, False), ("a", np.nan, 2.0, False),
