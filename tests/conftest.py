@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import json
 import os
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from tests.engines.spark_session import needs_spark
@@ -23,6 +25,9 @@ _PASSED = pytest.StashKey[bool]()
 # How long an example takes tells how busy the machine is, not whether the code is right.
 settings.register_profile("dprelease", deadline=None)
 settings.load_profile("dprelease")
+
+# What an app's commands are is found out once, not in each call of the command line: 30 ms.
+typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 if in_memory() is not None and "TMPDIR" not in os.environ:  # of tests that passed nothing stays
     os.environ["TMPDIR"] = tempfile.tempdir = str(in_memory())
