@@ -21,11 +21,12 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import assemble
+from tests.sizes import whole
 
 MEANS = ["count", "mean(x)", "mean(y)", "mean(z)"]
 PAIRS = ["covariance(x, y)", "covariance(x, z)", "covariance(y, z)"]
 ALL = [*MEANS, *PAIRS, "variance(x)", "variance(y)"]
-DRAWS = 3000
+DRAWS = whole(1000, 3000)
 LEVEL, FAR = 0.95, 5.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -25,9 +26,16 @@ def decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
+@lru_cache(maxsize=100_000)
+def weight(rate: Decimal, far: int) -> Decimal:
+    """Return e^(-rate far), to `DIGITS` digits."""
+    with localcontext(prec=DIGITS):
+        return (-rate * far).exp()
+
+
 def law_of(rate: Fraction, bound: int) -> dict[int, Decimal]:
     """Return every probability, from the definition."""
-    weights = {d: (-decimal(rate) * abs(d)).exp() for d in range(-bound, bound + 1)}
+    weights = {d: weight(decimal(rate), abs(d)) for d in range(-bound, bound + 1)}
     total = sum(weights.values())
     return {d: w / total for d, w in weights.items()}
 
@@ -87,9 +95,8 @@ class TestTheLoss:
             noise = EndingLaplaceNoise.calibrate(moved, total, epsilon, delta)
             assert noise.rate * total <= epsilon
             for bound, fits in ((noise.bound, True), (noise.bound - 1, False)):
-                kept = Decimal(1)
+                kept, law = Decimal(1), law_of(noise.rate, bound)
                 for k in [moved] * (total // moved) + [total % moved]:
-                    law = law_of(noise.rate, bound) if k else {}
                     kept *= 1 - sum(
                         (law.get(d, 0) for d in range(bound + 1 - k, bound + 1)), Decimal(0)
                     )
