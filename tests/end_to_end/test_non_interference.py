@@ -30,10 +30,13 @@ from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.pipeline import flow
 from dprelease.wall import execute
+from tests.end_to_end import projects
 from tests.end_to_end.projects import clinic, repeatable, tree
-from tests.sizes import sized, some
+from tests.sizes import sized, some, whole
 
-TIMED_RUNS = sized(4, 200)
+one_other_budget = projects.one_other_budget
+pytestmark = pytest.mark.usefixtures("one_other_budget")
+TIMED_RUNS = sized(whole(2, 4), 200)
 PERIOD = "2026-W46"
 LINE = "p90001,north,2026-11-10 10:00,50,25.0"
 
