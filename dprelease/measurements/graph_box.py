@@ -178,6 +178,9 @@ class GraphBox(MeasurementFamily):
         step_sizes = (pricing.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
         each = pricing.sensitivity.linf_per_component
         law = GraphBoxLaw.calibrate([m.domain for m in members], step_sizes, each, pricing.epsilon)
+        if pricing.only_as and not pricing.only_as.errors:
+            none = (0.0,) * len(members)
+            return [Candidate(pricing.measurement, law, none, none)]
         average, worst = zip(*box_errors(law, pricing.loss), strict=True)
         return [Candidate(pricing.measurement, law, average, worst)]
 

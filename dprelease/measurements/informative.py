@@ -68,10 +68,10 @@ def least_size(candidate: Candidate, member: Member, size: int, near: Near) -> i
         return not says_nothing(candidate, member, math.ceil(size * factor))
 
     says, factor = _known_once(holds, near), 1.0
+    if not says(2.0 ** math.floor(math.log2(_LARGEST / size))):
+        return None
     while not says(factor):
         factor *= 2
-        if size * factor > _LARGEST:
-            return None
     near[:] = _between(says, factor / 2, factor)
     return math.ceil(two_digits(Fraction(size * near[1])))
 

@@ -67,6 +67,7 @@ def worst_ratio(table: SymmetricTable, distance: int) -> Fraction:
 def _one_direction(weights: FloatArray, mass: FloatArray, distance: int) -> float:
     hull, worst = weights.size - 1, 0.0
     # Nothing lies beyond the hull: zeros there never win a maximum.
+    beyond = np.concatenate([weights, np.full(distance, weights[-1])])
     window, size, last = np.concatenate([mass, np.zeros(distance)]), 1, distance
     while last >= 1:
         while 2 * size <= min(last, distance - last):
@@ -76,9 +77,9 @@ def _one_direction(weights: FloatArray, mass: FloatArray, distance: int) -> floa
             window = _window(np.concatenate([mass, np.zeros(distance)]), size)
             continue
         first = last - size + 1
-        starts = np.arange(hull - first + 1)
-        ratio = np.maximum.accumulate(weights[starts] / weights[np.minimum(starts + last, hull)])
-        worst = max(worst, float((ratio * window[starts + first] / mass[starts]).max()))
+        end = hull - first + 1
+        ratio = np.maximum.accumulate(weights[:end] / beyond[last : last + end])
+        worst = max(worst, float((ratio * window[first : first + end] / mass[:end]).max()))
         last = first - 1
     return worst
 
