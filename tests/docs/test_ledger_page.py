@@ -18,13 +18,13 @@ from tests.engines.postgres_server import binaries, server
 
 pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = [
-    pytest.mark.usefixtures("one_other_budget"),
+    pytest.mark.usefixtures("one_other_budget", "own_rules"),
     pytest.mark.skipif(
         binaries() is None,
         reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
     ),
 ]
-one_other_budget = projects.one_other_budget
+one_other_budget, own_rules = projects.one_other_budget, projects.own_rules
 NAME = "${env:LEDGER_DSN}"
 SHARED = "pipelines/clinic_shared.yaml"
 
@@ -48,11 +48,12 @@ def database(cluster, request):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory, one_other_budget):
+def page(tmp_path_factory, one_other_budget, own_rules):
     """Run the page up to its server's block; return the folder where it stands then, and that block."""
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        projects.plans_once(patch)
         block = until_the_server(patch)
         return test_pages.Path.cwd(), block
 

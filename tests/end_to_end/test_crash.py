@@ -22,11 +22,8 @@ from dprelease.release_plan.identity import former_hash
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.validate.verdict import RuleResult, Verdict
 from dprelease.wall import execute
-from tests.end_to_end import projects
-from tests.end_to_end.projects import clinic, tree
+from tests.end_to_end.projects import clinic, plans_once, tree
 
-one_other_budget = projects.one_other_budget
-pytestmark = pytest.mark.usefixtures("one_other_budget")
 PERIOD = "2026-W46"
 KEY = Key("clinic", "clinic_weekly", PERIOD)
 BROKEN = Verdict.from_rules((RuleResult("domain", "mean_age", 4, 1),), "built-in")
@@ -41,7 +38,8 @@ def cut(*_arguments, **_named):
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path, monkeypatch):
+    plans_once(monkeypatch)
     pipeline = clinic(tmp_path)
     return tmp_path, pipeline, Ledger.open(tmp_path / ".dprelease" / "ledger.db")
 

@@ -1,0 +1,26 @@
+"""What whole jobs leave out where it is not their subject: all is there in `make evidence`, and always in those of `WHOLE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+from dprelease.planning import make as other_budgets
+from tests.rules_alone import built_in_rules_only
+from tests.sizes import FULL
+
+WHOLE = {
+    "test_any_epsilon", "test_canary", "test_flights", "test_karate", "test_newcomer", "test_non_interference", "test_readme",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def smaller_jobs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the built-in rules validate alone, and reports say what one other budget would buy, not three."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL and request.path.stem not in WHOLE:
+            built_in_rules_only(patch)
+            patch.setattr(other_budgets, "FACTORS", (Fraction(2),))
+        yield
