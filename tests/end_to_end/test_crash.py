@@ -16,7 +16,6 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.core.errors import ConfigError, LedgerError, WithheldError
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.pipeline import files as writing
 from dprelease.pipeline import flow, preflight, stages
 from dprelease.release_plan.identity import former_hash
 from dprelease.release_plan.plan import ReleasePlan
@@ -50,7 +49,7 @@ def project(tmp_path, monkeypatch):
         (DuckDBEngine, "compute", "charged"),
         (execute, "drawn", "charged"),
         (stages, "validated", "drawn"),
-        (writing, "bundle", "drawn"),
+        (flow, "bundle", "drawn"),
         (flow, "publish_files", "ready"),
     ],
 )
@@ -81,7 +80,7 @@ def as_before(patch):
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(DuckDBEngine, "compute"), (writing, "bundle"), (flow, "publish_files")],
+    [(DuckDBEngine, "compute"), (flow, "bundle"), (flow, "publish_files")],
 )
 def test_a_run_that_crashed_under_the_former_hash_goes_on_under_it(
     project, monkeypatch, where, name
@@ -110,7 +109,7 @@ def test_where_figures_have_other_last_digits_the_committed_plan_tells(
     _, pipeline, ledger = project
     with monkeypatch.context() as broken:
         as_before(broken)
-        broken.setattr(flow if goes_on else writing, name, cut)
+        broken.setattr(flow, name, cut)
         with pytest.raises(PowerCut):
             dp.run(pipeline, period=PERIOD)
     paid = ledger.budget("clinic").spent
@@ -129,7 +128,7 @@ def test_another_plan_is_refused_under_the_former_hash_too(project, monkeypatch,
     folder, pipeline, _ = project
     with monkeypatch.context() as broken:
         as_before(broken)
-        broken.setattr(writing if name == "bundle" else flow, name, cut)
+        broken.setattr(flow, name, cut)
         with pytest.raises(PowerCut):
             dp.run(pipeline, period=PERIOD)
     schema = folder / "schemas" / "clinic.yaml"
