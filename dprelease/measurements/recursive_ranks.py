@@ -8,7 +8,8 @@ There are three ways at one epsilon: each of the m values by itself at epsilon /
 (`measurements.joint_ranks`), or one inside the other. Of the first two the other families take one; this one
 takes over where the root mean square of its rank errors is less, by the plain law of each on rows that all differ: two-sided
 exponential errors, sums of them that end at zero, or sums of them along the choices. This is arithmetic on public numbers, and the
-plan names it. What holds for all data is `rank_error`.
+plan names it. What holds for all data is `rank_error`. Where a single choice is as fine as a fortieth of the rows, the
+values have to be twice as near: of a value that many rows share it sees the rows on both sides.
 
 All values of a group are needed, so the grid has at most `TABLE_LIMIT` points over all groups; where the column's own
 is finer and the statistic declares no step, every tenth or hundredth point of it is taken.
@@ -47,6 +48,7 @@ from dprelease.measurements.joint_ranks import (
 )
 from dprelease.measurements.law import Law, Objects, underclaimed
 from dprelease.measurements.members import Member
+from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.measurements.ranks import (
     ExponentialLaw,
     Ranks,
@@ -85,6 +87,8 @@ _COARSER = 100
 """How much coarser than the column's own a grid may be made."""
 _SEQUENCE = 31
 """Values up to which one choice of sequences misses by fewer rows, if rows come and go: `benchmarks/results/quantiles.md`."""
+_FINE, _NEARER = 40, 2
+"""Single choices whose error is less than that part of the rows find values that so many share; then this one must err that much less."""
 _MOST_CHOICES = 2**16
 """Choices that a draw may take over all groups, some milliseconds each."""
 
@@ -345,7 +349,28 @@ def _better(rising: Sequence[Member], made: Measurement, query: Query) -> bool:
     mine = (made.l1_added_row, made.l1_replaced_row)[which] / UNITS * sum(map(math.sqrt, squares))
     each = ((m.options[0].l1_added_row, m.options[0].l1_replaced_row)[which] for m in rising)
     alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
-    return mine < many * alone
+    if mine >= many * alone:
+        return False
+    error, by_rho = _by_itself(rising, query)
+    if error * _FINE > (query.expected or REFERENCE_SIZE):
+        return True
+    times = math.sqrt(many / part_of_rho(made.weights)) if by_rho else many
+    return _NEARER * mine < times * alone
+
+
+def _by_itself(rising: Sequence[Member], query: Query) -> tuple[float, bool]:
+    """Return the mean rank error of values that are chosen by themselves, and whether it is less where rho is added up.
+
+    At equal shares of the request, of rows that all differ. Of rho, a choice of epsilon costs epsilon squared over 8.
+    """
+    epsilon, delta, gain = float(query.epsilon), query.spec.delta, 0.0
+    if not epsilon:  # what goals need
+        return math.inf, False
+    rates = (nats_per_step(m.options[0], [m], query) * m.options[0].weights[0][1] for m in rising)
+    if delta:
+        root = math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))  # of rho
+        gain = root * math.sqrt(8 * len(query.statistics)) / epsilon
+    return sum(1 / rate for rate in rates) / len(rising) / max(1.0, gain), gain > 1
 
 
 family = RecursiveRanks()

@@ -18,12 +18,22 @@ from dprelease.query.bounded import Near
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
 from tests.planning.requests import forged
-from tests.planning.test_joint_quantiles import UNITS, broken, declared, families, planned
+from tests.planning.test_joint_quantiles import UNITS, broken, declared, families
+from tests.planning.test_joint_quantiles import planned as plan_of
 from tests.sizes import whole
 
 WIDE = 10**6
 """The greatest value of a column for which no sequence can be drawn."""
 QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
+
+
+MANY = {"expected": 10**4, "max": 10**5}
+"""Rows of which a value by itself is told apart by a fortieth and less."""
+
+
+def planned(statistics: list[Any], most: int = 120, **more: Any) -> ReleasePlan:
+    """Plan for few rows: a value by itself misses more than a fortieth of them."""
+    return plan_of(statistics, most, **{"rows": {"expected": 100, "max": 1000}} | more)
 
 
 def shares(many: int) -> list[str]:
@@ -68,7 +78,8 @@ def test_the_plan_says_what_the_other_ways_would_cost() -> None:
 
 
 def test_the_plan_says_what_is_certain_about_rows_that_share_a_value() -> None:
-    told = planned(QUARTILES, WIDE, rows={"expected": 10**7, "max": 10**8}).statistics[0]
+    rows = {"expected": 10**7, "max": 10**8}
+    told = planned(QUARTILES, WIDE, rows=rows, release={"epsilon": 1e-5}).statistics[0]
     assert told.chosen[0].note.endswith(
         "if there are 10,000,000 rows, 10 or more of them share a value"
     )
@@ -104,6 +115,10 @@ def test_a_plan_says_nothing_of_ranks_where_it_knows_nothing() -> None:
         (shares(4), 120, {}, "joint_ranks"),
         (shares(9), 120, {}, "joint_ranks"),
         (QUARTILES, 120, {"adjacency": "substitution"}, "joint_ranks"),
+        (QUARTILES, WIDE, {"rows": MANY}, "ranks"),  # each finds what a fortieth of the rows share
+        (QUARTILES, WIDE, {"rows": MANY, "release": {"epsilon": 0.01}}, "recursive_ranks"),
+        (shares(9), WIDE, {"rows": MANY}, "recursive_ranks"),  # less than half the error
+        (shares(9), WIDE, {"rows": MANY, "release": {"delta": 1e-6}}, "ranks"),  # not where rho adds up
         (["median(x)"], 120, {}, "ranks"),
         (["median(x)", "max(x)"], 120, {}, "ranks"),
         ([{"statistic": "median(x)", "share": 0.5}, "quantile(x, 0.9)"], 120, {}, "ranks"),

@@ -48,6 +48,20 @@ GUARDS = (
         tests=("tests/planning/test_recursive_quantiles.py",),
     ),
     Guard(
+        "choices one inside the other where each by itself finds what many rows share",
+        file="measurements/recursive_ranks.py",
+        old="return _NEARER * mine < times * alone",
+        new="return True",
+        tests=("tests/planning/test_recursive_quantiles.py",),
+    ),
+    Guard(
+        "values by themselves that cost as much where rho adds up",
+        file="measurements/recursive_ranks.py",
+        old="math.sqrt(many / part_of_rho(made.weights)) if by_rho else many",
+        new="many",
+        tests=("tests/planning/test_recursive_quantiles.py",),
+    ),
+    Guard(
         "the levels of choices cost the rho of one",
         file="measurements/several_ranks.py",
         old="max(Fraction(sum(s * s for s in spread), sum(spread) ** 2) for spread in both)",
