@@ -35,15 +35,16 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.results.consistency import to_domain
 
-__all__ = ["DRAWS", "FEW_DRAWS", "FIRST_DRAWS", "Error", "Rows", "errors"]
+__all__ = ["DRAWS", "FEW_DRAWS", "FIRST_DRAWS", "SLOW", "Error", "Rows", "errors"]
 
 DRAWS = 8_000
 """Of a law of noise, over all groups together."""
 FEW_DRAWS = 2_000
-"""Of several values by rank, which take as long as a hundred others, and of pins."""
+"""Of pins."""
 FIRST_DRAWS = 200
 """Of a pin at first: one that is clearly worse needs no more."""
-SLOW = ("joint_exponential", "recursive_exponential")
+SLOW, FEWER = ("joint_ranks", "recursive_ranks"), 16
+"""Several values by rank, a draw of which takes as long as a hundred others: it is drawn so many times less often."""
 _MOST = 2**14
 """Outputs that are summed; of more, draws are as good and faster."""
 BY_RANK = {"median": 0.5, "quantile": None}
@@ -159,7 +160,7 @@ def errors(
     parts: list[list[tuple[float, float]]] = [[] for _ in members]
     steps = [_step(candidate, i, m) for i, m in enumerate(members)]
     if candidate.law.tag in SLOW:
-        draws = min(draws, FEW_DRAWS)
+        draws //= FEWER
     for each, group in zip(cells, rows, strict=True):
         exact = [group.exact(a) for a in asked]
         if all(np.isnan(e).any() for e in exact):

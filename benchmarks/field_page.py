@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-__all__ = ["Exceptional", "exceptions", "line", "page", "ratio"]
+__all__ = ["Exceptional", "exceptions", "line", "open_to_more", "open_to_more_of", "page", "ratio"]
 
 MEAN, WORST, PIN, STATED = 1.1, 1.5, 1.1, 1.25
 WIDE = 0.04
@@ -111,6 +111,15 @@ def open_to_more(mine: dict[str, Any], pin: dict[str, Any]) -> bool:
     return pin["sd"] > 0 and not value + 2 * SURE * sd < 1
 
 
+def open_to_more_of(mine: dict[str, dict[str, Any]], alone: dict[str, dict[str, Any]]) -> bool:
+    """Return whether more draws could show on which side of its bounds a request is."""
+    each = [ratio(row, alone[name]) for name, row in mine.items() if row["error"] >= 0]  # not NaN
+    values, sd = [v for v, _ in each], math.hypot(*(s for _, s in each))
+    if any(abs(value - WORST) <= SURE * s for value, s in each if s):
+        return True
+    return bool(each) and abs(sum(values) - MEAN * len(each)) <= SURE * sd
+
+
 def _end(row: dict[str, Any]) -> bool:
     """Return whether it is a least or greatest value, whose error is in its own unit."""
     return str(row.get("text", row["block"])).startswith(("min", "max"))
@@ -183,7 +192,7 @@ def _why_pinned(members: Sequence[dict[str, Any]], mechanism: str) -> str:
 
 def _stated(request: dict[str, Any], row: dict[str, Any]) -> Exceptional | None:
     """Return a stated error that is not within its factor of the measured one."""
-    if row["stated"] is None:
+    if row["stated"] is None or row["sized"] is None:
         return None
     at_size = _off(row, row["sized"])
     bound, off = ("stated", at_size) if at_size else ("declared", _off(row, row["stated"]))
@@ -246,6 +255,7 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
     asked = [f for f in every_line if "request" in f]
     known = sorted(asked, key=lambda f: f["request"]["number"])
     done = [f for f in known if "statistics" in f]
+    part = [f for f in done if f.get("by_all", True)]
     late = [f for f in known if "refused" in f]
     every = [e for f in done for e in exceptions(f)]
     rows = [s for f in done for s in f["statistics"] if not math.isnan(s["error"])]
@@ -256,6 +266,7 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
             f"{len(done):,} of the corpus's {of:,} requests, {len(rows):,} statistics, in {spent:.0f} minutes of processor time; "
             f"{datetime.now(UTC):%Y-%m-%d}, dprelease {metadata.version('dprelease')}. {len(late)} were refused or took too long."
         ),
+        f"{len(part):,} of them, by chance, were also judged by pins and by what their plans state.",
         f"By number of statistics: {_levels(known, 'statistics')}; by rows: {_levels(known, 'size')}; by groups: {_levels(known, 'groups')}.",
         "",
         "| law | judged | kept | exceptions |",
@@ -264,8 +275,8 @@ def page(measured: Iterable[dict[str, Any]], of: int = 2000) -> str:
     judged = {
         "mean": len(done),
         "worst": len(rows),
-        "pin": len({(f["request"]["number"], s["block"]) for f in done for s in f["statistics"]}),
-        "stated": sum(s["stated"] is not None for s in rows),
+        "pin": len({(f["request"]["number"], s["block"]) for f in part for s in f["statistics"]}),
+        "stated": sum(s["sized"] is not None for s in rows),
     }
     judged["declared"] = judged["stated"] - len([e for e in every if e.bound == "stated"])
     for bound, words in BOUNDS.items():

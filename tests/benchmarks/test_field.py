@@ -187,6 +187,37 @@ def test_an_error_is_stated_for_the_rows_that_a_group_has_and_for_those_that_wer
     assert (found.bound, found.cause) == ("declared", "size")
 
 
+def test_one_request_of_four_is_judged_by_all_bounds() -> None:
+    field, corpus = load("field"), load("field_corpus")
+    parts = [field.in_part(r) for r in corpus.requests(400)]
+    assert 80 <= sum(parts) <= 120  # of fixed seeds
+    request = asked(request_of(), *AGES)
+    found = field.measured(request, ReplayBits("field"), by_all=False)
+    assert not found["by_all"]
+    assert all(s["pins"] == {} and s["sized"] is None for s in found["statistics"])
+    assert all(s["alone"]["error"] > 0 for s in found["statistics"])
+    page = load("field_page").page([{**found, "seconds": 1.0}])
+    assert "0 of them, by chance, were also judged" in page
+    assert "| no pin better by more than a tenth | 0 | 0 | 0 |" in page
+    assert "| no ratio above 1.5 | 3 | 3 | 0 |" in page
+
+
+def test_values_that_are_chosen_together_are_drawn_less_often_unless_a_bound_is_open() -> None:
+    laws, page = load("field_laws"), load("field_page")
+    texts = ("quantile(age, 0.25)", "median(age)", "quantile(age, 0.75)")
+    query = load("field").query_of(asked(request_of(), *texts))
+    (block,) = load("field").layouts(query)[0]
+    assert block.options[0].family in laws.SLOW
+    assert 500 * laws.FEWER == laws.DRAWS
+    for error, sd, more in (
+        (10.0, 1.0, True),
+        (10.0, 0.1, False),
+        (14.0, 0.3, True),
+        (40, 1, False),
+    ):
+        assert page.open_to_more_of({"s0": figures(error, sd=sd)}, {"s0": figures(10.0)}) is more
+
+
 def test_the_page_counts_and_lists_every_exception() -> None:
     page = load("field_page")
     many = [
