@@ -30,7 +30,7 @@ WHY: dict[str, tuple[str, str]] = {
     ),
     "ranks together": (
         "several quantiles are drawn together",
-        "together they err less; one of them may err more than alone: each has the noise of a choice among several, which counts where alone it would be exact to a few ranks",
+        "together they err less; one of them may err more than alone: each has the noise of a choice among several, which counts where alone it would be exact to a few ranks. Choices one inside the other are taken only if they err half as much where single ones are that exact",
     ),
     "cells together": (
         "several statistics are computed from the same noisy cells",
@@ -39,6 +39,10 @@ WHY: dict[str, tuple[str, str]] = {
     "composed": (
         "the release composes by pure epsilon, and alone all would compose by zCDP",
         "a delta is spent in the way that is better for the release as a whole: quantiles drawn together cost more rho than alone.",
+    ),
+    "aim": (
+        "a least or greatest value aims at another row",
+        "how many rows inside the end it aims has the least error over public tables; two numbers far apart may err alike there, and which is better depends on whether the rows fill the declared range",
     ),
     "form": (
         "the same share, and another form or law",
@@ -155,6 +159,8 @@ def _why_alone(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     sharing = sum(r["block"] == row["block"] for r in rows)
     if sharing > 1:
         return "ranks together" if "ranks" in row["family"] else "cells together"
+    if row["by_rank"] and _end(row):
+        return "aim"
     if (row["rho"] is None) != (row["alone"]["rho"] is None):
         return "composed"
     mine = row["rho"] if row["rho"] is not None else row["epsilon"]
