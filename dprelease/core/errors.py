@@ -129,7 +129,7 @@ class DpreleaseError(Exception):
 
 
 UNREADABLE = (
-    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError, RecursionError,
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError, RecursionError, StopIteration,
 )  # fmt: skip
 """What a document that somebody else wrote can make its reader raise."""
 

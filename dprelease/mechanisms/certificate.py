@@ -66,6 +66,7 @@ def certify_ratio(
     `claim` is accepted only if ratio <= (rational lower bound of e^claim); otherwise the
     certificate states the larger loss that does hold, so that a false claim shows.
     """
-    proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)
+    bits = ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1  # ratio < 2^bits
+    proved = claim if ratio <= exp_lower(min(claim, Fraction(bits))) else log_upper(ratio)
     stated = tuple((name, str(value)) for name, value in ingredients.items())
     return Certificate(family, proved, ratio, method, stated)

@@ -67,7 +67,8 @@ _SHAPES: Mapping[str, Any] = {
 
 
 def _code(value: Mapping[str, Any]) -> _Code:
-    made: _Code = decode(next(kind for key, kind in _SHAPES.items() if key in value), value)
+    kind = next((kind for key, kind in _SHAPES.items() if key in value), Fixed)
+    made: _Code = decode(kind, value)
     return made
 
 

@@ -25,7 +25,7 @@ from dprelease.budget.composition import Proof, total_rho
 from dprelease.core import registry
 from dprelease.core.codec import decode, encode
 from dprelease.core.entropy import RandomBits, SystemBits
-from dprelease.core.errors import InternalError, SourceError
+from dprelease.core.errors import UNREADABLE, InternalError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
@@ -43,7 +43,7 @@ from dprelease.results.draw import payload_of
 from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity
-from dprelease.wall.recompute import recompute
+from dprelease.wall.recompute import recompute, unproved
 
 Exact = Secret[Answer]
 Once = Callable[[Callable[[], bytes]], bytes] | None
@@ -81,12 +81,16 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
-    pairs = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
-    found = [law.proved(s) if s.types else law.proof(s) for law, s in pairs]
-    return [
-        proof if law.bound is None else _counted_again(law.tag)(proof, law.to_json(), s)
-        for proof, (law, s) in zip(found, pairs, strict=True)
-    ]
+    try:
+        pairs = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
+        found = [law.proved(s) if s.types else law.proof(s) for law, s in pairs]
+        return [
+            proof if law.bound is None else _counted_again(law.tag)(proof, law.to_json(), s)
+            for proof, (law, s) in zip(found, pairs, strict=True)
+        ]
+    except UNREADABLE:  # what is raised for a place that the plan does not have has no code
+        why = "a block names a primitive, a code, a table or cells that the plan does not have"
+        raise unproved(why, "the parts of the plan do not fit each other") from None
 
 
 def _counted_again(tag: str) -> Callable[[Proof, dict[str, Any], Sensitivity], Proof]:
@@ -99,19 +103,10 @@ def _sensitivity(plan: ReleasePlan, block: Block) -> Sensitivity:
     measurement = block.measurement
     why = family_of(measurement).refusal(measurement, block.law, plan.query, measurement.primitives)
     if why:
-        raise InternalError(
-            f"block {block.name} draws something else than its measurement says",
-            why=why,
-            fix="make the plan again with this version of dprelease",
-            code="DPR902",
-        )
+        raise unproved(why, f"block {block.name} draws something else than its measurement says")
     if measurement.form in OBSERVED and not any(SPARSE in note for note in plan.notes):
-        raise InternalError(
-            f"block {block.name} is not proved, and the plan does not say so",
-            why="a sparse eigenvalue's numerical error is observed only",
-            fix="make the plan again with this version of dprelease",
-            code="DPR902",
-        )
+        what = f"block {block.name} is not proved, and the plan does not say so"
+        raise unproved("a sparse eigenvalue's numerical error is observed only", what)
     return recompute(
         plan.query,
         measurement,

@@ -76,19 +76,19 @@ def row_sensitivity(
         try:
             return forms.form_sensitivity(query, measurement, used)
         except ValueError as problem:
-            raise _unproved(str(problem)) from None
+            raise unproved(str(problem)) from None
     if measurement.form != "linear":
-        raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
+        raise unproved(f"its cells are `{measurement.form}`, which has no proved bound")
     if measurement.alone:
         if (alone := bins.lone_bins(used, len(measurement.cells))) is None:
-            raise _unproved("its cells have no weights and are not bins of one column")
+            raise unproved("its cells have no weights and are not bins of one column")
         return alone
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
         crossed = p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
         if not (known and crossed) or p.kind not in _ADDITIVE:
-            raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
+            raise unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
     l1_added_row, l1_replaced_row = _linear_sensitivity(query, measurement, used, apart)
     absent = measurement.public_rows is None
@@ -143,13 +143,13 @@ def _spectral(
     shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
     singles = dict.fromkeys(p.code for p in used if p.kind == "power" and p.code is not None)
     if tuple(_top(query, c) for c in singles) != tuple(a.scale for a in axes) or len(axes) < 2:
-        raise _unproved("its columns are not those of its measurement")
+        raise unproved("its columns are not those of its measurement")
     if any(a.step_size <= 0 or a.scale < 1 for a in axes) or measurement.step_size <= 0:
-        raise _unproved("its steps are not positive")
+        raise unproved("its steps are not positive")
     private = measurement.form == "pairs"
     shaped = spectrum.pair_shape if private else spectrum.scatter_shape
     if shape != shaped(tuple(singles)) or private != (n is None):
-        raise _unproved("its matrix is not made of its columns' own moments")
+        raise unproved("its matrix is not made of its columns' own moments")
     if n is None:
         parts = zip(spectrum.factors(axes), spectrum.pair_parts(axes), strict=True)
         total = sum(f * part for f, part in parts)
@@ -165,7 +165,7 @@ def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
     a, b = (used[0].code, used[0].other) if used else (None, None)
     powers = ((1, 1), (1, 0), (0, 1), (0, 0))
     if a is None or b is None or shape != [("product", a, p, b, q) for p, q in powers]:
-        raise _unproved("its cross product is not made of two columns' own moments")
+        raise unproved("its cross product is not made of two columns' own moments")
     return _top(query, a) * _top(query, b)
 
 
@@ -173,7 +173,7 @@ def _top(query: BoundedQuery, code: int) -> int:
     """Return the greatest code, the least being 0."""
     low, high = codes_of(query.codes[code])
     if low or isinstance(query.codes[code], Label):
-        raise _unproved("a factor of its products is not a number's code from 0 upwards")
+        raise unproved("a factor of its products is not a number's code from 0 upwards")
     return high
 
 
@@ -182,7 +182,7 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
     shape = [(p.kind, p.code, p.power) for p in used]
     code = used[0].code if used else None
     if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:
-        raise _unproved("its scatter is not made of one column's own moments")
+        raise unproved("its scatter is not made of one column's own moments")
     return codes_of(query.codes[code])
 
 
@@ -221,10 +221,10 @@ def recompute(
     if merge is not None:
         found = bounds_of_sums(used, bounds, groups, merge)
         if found is None or measurement.form not in OF_SUMS or measurement.public_rows is not None:
-            raise _unproved("its table is not made of sums of its groups")
+            raise unproved("its table is not made of sums of its groups")
         bounds, groups = found
     elif any(p.cells for p in used):
-        raise _unproved("it counts persons in cells of groups that are not put together")
+        raise unproved("it counts persons in cells of groups that are not put together")
     if measurement.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
@@ -270,19 +270,19 @@ def _edge_sensitivity(
     Under the edge unit nothing else has a proved bound: one edge may have any number of rows.
     """
     if not isinstance(unit, EdgeUnit) or measurement.form not in GRAPH_FORMS:
-        raise _unproved("edges are protected in statistics of the graph that they make, only there")
+        raise unproved("edges are protected in statistics of the graph that they make, only there")
     ends = [(p.kind, p.code, p.other) for p in used]
     made = [("edges", p.code, p.other) for p in query.primitives if p.code is not None]
     if len(query.primitives) != 1 or ends != made or query.groups.columns:
-        raise _unproved("it does not measure one simple graph")
+        raise unproved("it does not measure one simple graph")
     codes = [query.codes[place] for place in ends[0][1:] if place is not None]
     labels = unit.node_labels
     if codes != [Label(unit.source, labels), Label(unit.target, labels)]:
-        raise _unproved("its edges do not join the declared nodes of the unit's two columns")
+        raise unproved("its edges do not join the declared nodes of the unit's two columns")
     try:
         found = graph_sensitivity(measurement.form, measurement.weights, unit.nodes, unit.k)
     except ValueError:
-        raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
+        raise unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
     added, replaced, components = found
     proved = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
     return replace(proved, squares=(), linf_per_component=components)
@@ -338,11 +338,11 @@ def _check_bounds(
         and query.groups.count == groups
     )
     if len({p.max_rows for p in used}) > 1:
-        raise _unproved("its sums are over different rows of a unit, which no bound is of")
+        raise unproved("its sums are over different rows of a unit, which no bound is of")
     if not fits:
-        raise _unproved("its rows per unit, groups per unit, unit or groups differ")
+        raise unproved("its rows per unit, groups per unit, unit or groups differ")
     if query.per != per:
-        raise _unproved("it bounds contributions in other intervals than the unit has")
+        raise unproved("it bounds contributions in other intervals than the unit has")
 
 
 def _check_public(
@@ -369,7 +369,7 @@ def _check_public(
         and all(keeps_every_row(query.columns, c) for c in codes)
     )
     if not public:
-        raise _unproved("it takes a private number of rows for a public one")
+        raise unproved("it takes a private number of rows for a public one")
 
 
 def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> Measurement:
@@ -383,13 +383,16 @@ def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive
         or measurement.form != "linear"
         or codes_of(query.codes[code]) != (0, measurement.scale)
     ):
-        raise _unproved("its mean is not a size and a sum of one column's codes")
+        raise unproved("its mean is not a size and a sum of one column's codes")
     return replace(measurement, weights=((1,),), squares=())
 
 
-def _unproved(why: str) -> InternalError:
+def unproved(
+    why: str, what: str = "the query does not measure what the plan says"
+) -> InternalError:
+    """Return the refusal of a plan whose blocks are not what it says (DPR902)."""
     return InternalError(
-        "the query does not measure what the plan says",
+        what,
         why=why,
         fix="make the plan again with this version of dprelease",
         code="DPR902",

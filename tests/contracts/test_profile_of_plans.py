@@ -392,7 +392,7 @@ def accepted(
         return None
     try:
         execute.check(ReleasePlan.from_json(other))
-    except (DpreleaseError, LookupError, ArithmeticError, TypeError, ValueError):
+    except DpreleaseError:
         return False
     with suppress(ZeroDivisionError):  # a step of 0: no engine sums such a column
         assert part_of_delta(other, columns, states)[1] <= 1 + 1e-9, other

@@ -70,6 +70,7 @@ _MOST_OUTER = 2**17
 LONGEST = _MOST_INNER * _MOST_OUTER
 """Score steps of the longest table."""
 _EPSILON_RANGE = (Fraction(1, 10**15), Fraction(1000))
+_FAR = 10 * _EPSILON_RANGE[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,7 @@ class ScoreLaw(Stored):
                 code="DPR683",
             )
         if not low <= budget / spread or budget > high:
-            raise ArgumentError(
-                "epsilon is out of range for this spread",
-                why="epsilon / spread is below 1e-15, or epsilon above 1000",
-                fix="use a larger epsilon, or bound contributions further",
-                code="DPR683",
-            )
+            raise _out_of_range()
         p = _proposed(float(budget / spread))
         widen = max(1, p >> 56)
         while cls(candidates, spread, budget, p, 0).certify().epsilon_upper > budget:
@@ -142,7 +138,9 @@ class ScoreLaw(Stored):
         return self.certify()
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the integers alone."""
+        """Recompute the proof from the integers alone; ArgumentError for a loss above all that are calibrated (DPR683)."""
+        if self.spread * Fraction(2**_BITS - self.p, 2**_BITS) > _FAR:  # log(1 / x) >= 1 - x
+            raise _out_of_range()
         ratio = _power_upper(Fraction(2**_BITS, self.p), self.spread)
         return certify_ratio(
             self.family, ratio, self.epsilon,
@@ -325,6 +323,15 @@ def _weights(p: int, bits: int) -> _Weights:
         outer.append(after)
     last = len(outer) * block - 1 if p < one else 0
     return _Weights(block, np.array(inner, dtype=object), np.array(outer, dtype=object), last)
+
+
+def _out_of_range() -> ArgumentError:
+    return ArgumentError(
+        "epsilon is out of range for this spread",
+        why="epsilon / spread is below 1e-15, or epsilon above 1000",
+        fix="use a larger epsilon, or bound contributions further",
+        code="DPR683",
+    )
 
 
 def _power_upper(base: Fraction, exponent: int) -> Fraction:

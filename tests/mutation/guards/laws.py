@@ -50,7 +50,7 @@ GUARDS = (
     Guard(
         "a claimed loss is believed",
         "mechanisms/certificate.py",
-        "proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)",
+        "proved = claim if ratio <= exp_lower(min(claim, Fraction(bits))) else log_upper(ratio)",
         "proved = claim",
         ("tests/mechanisms/test_law.py", "tests/mechanisms/certifiers/test_table_laplace.py"),
     ),

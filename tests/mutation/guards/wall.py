@@ -41,7 +41,33 @@ _spectral = partial(
     tests=("tests/wall/test_form_sensitivity.py",),
 )
 
+_forged = partial(Guard, tests=("tests/wall/test_forged_places.py",))
+
 GUARDS = (
+    _forged(
+        "a block's places are a plan's own, or Python says so",
+        file="wall/execute.py",
+        old="    except UNREADABLE:  # what is raised",
+        new="    except MemoryError:  # what is raised",
+    ),
+    _forged(
+        "a table that a plan does not have ends a search without a code",
+        file="core/errors.py",
+        old="AssertionError, RecursionError, StopIteration,",
+        new="AssertionError, RecursionError,",
+    ),
+    _forged(
+        "a code of no shape ends a search without a code",
+        file="query/task.py",
+        old="if key in value), Fixed)",
+        new="if key in value))",
+    ),
+    _forged(
+        "a choice by rank may have any loss",
+        file="mechanisms/forms/scores.py",
+        old="> _FAR:",
+        new="> 10**99:",
+    ),
     _spectral(
         "the wall lets eigenvalues lie apart by one row's part alone, without 2 / sqrt 3",
         old="apart = _TWO_BY_ROOT_THREE * _row_part(rows) + 2",
