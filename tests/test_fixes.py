@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dprelease.budget import read_only
 from dprelease.budget.storage import storage_error
 from dprelease.cli import app
 from dprelease.core.errors import DpreleaseError
+from dprelease.query.arguments import syntaxes
 from dprelease.schema.naming import nearest
 
 FRAME = pd.DataFrame(
@@ -235,15 +237,84 @@ def test_one_statistic_with_options_is_told_that_a_list_is_needed() -> None:
     assert dp.plan(declared(), statistics=[asked]).statistics[0].name == "m"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["mean", "variance(x, m)", "covariance(x)", "quantile(x)", "proportion()", "eigenvalues(m)",
-     "weighted_mean(x)", "count(x)", "count(x > 2)"],
-)  # fmt: skip
-def test_an_example_names_the_columns_of_this_table(text: str) -> None:
+TABLES: dict[str, dict[str, Any]] = {
+    "numbers": COLUMNS,
+    "one number": {name: column for name, column in COLUMNS.items() if name != "m"},
+    "no number": {"k": {"kind": "category", "values": ["it's", "b"]}, "who": {"kind": "identifier"}},
+    "negative": {
+        "born": {"kind": "date"},
+        "load kg": {"kind": "number", "range": [-5, 30], "step": 0.5},
+        "x": {"kind": "number", "range": [40, 60], "step": 0.1},
+        "ok": {"kind": "boolean"},
+    },
+}  # fmt: skip
+
+
+def pasted(error: DpreleaseError, columns: dict[str, Any]) -> Any:
+    """Return the plan of what a fix shows, with the columns that it says to declare."""
+    shown, _, new = (error.fix or "").partition(", and declare ")
+    more = [yaml.safe_load(line) for line in re.findall("`(.*?)`(?: and |$)", new)]
+    schema = {
+        **declared({"statistics": ["count"]}),
+        "columns": {**columns, **{n: c for m in more for n, c in m.items()}},
+    }
+    statistic = yaml.safe_load(shown.removeprefix("write ").removeprefix("e.g. "))
+    return dp.plan(schema, statistics=[statistic], epsilon=1)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", [n for n, s in syntaxes().items() if not s.arguments.of_edges])
+def test_an_example_works_as_it_stands(name: str, table: str) -> None:
+    columns = TABLES[table]
+    schema = {**declared({"statistics": ["count"]}), "columns": columns}
+    least = syntaxes()[name].least
+    first = next(iter(columns))
+    for end in {0: ["(x, x)"], 1: ["", "(x, x)"], 2: ["()", f'("{first}")']}[least]:
+        error = refused(partial(dp.plan, schema, statistics=[name + end]), "DPR133")
+        assert pasted(error, columns).statistics
+
+
+@pytest.mark.parametrize("text", ["count(x)", "count(x > 2)"])
+def test_a_count_of_a_column_is_told_the_condition(text: str) -> None:
     error = refused(lambda: dp.plan(declared(), statistics=[text]), "DPR133")
-    [example] = re.findall(r'"(.*)"', error.fix or "")
-    assert dp.plan(declared(), statistics=[example]).hash
+    assert pasted(error, COLUMNS).statistics
+
+
+def test_an_example_of_a_graph_names_one_of_its_nodes() -> None:
+    graph = {
+        **{
+            key: value
+            for key, value in declared().items()
+            if key not in ("rows", "columns", "unit")
+        },
+        "unit": {"edge": {"source": "a", "target": "b", "k": 1, "nodes": ["an n", "bo"]}},
+        "columns": {"a": {"kind": "node"}, "b": {"kind": "node"}},
+        "release": {"epsilon": 1, "statistics": ["algebraic_connectivity"]},
+    }
+    error = refused(lambda: dp.plan(graph, statistics=["degree"]), "DPR133")
+    statistic = yaml.safe_load((error.fix or "").removeprefix("write e.g. "))
+    assert dp.plan(graph, statistics=[statistic], epsilon=1).statistics
+
+
+@pytest.mark.parametrize("column", ["k", "at", "x"])
+def test_what_is_no_condition_is_compared(column: str) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=[f"proportion({column})"]), "DPR127")
+    [condition] = re.findall("`(.*)`", error.fix or "")
+    assert dp.plan(declared(), statistics=[f"proportion({condition})"]).statistics
+
+
+def test_what_true_and_false_have_no_limits_for_is_told_the_share() -> None:
+    schema = declared(columns={"ok": {"kind": "boolean"}})
+    asked = {"statistic": "mean(ok)", "winsorize": 0.1}
+    error = refused(lambda: dp.plan(schema, statistics=[asked]), "DPR133")
+    [share] = re.findall('"(.*)"', error.fix or "")
+    assert dp.plan(schema, statistics=[share]).statistics
+
+
+def test_a_mean_of_a_time_is_told_a_part_of_it() -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=["mean(at)"]), "DPR133")
+    [line] = re.findall("`(.*?)`", error.fix or "")
+    assert dp.plan(declared(columns=yaml.safe_load(line)), statistics=["mean(month)"]).statistics
 
 
 @pytest.mark.parametrize(

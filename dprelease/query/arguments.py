@@ -232,6 +232,7 @@ class Syntax:
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
         weighted: the statistic that the option `weighted_by` makes of it; "" where there is none.
         companions: statistics that are published with it: the end of the name, and the statistic.
+        option: what most columns need beside it, as YAML.
     """
 
     least: int
@@ -246,13 +247,13 @@ class Syntax:
     winsorised: str = ""
     weighted: str = ""
     companions: tuple[tuple[str, str], ...] = ()
+    option: str = ""
 
     @property
     def arity(self) -> str:
         """How many arguments it takes, in words."""
-        if self.least == self.most:
-            return "no argument" if self.most == 0 else f"{self.most} argument(s)"
-        return f"{self.least} to {self.most} arguments"
+        many = f"{self.least} to {self.most}" if self.least < self.most else self.most or "no"
+        return f"{many} argument{'' if self.least == self.most < 2 else 's'}"
 
 
 def syntax_of(function: str) -> Syntax | None:
@@ -334,10 +335,14 @@ def _refused(spec: StatisticSpec, column: Column, fix: str) -> ConfigError:
 
 def _instead(column: Column) -> str:
     if column.kind is Kind.category:
-        value = column.values[0] if column.values else "x"
-        return f"for a share of rows write \"proportion({column.name} = '{value}')\""
+        value = column.values[0].replace("'", "''") if column.values else "x"
+        return f"for a share of rows write \"proportion({quoted(column.name)} = '{value}')\""
+    if column.kind is Kind.boolean:
+        return f'for the share of rows where it is true write "proportion({quoted(column.name)})"'
     if column.kind in NUMERIC:
         return f"declare another range for `{column.name}`, or ask for another statistic of it"
+    if column.kind in (Kind.date, Kind.timestamp):
+        return f"declare a part of it, `month: {{kind: integer, from: 'month({quoted(column.name)})', range: [1, 12]}}`"
     return f"declare `{column.name}` as integer or number with a range"
 
 

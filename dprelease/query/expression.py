@@ -48,7 +48,7 @@ def parse_condition(text: str, columns: Mapping[str, Column], *, origin: str) ->
             f"`{text}` is not a condition",
             where=origin,
             why=f"it yields a {expression.type}",
-            fix="compare it with something, e.g. `age >= 18`",
+            fix=f"compare it with something, e.g. `{text} {'> 0' if expression.type is Type.number else 'is not null'}`",
             code="DPR127",
         )
     return expression

@@ -200,7 +200,7 @@ class _Merge:
             return self.schema.release.statistics
         below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
         return parse_statistics(
-            items, origin=self.line_of("statistics"), lines=below, columns=self.schema.columns
+            items, origin=self.line_of("statistics"), lines=below, schema=self.schema
         )
 
     def _where(self, model: ReleaseModel) -> Expression | None:

@@ -128,7 +128,7 @@ class TableReader:
         if not model.statistics:
             self._fail("tables", i, f"table `{name}` has no statistics", "e.g. [count]")
         statistics = parse_statistics(
-            model.statistics, origin=origin, lines=below, columns=self.schema.columns
+            model.statistics, origin=origin, lines=below, schema=self.schema
         )
         statistics = tuple(self._statistic(statistic, by) for statistic in statistics)
         detail = None

@@ -7,20 +7,30 @@ Arguments are texts: an unquoted column, a condition as written, a quantile's p,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
+from itertools import islice, permutations
 from typing import NoReturn
 
-from dprelease.core.errors import ConfigError
+from dprelease.core.errors import ConfigError, PlanError
+from dprelease.core.numeric import edges_text, plain
 from dprelease.core.patience import tick
-from dprelease.query.arguments import syntax_of, syntaxes
+from dprelease.query.arguments import syntax_of, syntaxes, unquoted
+from dprelease.query.resolved import RequestContext
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
-from dprelease.schema.column import NUMERIC, Column
+from dprelease.schema.column import NUMERIC, Column, Kind
+from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest, plain_letters, quoted
-from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
 from dprelease.schema.synonyms import STATISTICS, meant
+from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import EdgeUnit
 
 MAX_TEXT = 4096
+_MOST_TRIED = 1000
+"""Choices of columns that are tried as an example."""
 MAX_LISTED = 2**20
 """Characters of a text with a list: the edges of a histogram."""
 _SYMBOLS = {
@@ -44,7 +54,7 @@ def parse_statistics(
     *,
     origin: str,
     lines: Mapping[tuple[str | int, ...], str] | None = None,
-    columns: Mapping[str, Column] | None = None,
+    schema: TableSchema | None = None,
 ) -> tuple[StatisticSpec, ...]:
     """Parse a list of statistics and refuse two with one published name.
 
@@ -52,7 +62,7 @@ def parse_statistics(
         items: texts or mappings.
         origin: `file:line` of the list.
         lines: place relative to the list, `(2, "as")`, to `file:line`.
-        columns: of the schema, for what a refusal names.
+        schema: for the columns that a refusal names.
 
     Raises:
         ConfigError: as `parse_statistic`, or a name is used twice (DPR134).
@@ -64,7 +74,7 @@ def parse_statistics(
         if isinstance(item, str) and _open_brackets(item) > 0:
             _comma_split([str(x) for x in items[i:] if isinstance(x, str | int | float)], where)
         below = {str(k[1]): v for k, v in lines.items() if len(k) == 2 and k[0] == i}
-        spec = parse_statistic(item, origin=where, lines=below, columns=columns)
+        spec = parse_statistic(item, origin=where, lines=below, schema=schema)
         taken = next((s for s in specs if s.name == spec.name), None)
         if taken is not None:
             raise ConfigError(
@@ -83,7 +93,7 @@ def parse_statistic(
     *,
     origin: str,
     lines: Mapping[str, str] | None = None,
-    columns: Mapping[str, Column] | None = None,
+    schema: TableSchema | None = None,
 ) -> StatisticSpec:
     """Parse one statistic, a text or a mapping with the key `statistic`.
 
@@ -93,7 +103,7 @@ def parse_statistic(
             max_rows_per_group: …, certain: …, where: …, winsorize: …, weighted_by: …, edges_from: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
-        columns: as in `parse_statistics`.
+        schema: as in `parse_statistics`.
 
     Raises:
         ConfigError: syntax (DPR130), unknown statistic (DPR131), a comma split by YAML (DPR132),
@@ -102,24 +112,24 @@ def parse_statistic(
     tick()
     if isinstance(item, str):
         text, where = split_where(item) if "where" in item else (item, "")
-        function, arguments = _call(text, origin, columns)
+        function, arguments = _call(text, origin, schema)
         name = _default_name(function, arguments, where)
         return StatisticSpec(item.strip(), function, arguments, name, where=where, origin=origin)
     if not isinstance(item, Mapping):
         raise ConfigError(
             "a statistic is a text or a mapping",
             where=origin,
-            fix=f'write e.g. "mean({next(_numbers(columns), "age")})"',
+            fix=f"write e.g. {_example(schema)}",
             code="DPR130",
         )
-    return _from_mapping(item, origin, lines or {}, columns)
+    return _from_mapping(item, origin, lines or {}, schema)
 
 
 def _from_mapping(
     item: Mapping[object, object],
     origin: str,
     lines: Mapping[str, str],
-    columns: Mapping[str, Column] | None,
+    schema: TableSchema | None,
 ) -> StatisticSpec:
     text = item.get("statistic")
     for key in item:
@@ -131,22 +141,22 @@ def _from_mapping(
         raise ConfigError(
             "a statistic's mapping needs the key `statistic` with a text",
             where=lines.get("statistic", origin),
-            fix=f'write e.g. {{statistic: "mean({next(_numbers(columns), "age")})", as: NAME}}',
+            fix=f"write e.g. {{statistic: {_example(schema)}, as: NAME}}",
             code="DPR130",
         )
     options = Options(item, origin, lines)
     text, where = options.where(*split_where(text))
     text = options.with_edges(text)
-    function, arguments = _call(text, lines.get("statistic", origin), columns)
+    function, arguments = _call(text, lines.get("statistic", origin), schema)
     winsorised = options.winsorize(function)
     if winsorised is not None:  # another statistic, under its own name
         text = f"{winsorised[0]}{text.strip()[len(function) :].rstrip()[:-1]}, {winsorised[1]})"
-        function, arguments = _call(text, lines.get("winsorize", origin), columns)
+        function, arguments = _call(text, lines.get("winsorize", origin), schema)
     weighted = options.weighted_by(function, arguments)
     if weighted is not None:  # likewise
         first = text.strip()[len(function) :].strip()[1:-1] if arguments else ""
         text = f"{weighted[0]}({', '.join(filter(None, (first, weighted[1])))})"
-        function, arguments = _call(text, lines.get("weighted_by", origin), columns)
+        function, arguments = _call(text, lines.get("weighted_by", origin), schema)
     domain, step = options.domain()
     return StatisticSpec(
         text=f"{text.strip()} where {where}" if where else text.strip(),
@@ -201,24 +211,62 @@ def split_where(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _numbers(columns: Mapping[str, Column] | None) -> Iterator[str]:
-    return (quoted(c.name) for c in (columns or {}).values() if c.kind in NUMERIC)
-
-
-def _example(function: str, given: Sequence[str], columns: Mapping[str, Column] | None) -> str:
-    """Return how a statistic is written, of the arguments that are given and then of the schema's columns of numbers."""
+def _example(schema: TableSchema | None, function: str = "mean", given: Sequence[str] = ()) -> str:
+    """Return a statistic in quotes that works as it stands: of what is given where that fits, of the schema's columns, else of new ones."""
     syntax = syntax_of(function)
-    name, opened, inside = syntax.example.partition("(") if syntax else (function, "", "")
-    others = (other for other in _numbers(columns) if other not in given)
-    made = list(given[: syntax.most]) if syntax else []
-    for argument in split_arguments(inside[:-1], "")[len(made) :] if opened else ():
-        made.append(re.sub(r"^[a-z]\w*", lambda found: next(others, found[0]), argument))
-    return f"{name}({', '.join(made)})" if opened else name
+    assert syntax is not None  # its name is known
+    edge = schema.unit if schema and isinstance(schema.unit, EdgeUnit) else None
+    if schema is None or syntax.arguments.of_edges != bool(edge):
+        return f'"{syntax.example}"'
+    name, _, inside = syntax.example.partition("(")
+    slots = split_arguments(inside[:-1], "")
+    named = [found[0] for slot in slots if (found := re.match(r"[a-z]\w*", slot))]
+    new = {n: Column(n, Kind.number, Domain(1, 100), Fraction(1)) for n in named}
+    whole = replace(schema, columns={**new, **schema.columns})
+    context = RequestContext(whole, ReleaseSpec((), Fraction(1)), None)
+    first = unquoted(given[0]) if given else ""
+    known = sorted(schema.columns.values(), key=lambda c: (c.name != first, c.kind not in NUMERIC))
+    known += [column for column in new.values() if column.name not in schema.columns]
+    known = [Column(label, Kind.node) for label in edge.node_labels[:1]] if edge else known
+    for kept in (given[: syntax.most], ()):
+        for chosen in islice(permutations(known, len(named)), _MOST_TRIED):
+            left = iter(chosen)
+            made = [
+                slot
+                if slot[0].isdigit()
+                else _argument(slot, chosen[0] if slot[0] == "[" else next(left))
+                for slot in slots
+            ]
+            made[: len(kept)] = kept
+            text = f"{name}({', '.join(made)})" if made else name
+            try:
+                read = syntax.arguments.read(tuple(made), "")
+                spec = syntax.arguments.check(StatisticSpec(text, function, read, ""), whole)
+                syntax.arguments.resolve(spec, context)
+            except (ConfigError, PlanError):
+                continue
+            shown = f"'{text}'" if '"' in text else f'"{text}"'
+            shown = f"{{statistic: {shown}, {syntax.option}}}" if syntax.option else shown
+            number = "{kind: number, range: [1, 100]}"
+            declared = [f"`{c.name}: {number}`" for c in chosen if new.get(c.name) is c]
+            return shown + f", and declare {' and '.join(declared)}" * bool(declared)
+    return f'"{syntax.example}"'
 
 
-def _call(
-    text: str, origin: str, columns: Mapping[str, Column] | None = None
-) -> tuple[str, tuple[str, ...]]:
+def _argument(slot: str, column: Column) -> str:
+    """Return an example's argument of another column: `age`, `age > 65`, `[0, 20, 40]`."""
+    name, ends = quoted(column.name), column.domain
+    if ends is not None and ends.is_finite and column.step is not None:
+        low, high = column.grid.lower, column.grid.upper
+        points = [point * column.step for point in (low, (low + high) // 2, high)]
+        if slot[0] == "[":
+            return edges_text(points)
+        return f"{name} > {plain(points[1])}" if ">" in slot else name
+    label = column.values[0].replace("'", "''") if column.values and ">" in slot else None
+    return name if label is None else f"{name} = '{label}'"
+
+
+def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[str, tuple[str, ...]]:
     """Return the function and its arguments' texts."""
     body = text.strip()
     most = MAX_LISTED if "[" in text else MAX_TEXT
@@ -227,7 +275,7 @@ def _call(
             "a statistic is too long",
             where=origin,
             why=f"it has {len(text):,} characters, and at most {most:,} are read",
-            fix=f'write a function of a column, e.g. "mean({next(_numbers(columns), "age")})"',
+            fix=f"write a function of a column, e.g. {_example(schema)}",
             code="DPR130",
         )
     if _open_brackets(body) > 0:
@@ -237,15 +285,15 @@ def _call(
         raise ConfigError(
             f"`{body[:60]}` is not a statistic",
             where=origin,
-            fix=f'write a name and its arguments: "mean({next(_numbers(columns), "age")})"',
+            fix=f"write a name and its arguments: {_example(schema)}",
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)
     syntax = syntax_of(function)
     if syntax is None:
         known = tuple(syntaxes())
-        other = meant(function, STATISTICS)
-        near = other if other in known else nearest(function, known)
+        near = meant(function, STATISTICS) or nearest(function, known)
+        near = near or nearest(function.rpartition("_")[0], known)
         raise ConfigError(
             f"unknown statistic `{function}`",
             where=origin,
@@ -257,7 +305,7 @@ def _call(
         raise ConfigError(
             f"`{function}` takes {syntax.arity}, not {len(arguments)}",
             where=origin,
-            fix=f'write e.g. "{_example(function, arguments, columns)}"',
+            fix=f"write e.g. {_example(schema, function, arguments)}",
             code="DPR133",
         )
     return function, syntax.arguments.read(arguments, origin)

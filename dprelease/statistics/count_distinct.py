@@ -10,6 +10,8 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dprelease.core.errors import PlanError
 from dprelease.query.arguments import NumberColumn, RequestContext, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
@@ -35,12 +37,13 @@ class AnyColumn(NumberColumn):
 
     def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
         column = context.schema.columns[spec.arguments[0]]
+        found = Statistic(spec, spec.function, column=column)
         if column.kind is Kind.category:
-            label = Label(column.name, column.values)
-            return Statistic(spec, spec.function, column=column, code=label)
-        if code_of(column) is None:
-            return Statistic(spec, spec.function, column=column)
-        return super().resolve(spec, context)
+            found = replace(found, code=Label(column.name, column.values))
+        elif code_of(column) is not None:
+            found = super().resolve(spec, context)
+        _possible(found)
+        return found
 
 
 class CountDistinct(StatisticKind):

@@ -126,8 +126,6 @@ class ColumnAndEdges(NumberColumn):
         return super().fits(column) and column.kind is not Kind.boolean
 
     def instead(self, column: Column) -> str:
-        if column.kind is Kind.boolean:
-            return f'for the share of rows where it is true write "proportion({column.name})"'
         if column.kind is Kind.category:
             return f"group by it: `by: [{column.name}]` with the statistic count"
         return super().instead(column)

@@ -48,12 +48,13 @@ class TopAndBottom(Arguments):
             raise ConfigError(
                 f"`{spec.text}` needs two different columns of numbers",
                 where=spec.origin,
-                fix="declare both as integer or number with a range",
+                fix="name two columns that are declared as integer or number, with a range",
                 code="DPR133",
             )
         return spec
 
     def resolve(self, spec: StatisticSpec, context: RequestContext) -> Statistic:
+        """Return it; PlanError where the denominator may be negative (DPR296)."""
         columns = tuple(context.schema.columns[name] for name in spec.arguments)
         codes: list[Code] = []
         for column in columns:
@@ -61,12 +62,22 @@ class TopAndBottom(Arguments):
             if code is None:
                 raise no_range(spec, column)
             codes.append(code)
-        return Statistic(spec, spec.function, columns=columns, codes=tuple(codes))
+        found = Statistic(spec, spec.function, columns=columns, codes=tuple(codes))
+        if _ends(codes[1])[0] < 0:
+            raise _endless(found, f"`{columns[1].name}` may be negative", declared=False)
+        return found
 
 
 class Ratio(Quotient):
     name = "ratio"
-    syntax = Syntax(2, 2, "ratio(deaths, person_years)", TopAndBottom(), ("RATIO",))
+    syntax = Syntax(
+        2,
+        2,
+        "ratio(deaths, person_years)",
+        TopAndBottom(),
+        ("RATIO",),
+        option="domain: {range: [0, 10]}",
+    )
     heading = "Ratio of {0} to {1}"
     sums = ("sum", "sum")
     constant = True
@@ -79,11 +90,9 @@ class Ratio(Quotient):
         """Return what quotients of rows allow, or what is declared where they allow anything.
 
         Raises:
-            PlanError: the denominator may be negative, or the ratio has no ends (DPR296).
+            PlanError: the ratio has no ends (DPR296).
         """
         (low, high), (least, most) = (_ends(code) for code in context.codes)
-        if least < 0:
-            raise _endless(context, f"`{context.columns[1].name}` may be negative", declared=False)
         complete = all(isinstance(c, Fixed) and c.default is not None for c in context.codes)
         if least > 0 and complete:
             quotients = [top / bottom for top in (low, high) for bottom in (least, most)]
@@ -128,7 +137,7 @@ def _ends(code: Code) -> tuple[Fraction, Fraction]:
     return code.grid.lower * code.step, code.grid.upper * code.step
 
 
-def _endless(context: Context, why: str, *, declared: bool) -> PlanError:
+def _endless(context: Context | Statistic, why: str, *, declared: bool) -> PlanError:
     fix = f"give `{context.columns[1].name}` a range above 0, and nulls of both columns a default"
     if declared:
         fix += "; or declare the ratio's `domain`"

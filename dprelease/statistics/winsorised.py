@@ -28,7 +28,7 @@ from dprelease.intervals.quotient import WIDE
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.arguments import NumberColumn, Syntax, Written, unquoted
 from dprelease.query.resolved import Statistic
-from dprelease.schema.column import Column
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.statistics.base import Floats, Planned, Reading, StatisticKind
 from dprelease.statistics.clipped import DEGREES
@@ -75,6 +75,9 @@ class ColumnAndTail(NumberColumn):
 
     def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return arguments[:1]
+
+    def fits(self, column: Column) -> bool:
+        return super().fits(column) and column.kind is not Kind.boolean
 
 
 def degree_of(measurement: Measurement) -> int:
