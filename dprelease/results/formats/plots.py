@@ -101,15 +101,17 @@ def dot_plot(
     ends: tuple[str, str],
     names: Sequence[str] = (),
     row: int = 0,
+    beside: Sequence[Point] = (),
 ) -> DotPlot:
     """Return the picture of one statistic; `points` in row order, `ends` name the hull's ends.
 
     Args:
         names: of the rows, where the page sets them beside the picture: long ones need taller rows.
         row: how tall they are, where names do not say it.
+        beside: the values of all pictures with one scale, of which this is one.
     """
     row = row or (TALL if max(map(len, names), default=0) > LONG else ROW)
-    low, high = window(points, hull, pad=0.06)
+    low, high = window(beside or points, hull, pad=0.06)
     scale = Scale(low, high)
     marks = tuple(
         Mark(
@@ -128,7 +130,9 @@ def dot_plot(
     marked, decimals = ticks(low, high)
     strip = None
     whole = hull[1] - hull[0]
-    if math.isfinite(whole) and high - low < 0.97 * whole:  # else the plot shows the range itself
+    if (
+        not beside and math.isfinite(whole) and high - low < 0.97 * whole
+    ):  # else it shows the range itself
         strip = _strip(base, hull, gaps, (low, high), ends)
     return DotPlot(
         height=base + AXIS + (STRIP if strip else 0),

@@ -26,13 +26,16 @@ from dprelease.results.formats.numbers import (
     reading_decimals,
     reading_text,
 )
-from dprelease.results.formats.plots import Bars, DotPlot, bars, dot_plot
+from dprelease.results.formats.plain_words import group_name
+from dprelease.results.formats.plots import Bars, bars, dot_plot
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.words import mechanism_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 from dprelease.statistics.base import kind_named
 
 PLOT_LIMIT = 60
+MANY = 12
+"""More rows than these, by several keys, are a picture per label of the first key."""
 TABLE_LIMIT = 250
 """So many groups, and so many columns of one statistic, stand in a table."""
 SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap", IMPOSSIBLE: IMPOSSIBLE}
@@ -114,12 +117,17 @@ def section(
         for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
-    plot = None if many else _dots(grid, names, statistic, ends)
+    plots = [] if many else _dots(rows, grid, statistic, ends, apart=by_row)
     return {
         "id": f"s{number}",
         **_called(statistic, words),
         "rows": rows,
-        **_shown(keys, plot),
+        "shown": min(len(keys), PLOT_LIMIT),
+        "listed": TABLE_LIMIT,
+        "plots": plots,
+        "cut": any(
+            (m.cut_low or m.cut_high) and not m.weak for p in plots for m in p["plot"].marks
+        ),
         "bars": _histograms(grid, names, decimals) if many else (),
         "error_words": "Error (root mean square)"
         if plan.loss == "squared" and block.has_interval
@@ -140,12 +148,6 @@ def section(
         "counts": _parts(statistic.function),
         "why": _why(statistic),
     }
-
-
-def _shown(keys: Sequence[tuple[str, ...]], plot: DotPlot | None) -> dict[str, Any]:
-    """Return the picture, and how much of the groups it and the tables show."""
-    cut = plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak)
-    return {"shown": min(len(keys), PLOT_LIMIT), "listed": TABLE_LIMIT, "plot": plot, "cut": cut}
 
 
 def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
@@ -205,13 +207,35 @@ def _parts(function: str) -> bool:
 
 
 def _dots(
+    rows: Sequence[Mapping[str, Any]],
     grid: Sequence[Sequence[Value]],
-    names: Sequence[str],
     statistic: PlannedStatistic,
     ends: tuple[str, str],
-) -> DotPlot:
-    points, domain = [row[0].point for row in grid[:PLOT_LIMIT]], statistic.domain
-    return dot_plot(points, domain.hull, domain.forbidden, ends, names[:PLOT_LIMIT])
+    *,
+    apart: bool,
+) -> list[dict[str, Any]]:
+    """Return the picture of all rows; `apart`: of many by several keys one per label of the first key, to one scale."""
+    rows, points = rows[:PLOT_LIMIT], [row[0].point for row in grid[:PLOT_LIMIT]]
+    found: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        plain = row["key"][1:] and row["name"] == group_name(row["key"])
+        found.setdefault(row["key"][0] if plain else "", []).append(i)
+    apart = apart and len(rows) > MANY and 1 < len(found) <= len(rows) / 2 and "" not in found
+    plots = []
+    for label, places in found.items() if apart else [("", range(len(rows)))]:
+        mine = [rows[i] for i in places]
+        if apart:
+            mine = [{**row, "name": group_name(row["key"][1:])} for row in mine]
+        plot = dot_plot(
+            [points[i] for i in places],
+            statistic.domain.hull,
+            statistic.domain.forbidden,
+            ends,
+            [row["name"] for row in mine],
+            beside=points if apart else (),
+        )
+        plots.append({"label": label, "rows": mine, "plot": plot})
+    return plots
 
 
 def _histograms(

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
+from itertools import pairwise
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -337,3 +338,37 @@ def test_a_single_group_is_called_the_one_group(monkeypatch):
         assert f"for {said} by" in shown
         assert f"A dot for {said}" in shown
         assert f"for each of {len(GOOD.plan.keys)} groups by" in page(GOOD)
+
+
+def _by_two_keys(outer: list[str], inner: list[str]):
+    keys = [(a, b) for a in outer for b in inner]
+    mean = releases.statistic("pay", "mean(pay)", Domain(0, 100), "1", block="b", columns=["pay"])
+    plan = releases.plan([mean], [releases.block("b")], by=("area", "age"), keys=keys)
+    rows = [(20.0 + i, 10.0 + i, 30.0 + i, "ok") for i in range(len(keys))]
+    return releases.noised(plan, {"pay": rows}, releases.LEDGER)
+
+
+def test_many_rows_of_two_keys_are_a_picture_per_outer_key_to_one_scale(monkeypatch):
+    monkeypatch.setattr(html, "of_today", lambda _: True)
+    areas, ages = ["north", "east", "south", "west"], ["young", "grown", "old", "oldest"]
+    text = page(_by_two_keys(areas, ages))
+    [drawn] = re.findall(r'<div class="multiples">(.*?)<figcaption>', text, re.DOTALL)
+    assert re.findall(r"<h3>(.*?)</h3>", drawn) == areas
+    pictures = re.findall(r"<svg role.*?</svg>\n<ol", drawn, re.DOTALL)
+    assert [p.count('class="dot"') for p in pictures] == [4] * 4
+    axes = [re.findall(r'<text x="(.*?)%" y=.*?>(.*?)</text>', picture) for picture in pictures]
+    assert axes[0]
+    assert all(axis == axes[0] for axis in axes)
+    dots = [float(at) for p in pictures for at in re.findall(r'class="dot" cx="([\d.]+)%"', p)]
+    steps = {round(b - a, 2) for a, b in pairwise(dots)}
+    assert len(steps) == 1  # each value is one more than the one before
+    assert re.findall(r"by group of (\w+), with", drawn) == areas
+    assert Page(text).stack == []
+
+
+@pytest.mark.parametrize(("areas", "ages"), [(4, 3), (16, 1), (1, 16)])
+def test_few_rows_and_rows_of_one_key_are_one_picture(areas, ages, monkeypatch):
+    monkeypatch.setattr(html, "of_today", lambda _: True)
+    text = page(_by_two_keys([f"a{i}" for i in range(areas)], [f"b{i}" for i in range(ages)]))
+    assert 'class="multiples"' not in text
+    assert text.count('class="dot"') == areas * ages
