@@ -39,7 +39,10 @@ def plan(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write the plan to a file, for `dprelease approve`."),
+        typer.Option(
+            "--out",
+            help="Write the plan to a file, for `dprelease approve`; its page, if that is called .html.",
+        ),
     ] = None,
     against: Annotated[
         Path | None,
@@ -111,7 +114,9 @@ def load_and_show(
     changes = None if against is None else compare(plan_of(against), made)
     if page is not None:
         save(page, _page(config, made))
-    if file is not None:
+    if file is not None and file.suffix == ".html":
+        save(file, _page(config, made))
+    elif file is not None:
         from dprelease.pipeline.approving import plan_file  # it reads ledgers: a plan does not
 
         save(file, plan_file(config, made, period))

@@ -5,7 +5,6 @@ Everything is a function of published numbers and public laws: post-processing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -160,7 +159,8 @@ def _finished(quantity: Quantity, lower: float, upper: float, method: Method) ->
         value = min(max(value, low), high)
         lower, upper = min(lower, value), max(upper, value)
     unbounded = lower <= low and upper >= high and low < high
-    if value is None or unbounded or (quantity.weak and math.isinf(upper - lower)):
+    vague = quantity.weak and (quantity.shown is not None or 2 * (upper - lower) >= high - low)
+    if value is None or unbounded or vague:
         status = "uninformative"
     else:
         status = "at_bound" if value in (low, high) and low < high else "ok"

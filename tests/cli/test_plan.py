@@ -57,6 +57,9 @@ def test_the_page_is_written_and_the_wish_answered(pipeline, tmp_path):
     assert "count within ±2 rows" in result.output
     assert "<h1>Visits to clinics</h1>" in page.read_text(encoding="utf-8")
     assert not (tmp_path / ".dprelease" / "ledger.db").exists()  # nothing was opened, nothing spent
+    other = tmp_path / "other.html"  # a page, whichever option names it
+    assert invoke("plan", pipeline, "--out", other).exit_code == 0
+    assert other.read_bytes() == page.read_bytes()
 
 
 def test_json_has_needs_and_changes_when_asked_for(pipeline):

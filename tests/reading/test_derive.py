@@ -12,9 +12,12 @@ import pyarrow as pa
 import pytest
 
 import dprelease as dp
+from dprelease.reading.derive import _finished as finished_row
 from dprelease.reading.derive import derive
 from dprelease.reading.evaluation import Periods
+from dprelease.reading.forms import Linear
 from dprelease.reading.page import page
+from dprelease.reading.quantity import Quantity
 from tests.reading.drawn import REGIONS, pair, periods, release, schema, table
 
 WIDE = {}
@@ -524,3 +527,17 @@ def test_a_picture_says_what_its_bars_are():
     assert "bars are 99.5 % intervals" in held.derive("count", level=0.995).plot().svg
     assert "there is no interval" in held.derive("median_x").plot().svg
     assert "bars are" not in held.derive("median_x").plot().svg
+
+
+def _status(form, low: float, high: float, **more) -> str:
+    quantity = Quantity(form, 5.0, (-80.0, 920.0), **more)
+    return finished_row(quantity, low, high, "conservative")[3]
+
+
+def test_what_is_computed_of_a_value_that_says_nothing_says_nothing_unless_its_interval_is_short():
+    form = Linear()
+    assert _status(form, -80.0, 919.0) == "ok"
+    assert _status(form, -80.0, 420.0, weak=True) == "uninformative"  # half of what is possible
+    assert _status(form, -80.0, 419.0, weak=True) == "ok"
+    assert _status(form, 0.0, 6.0, weak=True) == "ok"  # as a part of many
+    assert _status(form, 0.0, 6.0, weak=True, shown=(0.0, 6.0)) == "uninformative"  # itself

@@ -246,3 +246,22 @@ def test_paper_has_the_ends_of_intervals_as_a_desktop_has(today, tmp_path, monke
         of.send("Emulation.clearDeviceMetricsOverride")
         of.send("Emulation.setEmulatedMedia", media="", features=[])
     assert set(shown.split(",")) == {"block" if today else "none"}
+
+
+def test_on_paper_prices_stand_with_their_pictures(tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "of_today", lambda _: True)
+    priced = [{"epsilon": "2", "errors": {"count": 2.0}}]
+    made = releases.clinic()
+    manifest = build_manifest(made, check(made), {}, software=releases.SOFTWARE, what_if=priced)
+    file = tmp_path / "paper.html"
+    file.write_bytes(html.write(made, manifest)["report.html"])
+    of = browser()
+    of.send("Emulation.setEmulatedMedia", media="print", features=[])
+    try:
+        of.open(file.as_uri())
+        said = "getComputedStyle(document.querySelector('%s')).%s"
+        whole = of.evaluate(said % ("#prices", "breakInside"))
+        follows = of.evaluate(said % ("#prices > p", "breakAfter"))
+    finally:
+        of.send("Emulation.setEmulatedMedia", media="", features=[])
+    assert (whole, follows) == ("avoid", "avoid")
