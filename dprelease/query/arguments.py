@@ -30,7 +30,7 @@ from dprelease.query.nodes import Expression
 from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
-from dprelease.schema.naming import did_you_mean
+from dprelease.schema.naming import did_you_mean, quoted
 from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import EdgeUnit

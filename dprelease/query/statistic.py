@@ -17,8 +17,7 @@ from typing import NoReturn
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import edges_text, plain
 from dprelease.core.patience import tick
-from dprelease.query.arguments import syntax_of, syntaxes, unquoted
-from dprelease.query.resolved import RequestContext
+from dprelease.query.arguments import RequestContext, syntax_of, syntaxes, unquoted
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.column import NUMERIC, Column, Kind
 from dprelease.schema.domain import Domain
