@@ -210,9 +210,11 @@ def split_where(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _example(schema: TableSchema | None, function: str = "mean", given: Sequence[str] = ()) -> str:
+def _example(
+    schema: TableSchema | None, function: str = "mean(age)", given: Sequence[str] = ()
+) -> str:
     """Return a statistic in quotes that works as it stands: of what is given where that fits, of the schema's columns, else of new ones."""
-    syntax = syntax_of(function)
+    syntax = syntax_of(function.partition("(")[0])
     assert syntax is not None  # its name is known
     edge = schema.unit if schema and isinstance(schema.unit, EdgeUnit) else None
     if schema is None or syntax.arguments.of_edges != bool(edge):
@@ -240,7 +242,7 @@ def _example(schema: TableSchema | None, function: str = "mean", given: Sequence
             text = f"{name}({', '.join(made)})" if made else name
             try:
                 read = syntax.arguments.read(tuple(made), "")
-                spec = syntax.arguments.check(StatisticSpec(text, function, read, ""), whole)
+                spec = syntax.arguments.check(StatisticSpec(text, name, read, ""), whole)
                 syntax.arguments.resolve(spec, context)
             except (ConfigError, PlanError):
                 continue

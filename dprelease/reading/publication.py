@@ -245,13 +245,15 @@ def read_series(folder: str | Path, *, verify: bool = True) -> Series:
         except DpreleaseError as problem:
             left_out[name] = problem.what
     if not found:
+        below = next(path.glob("*/*/release.json"), None)
+        named = "public/clinic_weekly" if below is None else below.parent.parent
         raise VerificationError(
             "there is no published period to read",
             where=str(path),
             why="; ".join(f"{name}: {why}" for name, why in left_out.items())[:400] or None,
             fix=f"`dprelease verify {path}` says what is wrong with them"
             if left_out
-            else "name the folder of a pipeline, e.g. public/clinic_weekly",
+            else f"name the folder of a pipeline, e.g. {named}",
             code="DPR807",
         )
     return Series(path.name, found, left_out)

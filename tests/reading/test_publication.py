@@ -161,6 +161,11 @@ def test_places_that_hold_nothing(tmp_path):
         with pytest.raises(dp.errors.VerificationError) as caught:
             dp.read_series(place)
         assert caught.value.code == "DPR807"
+    (tmp_path / "above" / "weekly" / "2026-W01").mkdir(parents=True)
+    (tmp_path / "above" / "weekly" / "2026-W01" / "release.json").write_text("{}")
+    with pytest.raises(dp.errors.VerificationError) as caught:
+        dp.read_series(tmp_path / "above")
+    assert str(tmp_path / "above" / "weekly") in str(caught.value.fix)
     (tmp_path / "2026-W01").mkdir()
     (tmp_path / "2026-W01" / "release.json").write_text("{}")
     with pytest.raises(dp.errors.VerificationError, match=f"`dprelease verify {tmp_path}`"):
