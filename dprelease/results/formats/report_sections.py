@@ -122,12 +122,7 @@ def section(
         "id": f"s{number}",
         **_called(statistic, words),
         "rows": rows,
-        "shown": min(len(keys), PLOT_LIMIT),
-        "listed": TABLE_LIMIT,
-        "plots": plots,
-        "cut": any(
-            (m.cut_low or m.cut_high) and not m.weak for p in plots for m in p["plot"].marks
-        ),
+        **_shown(keys, plots),
         "bars": _histograms(grid, names, decimals) if many else (),
         "error_words": "Error (root mean square)"
         if plan.loss == "squared" and block.has_interval
@@ -148,6 +143,12 @@ def section(
         "counts": _parts(statistic.function),
         "why": _why(statistic),
     }
+
+
+def _shown(keys: Sequence[tuple[str, ...]], plots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the pictures, and how much of the groups they and the tables show."""
+    cut = any((m.cut_low or m.cut_high) and not m.weak for one in plots for m in one["plot"].marks)
+    return {"shown": min(len(keys), PLOT_LIMIT), "listed": TABLE_LIMIT, "plots": plots, "cut": cut}
 
 
 def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
