@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,10 @@ class IntegerNoise(Protocol):
     @property
     def apart(self) -> float:
         """How far a draw may be from the law of `survival`, in steps."""
+
+    @property
+    def flat(self) -> int:
+        """The most steps over which its chance does not fall; 0 where it falls at each of them."""
 
     def __hash__(self) -> int:
         """It is frozen."""
@@ -64,6 +68,7 @@ class Laplace:
     """Discrete Laplace noise of an exact rate, in nats per step."""
 
     rate: Fraction
+    flat: ClassVar[int] = 0
 
     @property
     def scale(self) -> float:
@@ -119,6 +124,7 @@ class Gaussian:
     """Normal noise with scale^2 = `square`, at least 1 step squared, rounded to the nearest integer."""
 
     square: Fraction | int
+    flat: ClassVar[int] = 0
 
     @property
     def scale(self) -> float:

@@ -139,7 +139,7 @@ def assemble(
 
     Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
     """
-    decision = None if rules is None else _decision(statistics, blocks, cells, rules)
+    decision, usual = (None, {}) if rules is None else _decision(statistics, blocks, cells, rules)
     gone = 0 if decision is None else int(decision.suppressed.sum())
     confidence = LEVEL if rules is None else level(rules, len(keys) - gone, len(keys))
     drawn = {b.name: DrawnBlock(b, cells[b.name], confidence) for b in blocks}
@@ -149,7 +149,8 @@ def assemble(
         if s.text == s.function and kind_named(s.function).of_rows:
             counts = counts or (drawn[s.block].rows, drawn[s.block].values(s))
     for statistic in statistics:
-        found = read(statistic, drawn, counts)
+        decides = decision is not None and statistic is decision.by
+        found = read(statistic, usual if decides else drawn, counts)
         for name in set(CERTAIN_NAMES) & set(parts):
             sure = drawn[statistic.block].certain(statistic, found["value"])
             parts[name].append(sure[CERTAIN_NAMES.index(name)])
@@ -193,14 +194,14 @@ def _decision(
     blocks: Sequence[Block],
     cells: Mapping[str, Sequence[Sequence[int]]],
     rules: Rules,
-) -> Decision | None:
-    """Return which cells the rules suppress, by the noisy number that decides."""
+) -> tuple[Decision | None, dict[str, DrawnBlock]]:
+    """Return which cells the rules suppress, by the noisy number that decides, and what it is read of."""
     rule = rules.suppress
     if rule is None or (by := deciding(statistics, rule)) is None:
-        return None
+        return None, {}
     block = next(b for b in blocks if b.name == by.block)
-    number, reach = DrawnBlock(block, cells[block.name], LEVEL).number(by)
-    return Decision.decide(by, number, reach, rule.below)
+    drawn = DrawnBlock(block, cells[block.name], LEVEL)
+    return Decision.decide(by, *drawn.number(by), rule.below), {block.name: drawn}
 
 
 def tidy(
@@ -265,17 +266,17 @@ class DrawnBlock:
     def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
         return seen_by(statistic.view, self.measurement, self._cells, self.reading)
 
-    def number(self, statistic: PlannedStatistic) -> tuple[Floats, float]:
-        """Return a count's noisy numbers, before they are moved into its domain, `(groups,)`, and their `reach` (`Decision`)."""
+    def number(self, statistic: PlannedStatistic) -> tuple[Floats, float, float]:
+        """Return a count's noisy numbers, before they are moved into its domain, `(groups,)`, their `reach` and `flat` (`Decision`)."""
         _, _, reading = self._seen(statistic)
         if reading.mix:
             own = reading.raw @ np.array(reading.mix[:1]).T
-            return own[:, 0], float((reading.high[:, 0] - own[:, 0]).max(initial=0.0))
+            return own[:, 0], float((reading.high[:, 0] - own[:, 0]).max(initial=0.0)), 0.0
         added: Any = self._law.added  # the plan refused a law that has none
         step = float(added.step_size)
         # of whole steps the last one below a threshold is a step away from it
         reach = (added.noise.quantile(reading.level) - 1 + float(added.rounding)) * step
-        return float(added.offset) + step * reading.raw[:, 0], reach
+        return float(added.offset) + step * reading.raw[:, 0], reach, step * added.noise.flat
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""

@@ -112,7 +112,9 @@ def _table(
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
         without_values(
-            plan.statistics, parts, Decision.decide(by, own["unbiased"], own["reach"], rule.below)
+            plan.statistics,
+            parts,
+            Decision.decide(by, own["unbiased"], own["reach"], 0.0, rule.below),
         )
     made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made

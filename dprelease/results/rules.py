@@ -7,16 +7,17 @@ threshold. What suppressed cells show follows from the threshold and the law alo
     all else of the cell       its whole domain
     where noise ends           no certain interval: its middle would be the noisy number
 
-so that of every cell, suppressed or not, at least 95 % of the intervals cover. Where published cells alone are
-shown, theirs are made at level 1 - 5 % R / m for R published ones of m (Benjamini & Yekutieli 2005), so that at
-most 5 % of these are expected to miss. Proofs: `docs/theory/rules.md`.
+so that of every cell, suppressed or not, at least 95 % of the intervals cover. A published number that decides is
+covered with 95 % among the draws that publish it, too: where its interval reaches down to the threshold, it reaches
+to the least answer, for a small cell is only there when its noise is large. Where published cells alone are
+shown, intervals of all else are made at level 1 - 5 % R / m for R published ones of m (Benjamini & Yekutieli 2005),
+so that at most 5 % of these are expected to miss. Proofs: `docs/theory/rules.md`.
 
 Shapes: `(groups,)`, parts `(groups, columns)` per statistic.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,33 +42,38 @@ _MISS = 0.05
 
 
 class Decision(NamedTuple):
-    """Which cells are suppressed, and the highest end that the deciding number then has, in its unit."""
+    """Which cells are suppressed, and the highest end that the deciding number then has, in its unit.
+
+    The interval of a published one goes down to the least answer if it reaches to `clear` or below.
+    """
 
     by: PlannedStatistic
     suppressed: npt.NDArray[np.bool_]
     most: Floats
+    clear: float
 
     @classmethod
     def decide(
-        cls, by: PlannedStatistic, number: Floats, reach: Floats | float, below: int
+        cls,
+        by: PlannedStatistic,
+        number: Floats,
+        reach: Floats | float,
+        flat: float,
+        below: int,
     ) -> Decision:
-        """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %."""
-        return cls(by, number < below, np.broadcast_to(below + np.asarray(reach), number.shape))
+        """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %.
+
+        Args:
+            flat: over how much the chance of their noise does not fall, at most; 0 where it falls everywhere.
+        """
+        most = np.broadcast_to(below + np.asarray(reach), number.shape)
+        return cls(by, number < below, most, below + flat)
 
 
 def level(rules: Rules | None, published: int, cells: int) -> float:
     """Return the level of the intervals of `published` published cells of so many: higher where they alone are shown."""
     share = published / cells if rules is not None and rules.sparse and published else 1.0
     return 1 - _MISS * share
-
-
-def level_text(rules: Rules | None, published: int, cells: int) -> str:
-    """Return that level in per cent, not rounded up."""
-    found = level(rules, published, cells)
-    if found <= 1 - _MISS:
-        return "95 %"
-    digits = max(0, math.ceil(-math.log10(1 - found)) - 1)
-    return f"{math.floor(found * 10 ** (digits + 2) + 1e-9) / 10**digits:.{digits}f} %"
 
 
 def without_companions(
@@ -97,6 +103,11 @@ def without_values(
         if statistic is decision.by:
             most = outward(np.minimum(decision.most, high), statistic.step, np.ceil)
             upper[gone, 0] = np.maximum(np.array(parts["upper"][i])[gone, 0], most[gone])
+            least = np.full(gone.shape, low[0])
+            if CERTAIN_NAMES[0] in parts:
+                least = np.fmax(least, np.array(parts[CERTAIN_NAMES[0]][i], dtype=float)[:, 0])
+            near = ~gone & (lower[:, 0] <= decision.clear)
+            lower[near, 0] = np.minimum(lower[near, 0], least[near])
         status[gone] = SUPPRESSED
         parts["lower"][i], parts["upper"][i], parts["status"][i] = lower, upper, status
         for name in ("value", *CERTAIN_NAMES, "estimate", "unbiased", "consistent"):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import pytest
 
-from dprelease.planning import make as other_budgets
 from tests.rules_alone import built_in_rules_only
 from tests.sizes import FULL
 
@@ -18,9 +16,8 @@ WHOLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def smaller_jobs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the built-in rules validate alone, and reports say what one other budget would buy, not three."""
+    """Let the built-in rules validate alone."""
     with pytest.MonkeyPatch.context() as patch:
         if not FULL and request.path.stem not in WHOLE:
             built_in_rules_only(patch)
-            patch.setattr(other_budgets, "FACTORS", (Fraction(2),))
         yield

@@ -167,6 +167,10 @@ class StaircaseNoise(Stored):
     def apart(self) -> float:
         return 0.0
 
+    @property
+    def flat(self) -> int:
+        return self.width
+
     def survival(self, x: npt.ArrayLike) -> FloatArray:
         """Return P(D > x) for x >= 0."""
         return self.tails(np.minimum(np.floor(x), 2.0**60))[0]

@@ -78,8 +78,8 @@ FITTED_WORDS = (
 SUPPRESSED_WORDS = "; suppressed: the noisy number that decides is below the threshold, so the cell is published without values"
 IMPOSSIBLE_WORDS = "; impossible: the group can hold no row, so it has no value and no interval"
 SPARSE_WORDS = (
-    ". Only cells with large enough noisy numbers are here, so intervals are wider than 95 %: as wide as it takes for at most"
-    " 5 % of these cells to be expected to miss"
+    ". Only cells with large enough noisy numbers are here, so intervals are as wide as it takes for at most 5 % of these"
+    " cells to be expected to miss"
 )
 
 Field = dict[str, Any]

@@ -41,7 +41,7 @@ from dprelease.results.formats.report_sections import (
 )
 from dprelease.results.formats.templates import text_of, with_parts
 from dprelease.results.formats.words import inside, loss_text, mechanism_words, odds, period_words
-from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, level_text
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 
 FILE = "report.html"
 
@@ -164,7 +164,6 @@ def _tables(
             made["detail"] = detail_section(noised, part.plan.statistics, words, TABLE_LIMIT)
         rules, whole = noised.plan.rules, cells if tables is None else made["groups"]
         made["left_out"] = whole - made["groups"]
-        made["sure"] = level_text(rules, made["groups"], whole)
         made["round"] = rules and rules.round
         out.append(made)
     return out

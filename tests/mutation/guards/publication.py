@@ -387,6 +387,27 @@ GUARDS = (
         tests=("tests/results/test_rules.py",),
     ),
     Guard(
+        "a small cell that its noise publishes keeps the usual interval",
+        file="results/rules.py",
+        old="near = ~gone & (lower[:, 0] <= decision.clear)",
+        new="near = ~gone & (lower[:, 0] < low[0])",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "a staircase is taken for noise that falls at every step",
+        file="results/rules.py",
+        old="return cls(by, number < below, most, below + flat)",
+        new="return cls(by, number < below, most, below)",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "a published number may lie where it is certain not to",
+        file="results/rules.py",
+        old="                least = np.fmax(least, np.array(parts[CERTAIN_NAMES[0]][i], dtype=float)[:, 0])\n",
+        new="                pass\n",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
         "published cells alone keep the usual level",
         file="results/rules.py",
         old="share = published / cells if rules is not None and rules.sparse and published else 1.0",
