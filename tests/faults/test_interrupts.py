@@ -30,7 +30,7 @@ INSTANTS = {
     "after the charge": ("dprelease.pipeline.stages", "charge", 1, "after", "charged"),
     "in the draw": ("dprelease.budget.steps", "_drawn", 1, "after", "charged"),
     "in validation": ("dprelease.results.validate.rules", "check", 1, "before", "drawn"),
-    "before the files are committed": ("dprelease.pipeline.files", "bundle", 1, "after", "drawn"),
+    "before the files are committed": ("dprelease.pipeline.flow", "bundle", 1, "after", "drawn"),
     "between two files": ("dprelease.results.publish", "_write", 2, "after", "ready"),
     "before the link to the latest": ("dprelease.results.publish", "_point_latest", 1, "before", "ready"),
     "after the publication": ("dprelease.results.series.write", "refresh_after_publication", 1, "before", "published"),

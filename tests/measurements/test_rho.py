@@ -176,7 +176,8 @@ def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     assert joint.blocks[0].family == "joint_ranks"
     assert execute.concentrated(joint) == Fraction(1, 2)
     wide = {"kind": "integer", "range": [0, 10**6]}
-    inside = planned([f"quantile(x, 0.{i})" for i in (25, 5, 75)], x=wide, epsilon=2)
+    quartiles, few = [f"quantile(x, 0.{i})" for i in (25, 5, 75)], {"expected": 30, "max": 300}
+    inside = planned(quartiles, x=wide, epsilon=2, rows=few)
     assert inside.blocks[0].family == "recursive_ranks"
     assert Fraction(1, 4) <= execute.concentrated(inside) < Fraction(251, 1000)
 
