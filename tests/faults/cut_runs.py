@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def in_fork(work) -> int:
     except SystemExit as ended:
         os._exit(ended.code if isinstance(ended.code, int) else 0)
     except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
         os._exit(ESCAPED)
     os._exit(0)
 
