@@ -268,7 +268,7 @@ NOISES: dict[str, dict[str, Any]] = {
     "laplace": {"epsilon": 1},
     "narrow": {"epsilon": 5},
     "normal": {"epsilon": 1, "delta": "1e-6"},
-    "staircase": {"epsilon": 3},
+    "staircase": {"epsilon": 5},
 }
 
 
