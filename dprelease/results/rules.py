@@ -108,6 +108,7 @@ def without_values(
                 least = np.fmax(least, np.array(parts[CERTAIN_NAMES[0]][i], dtype=float)[:, 0])
             near = ~gone & (lower[:, 0] <= decision.clear)
             lower[near, 0] = np.minimum(lower[near, 0], least[near])
+            status[near & (lower[:, 0] <= low[0]) & (upper[:, 0] >= high[0])] = "uninformative"
         status[gone] = SUPPRESSED
         parts["lower"][i], parts["upper"][i], parts["status"][i] = lower, upper, status
         for name in ("value", *CERTAIN_NAMES, "estimate", "unbiased", "consistent"):

@@ -362,6 +362,16 @@ def test_where_noise_ends_a_published_number_is_no_further_down_than_is_certain(
     assert (table["lower"] == np.maximum(at - bound, 0))[near].all()
 
 
+def test_a_published_number_that_may_be_anything_says_nothing() -> None:
+    """Its interval is the whole domain once it reaches to 0; one that ends below the cap says something."""
+    made = plan({**ONE, "epsilon": 0.03, "statistics": ["count"]}, rows={"max": 120})
+    at = np.arange(BELOW, 400, 5)
+    table, plain = shown(made, at, Rules(Suppress(BELOW))), shown(made, at, None)
+    whole = (table["lower"] == 0) & (table["upper"] == 120)
+    assert (table["status"] == "uninformative").equals(whole)
+    assert (plain["status"] == "uninformative").sum() < whole.sum() < len(at)
+
+
 def test_intervals_of_other_values_of_published_cells_are_wider_where_these_alone_are_shown() -> (
     None
 ):

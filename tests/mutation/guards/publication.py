@@ -394,6 +394,13 @@ GUARDS = (
         tests=("tests/results/test_rules.py",),
     ),
     Guard(
+        "a published number that may be anything is said to say something",
+        file="results/rules.py",
+        old='            status[near & (lower[:, 0] <= low[0]) & (upper[:, 0] >= high[0])] = "uninformative"\n',
+        new="",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
         "a staircase is taken for noise that falls at every step",
         file="results/rules.py",
         old="return cls(by, number < below, most, below + flat)",
