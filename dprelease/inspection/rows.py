@@ -24,21 +24,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.core.numeric import counted
-from dprelease.engines.bounded_sql import BoundedSelect
+from dprelease.engines.bounded_sql import BoundedSelect, Statement
 from dprelease.engines.bounding_sql import INTERVAL
 from dprelease.engines.clean_sql import spelt
-from dprelease.engines.code_sql import aliased, column, is_null, not_null
+from dprelease.engines.code_sql import column
 from dprelease.engines.duckdb import LOCK, DuckDBEngine
-from dprelease.engines.duckdb_tables import ROWS, DuckDBTables, Opened
+from dprelease.engines.duckdb_tables import ROWS, DuckDBTables
 from dprelease.engines.duckdb_view import open_rows
 from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
-from dprelease.engines.typed_sql import number, try_cast
-from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
@@ -88,18 +85,12 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
     query = plan.query
     DuckDBEngine().preflight(source, query)
     questions = list(_questions(query))
-    with _rows(source, query) as (connection, opened, view):
-        seen = BoundedSelect(query, opened.stored, rows_table=ROWS, view=view).seen()
-        passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
-        counts: list[exp.Expression] = [exp.Count(this=exp.Star())]
-        counts += [exp.CountIf(this=one) for one in passes]
-        for _, _, condition in questions:
-            counts.append(exp.CountIf(this=condition.copy()))
-            both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
-            counts.append(exp.CountIf(this=both))
-        tree = exp.Select(expressions=[aliased(c, f"n{i}") for i, c in enumerate(counts)])
-        tree = tree.from_("seen").with_("seen", as_=seen.tree)
-        found = _run(connection, tree, dict(seen.parameters), dict(seen.tables))
+    conditions = [_PASSES, f"{_PASSES} IS NULL"]
+    for _, _, condition in questions:
+        conditions += [condition, f"({condition}) AND {_PASSES}"]
+    counts = ", ".join(["COUNT(*)", *(f"COUNT_IF({one})" for one in conditions)])
+    with _rows(source, query) as (connection, select):
+        found = _run(connection, select.seen(), f"SELECT {counts} FROM bounded")  # noqa: S608 - our names
     total, passing, unknown, *found = found
     out = [RawCount("", "rows looked at", total, 0)]
     if query.where is not None:
@@ -112,9 +103,7 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[RawCount, ...]:
 
 
 @contextmanager
-def _rows(
-    source: Source, query: BoundedQuery
-) -> Iterator[tuple[Any, Opened, ViewStatement | None]]:
+def _rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Any, BoundedSelect]]:
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
@@ -122,62 +111,53 @@ def _rows(
             lambda: connection, engine.statements, exact=True, missing=query.missing
         )
         opened, view = open_rows(tables, source, query)
-        yield connection, opened, view
+        yield connection, BoundedSelect(query, opened.stored, rows_table=ROWS, view=view)
 
 
-def _run(
-    connection: Any,
-    tree: exp.Expression,
-    parameters: dict[str, object],
-    tables: dict[str, pa.Table] | None = None,
-) -> list[int]:
-    for name, table in (tables or {}).items():
+def _run(connection: Any, bounded: Statement, query: str) -> list[int]:
+    """Return the one row of a query over `bounded`, whole numbers; 0 for a null."""
+    for name, table in bounded.tables.items():
         connection.register(name, table)
     for setting in LOCK:
         connection.execute(setting)
-    sql = tree.sql(dialect="duckdb")
-    used = {k: v for k, v in parameters.items() if f"${k}" in sql}
+    sql = f"WITH bounded AS ({bounded.tree.sql(dialect='duckdb')}) {query}"
+    used = {k: v for k, v in bounded.parameters.items() if f"${k}" in sql}
     run = connection.execute(sql, used) if used else connection.execute(sql)
     return [int(v or 0) for v in run.fetchone()]
 
 
-def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]:
+def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, str]]:
     """Yield (column, what, condition over the rows of `BoundedSelect.seen`)."""
     stored = used_columns(query)
     for i, declared in enumerate(stored):
-        raw, value = f"r{i}", f"x{i}"
-        yield declared.name, "null", column(raw)
-        unread = exp.And(this=exp.Not(this=column(raw)), expression=is_null(column(value)))
+        yield declared.name, "null", f"r{i}"
+        unread = f"NOT r{i} AND x{i} IS NULL"
         yield declared.name, f"unreadable as {declared.kind}, taken for null", unread
         if declared.name != query.user:
-            yield from _misfits(declared, value)
+            yield from _misfits(declared, f"x{i}")
     declarations = {c.name: c for c in (*query.groups.columns, *query.columns)}
     for i, made in enumerate(query.derived):
         declared, said = declarations[made.column], made.expression.canonical
         said = said if len(said) <= 200 else "it"  # a part of a date is a case per value
-        yield made.column, f"null: {said} has no value", is_null(column(f"y{i}"))
+        yield made.column, f"null: {said} has no value", f"y{i} IS NULL"
         yield from _misfits(declared, f"y{i}")
 
 
-def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, exp.Expression]]:
+def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, str]]:
     """Yield what the declared range and values do to the typed column `value`."""
     name = declared.name
     if declared.domain is not None:
         low, high = declared.domain.hull
-        for compare, end, word in ((exp.LT, low, "below"), (exp.GT, high, "above")):
+        for compare, end, word in (("<", low, "below"), (">", high, "above")):
             if math.isfinite(end):
-                outside = compare(this=column(value), expression=_double(end))
-                yield name, f"{word} {end:g}, clamped", outside
+                yield name, f"{word} {end:g}, clamped", f"{value} {compare} {_double(end)}"
         for low, high in declared.domain.forbidden:
-            between = exp.And(
-                this=exp.GT(this=column(value), expression=_double(low)),
-                expression=exp.LT(this=column(value), expression=_double(high)),
-            )
+            between = f"{value} > {_double(low)} AND {value} < {_double(high)}"
             yield name, f"between {low:g} and {high:g}, moved to the nearer end", between
     if declared.kind is Kind.category and declared.values:
         known = [exp.Literal.string(v) for v in texts_of(declared.values, declared.lists)]
         inside = exp.In(this=spelt(declared, partial(column, value)), expressions=known)
-        unknown = exp.And(this=not_null(column(value)), expression=exp.Not(this=inside))
+        unknown = f"{value} IS NOT NULL AND NOT {inside.sql(dialect='duckdb')}"
         goes = "dropped" if declared.other is None else f"counted as {declared.other}"
         yield name, f"undeclared value, {goes}", unknown
 
@@ -195,40 +175,18 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[RawCount]:
     whole = query.max_groups * most
     if query.max_rows_total is not None:
         whole = min(whole, query.max_rows_total)
-    with _rows(source, query) as (connection, opened, view):
-        select = BoundedSelect(query, opened.stored, rows_table=ROWS, view=view)
-        counting = select.counting()
-        count = aliased(exp.Count(this=exp.Star()), "n")
-        keys = ("u",) if query.per is None else ("u", INTERVAL)
-        cells = exp.Select(expressions=[*map(column, keys), count]).from_("counting")
-        cells = cells.group_by(*map(column, keys), column("g"))
-        fullest = exp.Ordered(this=column("n"), desc=True)
-        rank = exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[*map(column, keys)],
-            order=exp.Order(expressions=[fullest]),
-        )
-        ranked = exp.Select(expressions=[exp.Star(), aliased(rank, "place")]).from_("cells")
-        within = exp.LTE(this=column("place"), expression=number(query.max_groups))
-        fits = exp.Least(this=column("n"), expressions=[number(most)], ignore_nulls=True)
-        keeps = exp.Sum(this=exp.If(this=within, true=fits, false=number(0)))
-        at_most = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
-        parts = [aliased(exp.Sum(this=column("n")), "n"), aliased(at_most, "kept")]
-        units = exp.Select(expressions=parts).from_("ranked").group_by(*map(column, keys))
-        lost = exp.Sub(this=column("n"), expression=column("kept"))
-        tree = exp.Select(
-            expressions=[
-                exp.Count(this=exp.Star()),
-                exp.CountIf(this=exp.GT(this=lost, expression=number(0))),
-                exp.Sum(this=lost.copy()),
-                exp.Sum(this=column("n")),
-            ]
-        ).from_("units")
-        trees = (counting.tree, cells, ranked, units)
-        for name, stage in zip(("counting", "cells", "ranked", "units"), trees, strict=True):
-            tree = tree.with_(name, as_=stage)
-        tables = dict(counting.tables)
-        found = _run(connection, tree, dict(counting.parameters), tables)
+    unit = "u" if query.per is None else f"u, {INTERVAL}"
+    totals = f"""
+        , cells AS (SELECT {unit}, COUNT(*) AS n FROM bounded GROUP BY {unit}, g)
+        , ranked AS (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY n DESC) AS place FROM cells)
+        , kept AS (
+            SELECT SUM(n) AS n, LEAST({whole}, SUM(
+                CASE WHEN place <= {query.max_groups} THEN LEAST(n, {most}) ELSE 0 END)) AS kept
+            FROM ranked GROUP BY {unit})
+        SELECT COUNT(*), COUNT_IF(n > kept), SUM(n - kept), SUM(n) FROM kept"""  # noqa: S608 - numbers
+    with _rows(source, query) as (connection, select):
+        found = _run(connection, select.counting(), totals)
     different, above, dropped, used = found
     bounds = f"{counted(query.max_groups, 'group')} of {counted(most, 'row')}"
     if query.max_rows_total is not None:
@@ -241,5 +199,5 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[RawCount]:
     yield RawCount(query.user, "their rows beyond that, at least these are left out", dropped, used)
 
 
-def _double(value: float) -> exp.Expression:
-    return try_cast(exp.Literal.string(repr(float(value))), "DOUBLE")
+def _double(value: float) -> str:
+    return f"CAST('{float(value)!r}' AS DOUBLE)"

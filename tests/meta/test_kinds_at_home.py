@@ -43,7 +43,6 @@ FIELDS = {"cells", "count", "max"}
 
 WORDS = {
     ("results/formats/words.py", "gaussian"): "a name of a person, written with a capital",
-    ("inspection/rows.py", "cells"): "a step of a curator's SQL",
     ("query/load.py", "count"): "stands for the statistics that a caller will bring",
     ("reading/projection.py", "linear"): "a reader's expression, of one sum",
     ("reading/projection.py", "ratio"): "a reader's expression, of two sums",
