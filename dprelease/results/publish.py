@@ -28,7 +28,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -222,32 +222,31 @@ def _make(to: Path) -> None:
     made = [place for place in (to, *to.parents) if not place.exists()]
     to.mkdir(mode=0o755, parents=True, exist_ok=True)
     for place in made:
-        outer = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with _opened(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as outer:
             os.fsync(outer)
-        finally:
-            os.close(outer)
+
+
+@contextmanager
+def _opened(place: Path | str, flags: int = _FOLDER, within: int | None = None) -> Iterator[int]:
+    """Open a folder, by its name in another one if that is given, and close it."""
+    descriptor = os.open(place, flags, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
 def _pipeline_folder(to: Path, pipeline: str) -> Iterator[int]:
     """Open, and if needed make, the pipeline's folder; hold its lock."""
     _make(to)
-    outer = os.open(to, _FOLDER)
-    try:
-        try:
+    with _opened(to) as outer:
+        with suppress(FileExistsError):
             os.mkdir(pipeline, 0o755, dir_fd=outer)
             os.fsync(outer)
-        except FileExistsError:
-            pass
-        inner = os.open(pipeline, _FOLDER, dir_fd=outer)
-        try:
+        with _opened(pipeline, within=outer) as inner:
             fcntl.flock(inner, fcntl.LOCK_EX)
             yield inner
-        finally:
-            os.close(inner)
-    finally:
-        os.close(outer)
 
 
 def _remove_leftovers(parent: int) -> None:
@@ -289,16 +288,10 @@ def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, b
 def _place(parent: int, period: str, files: Mapping[str, bytes], stamp: datetime | None) -> None:
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.mkdir(aside, 0o700, dir_fd=parent)
-    descriptor = os.open(aside, _FOLDER, dir_fd=parent)
-    try:
+    with _opened(aside, within=parent) as folder:
         for name in sorted(files):
-            _write(descriptor, name, files[name], stamp)
-        os.fchmod(descriptor, 0o755)
-        if stamp is not None:
-            os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            _write(folder, name, files[name], stamp)
+        _finish(folder, 0o755, stamp)
     os.rename(aside, period, src_dir_fd=parent, dst_dir_fd=parent)
     os.fsync(parent)
 
@@ -308,10 +301,15 @@ def _write(folder: int, name: str, data: bytes, stamp: datetime | None = None) -
     with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
         file.write(data)
         file.flush()
-        os.fchmod(file.fileno(), 0o644)  # whatever the umask
-        if stamp is not None:
-            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))
-        os.fsync(file.fileno())
+        _finish(file.fileno(), 0o644, stamp)
+
+
+def _finish(descriptor: int, mode: int, stamp: datetime | None) -> None:
+    """Give what was written its mode, whatever the umask, and its time, and wait for the disk."""
+    os.fchmod(descriptor, mode)
+    if stamp is not None:
+        os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))
+    os.fsync(descriptor)
 
 
 def _gone(parent: int) -> frozenset[str]:

@@ -210,8 +210,8 @@ GUARDS = (
     ),
     _publish(
         "files are not synced before the folder is renamed",
-        old="            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n        os.fsync(file.fileno())\n",
-        new="            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n",
+        old="        os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))\n    os.fsync(descriptor)\n",
+        new="        os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))\n",
     ),
     _publish(
         "the renamed folder is not synced",
