@@ -52,9 +52,9 @@ def schedule(
     Exit status: 0 done, or nothing is due; 1 a run was refused, nothing spent; 2 usage or a faulty
     file; 3 a release is spent but withheld.
     """
-    from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
+    from dprelease.pipeline.schedule import Clock, job, serve, tick
 
-    clock = SystemClock() if at is None else FixedClock(_instant(at, once=once))
+    clock = Clock(None if at is None else _instant(at, once=once))
     configs = [loaded(path) for path in pipelines]
     with _stopping() as stop:
         work = job(

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Key, Ledger
@@ -60,37 +59,19 @@ _MENDABLE = ("DPR712", "DPR714", "DPR716", "DPR717")
 _LOST = (SourceError, LedgerError, InternalError)
 
 
-class Clock(Protocol):
-    """Where the time comes from: the system's clock, or a test's."""
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The operating system's clock; or one instant, for a pass as if it were then."""
+
+    at: datetime | None = None
 
     def now(self) -> datetime:
         """Return the time now, aware."""
+        return self.at or datetime.now(UTC)
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
         """Return after `seconds`, or as soon as `stop` is set."""
-
-
-class SystemClock:
-    """The operating system's clock."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def wait(self, seconds: float, stop: threading.Event) -> None:
         stop.wait(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class FixedClock:
-    """One instant: a pass as if it were then."""
-
-    at: datetime
-
-    def now(self) -> datetime:
-        return self.at
-
-    def wait(self, seconds: float, stop: threading.Event) -> None:  # noqa: ARG002 - the protocol
-        stop.set()  # time stands still: there is nothing to wait for
 
 
 class _StoppedError(Exception):
@@ -109,11 +90,15 @@ class Job:
     health: Health | None = None
 
 
+def _silent(_: Mapping[str, object]) -> None:
+    """Report to nobody."""
+
+
 def job(
     configs: Sequence[PipelineConfig],
     *,
-    clock: Clock | None = None,
-    report: Report | None = None,
+    clock: Clock = Clock(),
+    report: Report = _silent,
     stop: threading.Event | None = None,
     catch_up: int | None = None,
     health: Path | None = None,
@@ -143,16 +128,12 @@ def job(
         seen[key] = config.origin
     return Job(
         tuple(configs),
-        SystemClock() if clock is None else clock,
-        _silent if report is None else report,
+        clock,
+        report,
         threading.Event() if stop is None else stop,
         catch_up,
         None if health is None else Health(health),
     )
-
-
-def _silent(_: Mapping[str, object]) -> None:
-    """Report to nobody."""
 
 
 def tick(work: Job) -> int:

@@ -20,7 +20,7 @@ from dprelease.core.errors import BudgetError
 from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.pipeline.schedule import FixedClock, job, tick
+from dprelease.pipeline.schedule import Clock, job, tick
 from tests.end_to_end.projects import flights, tree
 from tests.rules_alone import built_in_rules_only
 from tests.sizes import FULL, whole
@@ -59,13 +59,13 @@ def year(tmp_path_factory):
     try:
         now = datetime(2013, 1, 9, 11, 0, 5, tzinfo=UTC) + timedelta(days=7 * (FIRST - 1))
         while now < datetime(2014, 1, 8, tzinfo=UTC):
-            work = job([config], clock=FixedClock(now), report=told.append, catch_up=1)
+            work = job([config], clock=Clock(now), report=told.append, catch_up=1)
             # A fortnight in October the machine is off; then it catches up.
             if not (now.month == 10 and 8 <= now.day <= 21):
                 back = now.month == 10 and 22 <= now.day <= 28
                 statuses.append(
                     tick(
-                        job([config], clock=FixedClock(now), report=told.append, catch_up=3)
+                        job([config], clock=Clock(now), report=told.append, catch_up=3)
                         if back
                         else work
                     )
@@ -109,7 +109,7 @@ def test_a_covered_week_has_nothing_left(year):
     folder, config, _, _ = year
     before = tree(folder / "public")
     told = []
-    late = FixedClock(datetime(2014, 1, 8, 12, tzinfo=UTC))
+    late = Clock(datetime(2014, 1, 8, 12, tzinfo=UTC))
     assert tick(job([config], clock=late, report=told.append, catch_up=1)) == 0
     assert [e["event"] for e in told] == ["idle"]  # the table ends with 2013, and the file says so
     beside = replace(config, name="beside")  # a second pipeline over a week that is covered

@@ -20,7 +20,7 @@ from dprelease.pipeline.closing import closes_at
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
 from dprelease.pipeline.run import run
-from dprelease.pipeline.schedule import FixedClock, job, tick
+from dprelease.pipeline.schedule import Clock, job, tick
 from tests.end_to_end.projects import plans_once
 from tests.folders import remade, write
 from tests.pipeline.tiny import loaded, pipeline
@@ -217,7 +217,7 @@ def test_the_scheduler_never_runs_early(config):
     at = datetime(2026, 1, 5, tzinfo=UTC)
     released = []
     for hour in range(0, 21 * 24, whole(23, 7)):
-        clock = FixedClock(at + timedelta(hours=hour))
+        clock = Clock(at + timedelta(hours=hour))
         for due in due_periods(config, clock.at, 4):
             assert closes_at(config, due.period) <= due.at <= clock.at
         assert tick(job([config], clock=clock, report=released.append)) == 0
@@ -247,7 +247,7 @@ def test_a_schedule_releases_what_the_source_holds_and_nothing_else(config, tmp_
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     assert due_periods(short, long_ago, 9) == ()
     assert next_due(short, long_ago).period == "2025-W49"
-    assert tick(job([short], clock=FixedClock(far))) == 0
+    assert tick(job([short], clock=Clock(far))) == 0
     assert [e.entry.key.period for e in book(short).entries()] == [
         "2025-W49",
         "2025-W50",
@@ -262,7 +262,7 @@ def test_a_skipped_period_is_never_due_and_never_run(config, tmp_path):
     first_closed = datetime(2025, 12, 10, tzinfo=UTC)
     assert [d.period for d in due_periods(short, first_closed, 9)] == ["2025-W49"]
     assert next_due(short, first_closed).period == "2025-W52"
-    assert tick(job([short], clock=FixedClock(far))) == 0
+    assert tick(job([short], clock=Clock(far))) == 0
     assert [e.entry.key.period for e in book(short).entries()] == ["2025-W49", "2025-W52"]
     for early in (False, True):
         where = refused(short, "2025-W50", OVER, "DPR522", early=early).where

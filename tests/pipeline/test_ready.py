@@ -14,7 +14,7 @@ from dprelease.core.errors import ConfigError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.ready import is_ready
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.pipeline.schedule import FixedClock, job, tick
+from dprelease.pipeline.schedule import Clock, job, tick
 from tests.pipeline.tiny import project
 
 NOW = datetime(2026, 1, 20, tzinfo=UTC)
@@ -67,12 +67,12 @@ def test_the_scheduler_waits_and_spends_nothing(tmp_path):
     made = config(tmp_path, '{file: "../landed/{period}.ok"}')
     init_ledger(made)
     told = []
-    assert tick(job([made], clock=FixedClock(NOW), report=told.append)) == 0
+    assert tick(job([made], clock=Clock(NOW), report=told.append)) == 0
     assert {e["event"] for e in told} == {"waiting"}
     assert Ledger.open(made.budget.ledger).entries() == []
     (tmp_path / "landed").mkdir()
     (tmp_path / "landed" / "2026-W02.ok").touch()  # a later one arrived first
-    assert tick(job([made], clock=FixedClock(NOW), report=told.append)) == 0
+    assert tick(job([made], clock=Clock(NOW), report=told.append)) == 0
     assert [e.entry.key.period for e in Ledger.open(made.budget.ledger).entries()] == ["2026-W02"]
 
 

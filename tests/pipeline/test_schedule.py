@@ -14,7 +14,7 @@ from dprelease.core.errors import ConfigError, WithheldError
 from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
+from dprelease.pipeline.schedule import Clock, job, serve, tick
 from tests.end_to_end.projects import plans_once, tree
 from tests.pipeline.tiny import loaded, pipeline
 from tests.published import read_folder
@@ -64,7 +64,7 @@ class FakeClock:
 
 def passes(config, moment, told=None, **options):
     told = Told() if told is None else told
-    return tick(job([config], clock=FixedClock(moment), report=told, **options)), told
+    return tick(job([config], clock=Clock(moment), report=told, **options)), told
 
 
 def spent(config):
@@ -130,7 +130,7 @@ def test_an_exhausted_budget_is_a_clear_refusal_and_the_others_go_on(tmp_path):
     second = load_pipeline(tmp_path / "pipelines" / "other.yaml")
     init_ledger(second)
     told = Told()
-    assert tick(job([first, second], clock=FixedClock(TUESDAY), report=told)) == 1
+    assert tick(job([first, second], clock=Clock(TUESDAY), report=told)) == 1
     assert told.of("released", "refused") == [
         ("released", "weekly", "2026-W03"),
         ("refused", "weekly", "2026-W04"),
@@ -238,7 +238,7 @@ def test_schedulers_at_once_make_one_charge_and_the_same_bytes(tmp_path):
 
     def one(report):
         barrier.wait()
-        statuses.append(tick(job([config], clock=FixedClock(TUESDAY), report=report)))
+        statuses.append(tick(job([config], clock=Clock(TUESDAY), report=report)))
 
     threads = [threading.Thread(target=one, args=(report,)) for report in told]
     for thread in threads:
@@ -345,7 +345,7 @@ def test_a_stop_between_stages_leaves_nothing_half_done(tmp_path, monkeypatch, s
 
     run = schedule.run
     monkeypatch.setattr(schedule, "run", stopping)
-    assert tick(job([config], clock=FixedClock(TUESDAY), report=told, stop=stop)) == 0
+    assert tick(job([config], clock=Clock(TUESDAY), report=told, stop=stop)) == 0
     assert told.of("stopped", "released") == [("stopped", "weekly", "2026-W04")]
     assert not (config.publish.to / "weekly").exists()
     monkeypatch.setattr(schedule, "run", run)
@@ -362,7 +362,7 @@ def test_a_stop_at_publication_lets_it_finish(tmp_path):
         if event["event"] == "released":
             stop.set()
 
-    assert tick(job([config], clock=FixedClock(TUESDAY), report=report, stop=stop)) == 0
+    assert tick(job([config], clock=Clock(TUESDAY), report=report, stop=stop)) == 0
     assert folders(config) == ["2026-W04"]
 
 
@@ -415,5 +415,5 @@ def test_logs_hold_public_names_only(tmp_path):
 def test_the_system_clock_is_aware_and_its_wait_ends_with_the_stop():
     stop = threading.Event()
     stop.set()
-    SystemClock().wait(60, stop)
-    assert SystemClock().now().tzinfo is UTC
+    Clock().wait(60, stop)
+    assert Clock().now().tzinfo is UTC
