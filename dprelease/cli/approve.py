@@ -9,46 +9,33 @@ import typer
 
 from dprelease.cli.terminal import AsJson, loaded, print_json, say
 
-PlanFile = Annotated[
-    Path,
-    typer.Argument(metavar="PLAN", help="The file that `plan --out` wrote.", show_default=False),
-]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The file that `plan --out` wrote.")]
 PerPeriod = Annotated[
-    str | None,
-    typer.Option(
-        help="Epsilon that one period may cost; the plan's by default.", show_default=False
-    ),
+    str | None, typer.Option(help="Epsilon that one period may cost; the plan's by default.")
 ]
 Total = Annotated[
     str | None,
     typer.Option(
-        help="Epsilon that all its releases may cost; no limit but the budget by default.",
-        show_default=False,
+        help="Epsilon that all its releases may cost; no limit but the budget by default."
     ),
 ]
-Until = Annotated[
-    str | None,
-    typer.Option(help="The last day of a run, UTC, e.g. 2027-12-31.", show_default=False),
-]
+Until = Annotated[str | None, typer.Option(help="The last day of a run, UTC, e.g. 2027-12-31.")]
 SigningKey = Annotated[
     str | None,
     typer.Option(
         help="Ed25519 key by reference, '${env:NAME}' or '${file:PATH}': only it approves for the"
-        " dataset from then on.",
-        show_default=False,
+        " dataset from then on."
     ),
 ]
 
 
 def approve(
     file: PlanFile,
-    pipeline: Annotated[Path, typer.Option(help="The pipeline that may run.", show_default=False)],
+    pipeline: Annotated[Path, typer.Option(help="The pipeline that may run.")],
     per_period: PerPeriod = None,
     total: Total = None,
     until: Until = None,
-    note: Annotated[
-        str | None, typer.Option(help="Why, or where it was decided.", show_default=False)
-    ] = None,
+    note: Annotated[str | None, typer.Option(help="Why, or where it was decided.")] = None,
     signing_key: SigningKey = None,
     as_json: AsJson = False,
 ) -> None:

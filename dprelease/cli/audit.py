@@ -25,7 +25,7 @@ SECTIONS = {
 
 
 def audit(
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.")],
     draws: Annotated[
         int, typer.Option(min=100, max=10_000_000, help="Draws per law and per made-up table.")
     ] = 20_000,

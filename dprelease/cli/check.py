@@ -13,7 +13,7 @@ from dprelease.core.numeric import counted
 
 
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Schemas and pipelines.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(help="Schemas and pipelines.")],
     as_json: AsJson = False,
 ) -> None:
     """Check files, each a schema or a pipeline, and that what they ask for can be planned.

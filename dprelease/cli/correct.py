@@ -12,12 +12,8 @@ from dprelease.cli.terminal import say
 if TYPE_CHECKING:
     from dprelease.results.corrections import Correction
 
-Folder = Annotated[
-    Path, typer.Argument(help="The folder of one published period.", show_default=False)
-]
-Reason = Annotated[
-    str, typer.Option(help="Why, in public words; shown for good.", show_default=False)
-]
+Folder = Annotated[Path, typer.Argument(help="The folder of one published period.")]
+Reason = Annotated[str, typer.Option(help="Why, in public words; shown for good.")]
 
 
 def withdraw(folder: Folder, reason: Reason) -> None:
@@ -32,10 +28,7 @@ def withdraw(folder: Folder, reason: Reason) -> None:
 
 def supersede(
     folder: Folder,
-    by: Annotated[
-        Path,
-        typer.Option(help="The folder of the release that stands instead.", show_default=False),
-    ],
+    by: Annotated[Path, typer.Option(help="The folder of the release that stands instead.")],
     reason: Reason,
 ) -> None:
     """Record that another published release stands instead. Deletes nothing.

@@ -13,9 +13,7 @@ from dprelease.core.numeric import counted
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
 
-To = Annotated[
-    Path | None, typer.Option(help="Write it: .csv, .parquet, .json or .html.", show_default=False)
-]
+To = Annotated[Path | None, typer.Option(help="Write it: .csv, .parquet, .json or .html.")]
 
 
 def derive(
@@ -27,9 +25,7 @@ def derive(
     by: Annotated[
         str | None, typer.Option(help="Key columns of the result, with commas; '' for one row.")
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(help="Which table, of a release of several.", show_default=False)
-    ] = None,
+    table: Annotated[str | None, typer.Option(help="Which table, of a release of several.")] = None,
     public: Annotated[
         Path | None, typer.Option(help="A public table: CSV or Parquet with denominators, weights.")
     ] = None,
@@ -62,8 +58,8 @@ def derive(
 
 
 def diff(
-    a: Annotated[Path, typer.Argument(help="The earlier published folder.", show_default=False)],
-    b: Annotated[Path, typer.Argument(help="The later one.", show_default=False)],
+    a: Annotated[Path, typer.Argument(help="The earlier published folder.")],
+    b: Annotated[Path, typer.Argument(help="The later one.")],
     adjust: Annotated[
         str, typer.Option(help="holm: for all comparisons together; none: each by itself.")
     ] = "holm",

@@ -12,7 +12,7 @@ from dprelease.core.numeric import counted
 
 
 def expectations(
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.")],
     to: Annotated[Path, typer.Option("--to", help="A folder for the project; created if missing.")],
     data_docs: Annotated[
         bool,

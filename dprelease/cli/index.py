@@ -12,10 +12,7 @@ from dprelease.core.numeric import counted
 
 
 def index(
-    folder: Annotated[
-        Path,
-        typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.", show_default=False),
-    ],
+    folder: Annotated[Path, typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.")],
 ) -> None:
     """Rebuild index.html, index.json, feed.xml and catalog.jsonld from the published folders alone.
 

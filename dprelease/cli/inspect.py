@@ -11,7 +11,7 @@ from dprelease.cli.terminal import console, loaded
 
 
 def inspect(
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.")],
     period: Annotated[
         str | None, typer.Option(help="Look at the rows of this period; at all rows without it.")
     ] = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
 
-Pipeline = Annotated[Path | None, typer.Argument(help="A pipeline file.", show_default=False)]
+Pipeline = Annotated[Path | None, typer.Argument(help="A pipeline file.")]
 File = Annotated[
     Path | None,
     typer.Option(

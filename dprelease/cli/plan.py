@@ -29,7 +29,7 @@ POLL = 0.5
 
 
 def plan(
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.")],
     period: Annotated[
         str | None, typer.Option(help="Plan this period; the price is the same.")
     ] = None,

@@ -12,7 +12,7 @@ from dprelease.core.caller import cannot_write
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder of one period.")],
     to: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html"),
 ) -> None:
     """Rebuild the HTML report from `release.json`; the folder itself is not touched.
@@ -29,7 +29,7 @@ def report(
 
 
 def note(
-    folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder of one period.")],
     to: Annotated[Path, typer.Option(help="Where to write it: .md or .html.")] = Path("note.md"),
 ) -> None:
     """Write the methodology of a folder, to be printed or edited: who is protected, concepts, bounds, noise, budget.

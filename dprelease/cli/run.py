@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dprelease.pipeline.run import RunResult
     from dprelease.release_plan.plan import ReleasePlan
 
-Pipeline = Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)]
+Pipeline = Annotated[Path, typer.Argument(help="A pipeline file.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
 ]
@@ -33,8 +33,7 @@ Rehearse = Annotated[
     ),
 ]
 RehearsedTo = Annotated[
-    Path | None,
-    typer.Option(help="With --rehearse: where, outside `publish.to`.", show_default=False),
+    Path | None, typer.Option(help="With --rehearse: where, outside `publish.to`.")
 ]
 Period = Annotated[
     str | None,

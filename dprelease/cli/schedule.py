@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def schedule(
-    pipelines: Annotated[
-        list[Path], typer.Argument(help="Pipeline files with a `schedule`.", show_default=False)
-    ],
+    pipelines: Annotated[list[Path], typer.Argument(help="Pipeline files with a `schedule`.")],
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due and exit: for cron, systemd, Airflow.")
     ] = False,

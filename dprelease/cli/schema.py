@@ -21,7 +21,7 @@ app = typer.Typer(
 @app.command("check")
 @guarded
 def check(
-    file: Annotated[Path, typer.Argument(help="A schema file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A schema file.")],
     as_json: AsJson = False,
 ) -> None:
     """Check a schema file and, if it has a default release, that it can be planned.
@@ -83,8 +83,7 @@ def draft(
         str,
         typer.Argument(
             help="A Parquet or CSV file, FILE.duckdb:TABLE, '${env:DSN}:TABLE' of PostgreSQL, or a"
-            " Frictionless resource (.json, .yaml).",
-            show_default=False,
+            " Frictionless resource (.json, .yaml)."
         ),
     ],
     out: Annotated[
@@ -112,7 +111,7 @@ def draft(
 @app.command("import")
 @guarded
 def import_(
-    file: Annotated[Path, typer.Argument(help="The contract.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The contract.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write here instead of printing.")
     ] = None,

@@ -19,8 +19,7 @@ def verify(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            help="The folder of one period or several, of a pipeline, or all of `public/`.",
-            show_default=False,
+            help="The folder of one period or several, of a pipeline, or all of `public/`."
         ),
     ],
     ledger: Annotated[
