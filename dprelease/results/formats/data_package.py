@@ -151,34 +151,39 @@ def _resources(
 ) -> list[dict[str, Any]]:
     """Return the three files of one table; `above`: what its files end with (`labels_above`)."""
     coarser = replace(plan, by=tuple(above), keys=tuple(zip(*above.values(), strict=True)))
-    last, bare = (_key_fields(coarser, words, guard=guard) for guard in (True, False))
-    tidy = {
-        "fields": [*_tidy_fields(plan, words, guard=True), *last],
-        "primaryKey": [*map(guarded, plan.by), "statistic"],
-    }
-    wide: dict[str, Any] = {"fields": [*_wide_fields(plan, words), *last]}
+    keys, last = _key_fields(plan, words), _key_fields(coarser, words)
+    values = (field for s in plan.statistics for field in _value_fields(s, words, plan))
+    tidy, by = [*keys, *_tidy_fields(plan), *last], [*plan.by, "statistic"]
+    wide: dict[str, Any] = {"fields": _in_csv([*keys, *values, *last])}
     if plan.by:
         wide["primaryKey"] = [guarded(name) for name in plan.by]
     text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
-    tidy_name, wide_name, parquet_name = (
-        ("data-csv", "wide-csv", "data-parquet")
-        if table is None
-        else (f"{_slug(table)}-csv", f"{_slug(table)}-wide-csv", f"{_slug(table)}-parquet")
+    arrow = {"format": "parquet", "mediatype": "application/vnd.apache.parquet"}
+    data, each = ("data", "wide") if table is None else (_slug(table), f"{_slug(table)}-wide")
+    files = (
+        (
+            f"{data}-csv",
+            csv_.TIDY_FILE,
+            text,
+            {"fields": _in_csv(tidy), "primaryKey": [*map(guarded, by)]},
+        ),
+        (f"{each}-csv", csv_.WIDE_FILE, text, wide),
+        (f"{data}-parquet", parquet.FILE, arrow, {"fields": tidy, "primaryKey": by}),
     )
     return [
-        {"name": tidy_name, "path": table_file(csv_.TIDY_FILE, table), **text, "schema": tidy},
-        {"name": wide_name, "path": table_file(csv_.WIDE_FILE, table), **text, "schema": wide},
-        {
-            "name": parquet_name,
-            "path": table_file(parquet.FILE, table),
-            "format": "parquet",
-            "mediatype": "application/vnd.apache.parquet",
-            "schema": {
-                "fields": [*_tidy_fields(plan, words, guard=False), *bare],
-                "primaryKey": [*plan.by, "statistic"],
-            },
-        },
+        {"name": name, "path": table_file(file, table), **kind, "schema": schema}
+        for name, file, kind, schema in files
     ]
+
+
+def _in_csv(fields: Sequence[Field]) -> list[Field]:
+    """Return fields as CSV files have them: their names and labels are guarded."""
+    out = [{**field, "name": guarded(field["name"])} for field in fields]
+    for field in out:
+        if "enum" in field.get("constraints", {}):
+            labels = [guarded(label) for label in field["constraints"]["enum"]]
+            field["constraints"] = {**field["constraints"], "enum": labels}
+    return out
 
 
 def _with_impossible(resource: dict[str, Any]) -> dict[str, Any]:
@@ -249,25 +254,22 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-") or "release"
 
 
-def _key_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
+def _key_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
+    return [
+        {
+            "name": name,
+            "type": "string",
+            **({"title": words.columns[name]} if name in words.columns else {}),
+            **({"description": words.details[name]} if name in words.details else {}),
+            "constraints": {"enum": list(dict.fromkeys(key[i] for key in plan.keys))},
+        }
+        for i, name in enumerate(plan.by)
+    ]
+
+
+def _tidy_fields(plan: ReleasePlan) -> list[Field]:
+    """Return the fields behind the keys."""
     fields = []
-    for i, name in enumerate(plan.by):
-        labels = list(dict.fromkeys(key[i] for key in plan.keys))
-        fields.append(
-            {
-                "name": guarded(name) if guard else name,
-                "type": "string",
-                **({"title": words.columns[name]} if name in words.columns else {}),
-                **({"description": words.details[name]} if name in words.details else {}),
-                "constraints": {"enum": [guarded(t) for t in labels] if guard else labels},
-            }
-        )
-    return fields
-
-
-def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
-    published = [c for s in plan.statistics for c in s.columns]
-    fields = _key_fields(plan, words, guard=guard)
     for name, kind in zip(tidy_columns(plan).names, tidy_columns(plan).types, strict=True):
         field: Field = {
             "name": name,
@@ -275,10 +277,8 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
             "description": DESCRIPTIONS[name],
         }
         if name == "statistic":
-            field["constraints"] = {
-                "required": True,
-                "enum": [guarded(t) for t in published] if guard else published,
-            }
+            published = [c for s in plan.statistics for c in s.columns]
+            field["constraints"] = {"required": True, "enum": published}
         elif name in ("lower", "upper") and plan.rules is not None and plan.rules.sparse:
             field["description"] += SPARSE_WORDS
         elif name == "status":
@@ -311,13 +311,6 @@ def _required(plan: ReleasePlan) -> dict[str, bool]:
     return {} if rule else {"required": True}
 
 
-def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
-    return [
-        *_key_fields(plan, words, guard=True),
-        *(field for s in plan.statistics for field in _value_fields(s, words, plan)),
-    ]
-
-
 def _value_fields(
     statistic: PlannedStatistic, words: PublicWords, plan: ReleasePlan
 ) -> Iterator[Field]:
@@ -333,12 +326,12 @@ def _value_fields(
         status = f"of {name}: {DESCRIPTIONS['status']}"
         allowed = {"required": True, "enum": _statuses(plan)}
         fields: tuple[Field, ...] = (
-            {**value, "name": guarded(name), "title": title},
+            {**value, "name": name, "title": title},
             *(
-                {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
+                {"name": f"{name}_{end}", "type": kind, "description": DESCRIPTIONS[end]}
                 for end in parts[:-1]
             ),
-            {"name": guarded(f"{name}_status"), "type": "string", "description": status, "constraints": allowed},
+            {"name": f"{name}_status", "type": "string", "description": status, "constraints": allowed},
         )  # fmt: skip
         for field in fields:
             if i >= FEW:
