@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,9 @@ from dprelease.results.formats.words import period_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Place = tuple[str, str]
+"""A table and a published column of it."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,24 @@ class Derived:
 
     def plot(self) -> Picture:
         """Return a picture: a dot with its interval per row; of a comparison, a part per statistic."""
-        rows = self.table.to_pylist()
-        if "p" not in self.table.column_names:
-            return self._dots(self.name, rows, self.keys)
-        apart: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in rows:
-            apart.setdefault(self.called.place(row), []).append(row)
-        keys = self.called.inner(self.keys)
-        parts = [self._dots(self.called.heading(p), part, keys) for p, part in apart.items()]
+        parts = [
+            self._dots(self.called.heading(place), rows, self.called.inner(self.keys))
+            if place[1]
+            else self._dots(self.name, rows, self.keys)
+            for place, rows in self.apart().items()
+        ]
         return parts[0] if len(parts) == 1 else below(self.name, parts)
+
+    def apart(self) -> dict[Place, list[dict[str, Any]]]:
+        """Return the rows by table and statistic, of which a comparison has several; else under two empty names."""
+        found: dict[Place, list[dict[str, Any]]] = {}
+        for row in self.table.to_pylist():
+            found.setdefault(self.place(row), []).append(row)
+        return found
+
+    def place(self, row: Mapping[str, Any]) -> Place:
+        """Return the table and statistic of a row of a comparison, which are of different units and sizes."""
+        return self.called.place(row) if "p" in row else ("", "")
 
     def _dots(self, title: str, rows: list[dict[str, Any]], keys: Sequence[str]) -> Picture:
         points = [_point(row) for row in rows]
@@ -131,12 +142,9 @@ def _point(row: dict[str, Any]) -> Point:
 
 
 def _csv(derived: Derived) -> bytes:
-    out = io.StringIO()
     names = derived.table.column_names
     rows = [names, *([row[name] for name in names] for row in derived.table.to_pylist())]
-    for row in rows:
-        out.write(",".join(map(_cell, row)) + "\n")
-    return out.getvalue().encode()
+    return "".join(",".join(map(_cell, row)) + "\n" for row in rows).encode()
 
 
 def _cell(value: object) -> str:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
-
-from jinja2 import Template
 
 from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import point
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.plots import DotPlot, dot_plot
-from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.templates import page_template
 
 if TYPE_CHECKING:
-    from dprelease.reading.derived import Derived
+    from dprelease.reading.derived import Derived, Place
 
-Place = tuple[str, str]
 _SHOWN = 60
 _EXTRA = ("before", "after", "confidence")
 _STATUS = {
@@ -42,11 +37,10 @@ def page(derived: Derived) -> str:
     rows = derived.table.to_pylist()
     named = [k for k in derived.table.column_names if k not in derived.keys]
     compared = "p" in named
-    apart: dict[Place, list[dict[str, Any]]] = {}
-    for row in rows:
-        apart.setdefault(_place(derived, row), []).append(row)
+    apart = derived.apart()
     decimals = {place: _decimals(part) for place, part in apart.items()}
-    return _template().render(
+    template = page_template("reading/derived.html.j2", "report.css", "cross_tabs.css")
+    return template.render(
         derived=derived,
         level=derived.said,
         conservative=any(row["method"] == "conservative" for row in rows),
@@ -58,14 +52,9 @@ def page(derived: Derived) -> str:
             *map(derived.called.column, derived.keys),
             *(name for name in _EXTRA if name in named),
         ],
-        rows=[_row(derived, row, decimals[_place(derived, row)]) for row in rows],
+        rows=[_row(derived, row, decimals[derived.place(row)]) for row in rows],
         pictures=[_picture(derived, place, part, decimals[place]) for place, part in apart.items()],
     )
-
-
-def _place(derived: Derived, row: dict[str, Any]) -> Place:
-    """Return the table and statistic of a row: a comparison has several, of different units and sizes."""
-    return derived.called.place(row) if "p" in row else ("", "")
 
 
 def _picture(
@@ -134,10 +123,3 @@ def _plot(rows: list[dict[str, Any]], names: Sequence[str]) -> DotPlot | None:
         return None
     room = (max(ends) - min(ends)) / 20
     return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""), names)
-
-
-@cache
-def _template() -> Template:
-    text = resources.files("dprelease.reading").joinpath("derived.html.j2")
-    style = text_of("report.css") + text_of("cross_tabs.css")
-    return with_parts(style).from_string(text.read_text(encoding="utf-8"))

@@ -58,12 +58,10 @@ class BurnDown:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One epsilon of a curve: a dot at (`at`, `y`), the line from the one before it."""
+    """One epsilon of a curve: a dot at (`at`, `y`)."""
 
     at: float
     y: float
-    from_at: float | None
-    from_y: float | None
     epsilon: str
     error: str
     now: bool
@@ -182,17 +180,9 @@ def _curve(
     top = max(error for _, error in known if error is not None)
     base = TOP + HEIGHT
     scale = Scale(0.0, top, base, TOP + 14, digits=2)
-    steps: list[Step] = []
+    steps = []
     for i, (epsilon, error) in enumerate(known):
-        if error is None:
-            continue
-        at = round(100 * (i + 0.5) / len(known), 3)
-        y = scale.position(error)
-        last = steps[-1] if steps else None
-        steps.append(
-            Step(
-                at, y, last.at if last else None, last.y if last else None, short(epsilon),
-                f"±{figure_text(error)}", epsilon == own,
-            )
-        )  # fmt: skip
+        if error is not None:
+            at, y = round(100 * (i + 0.5) / len(known), 3), scale.position(error)
+            steps.append(Step(at, y, short(epsilon), f"±{figure_text(error)}", epsilon == own))
     return ErrorCurve(*title, tuple(steps), base + FOOT, base)

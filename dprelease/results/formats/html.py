@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
-
-from jinja2 import Template
 
 from dprelease.core.numeric import fraction_from_json, short
 from dprelease.release_plan.block import Block
@@ -39,7 +36,7 @@ from dprelease.results.formats.report_sections import (
     released_rows,
     section,
 )
-from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.templates import page_template
 from dprelease.results.formats.words import inside, loss_text, mechanism_words, odds, period_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
 
@@ -62,13 +59,9 @@ def report(noised: Draw, manifest: Mapping[str, Any], *, gone: str = "") -> byte
     """
     labelled = of_today(manifest)
     page = page_of(noised, manifest, labelled=labelled)
-    return _template(labelled).render(page=page, gone=gone).encode("utf-8")
-
-
-@cache
-def _template(labelled: bool) -> Template:
-    style = text_of("report.css") + (text_of("cross_tabs.css") if labelled else "")
-    return with_parts(style).from_string(text_of("report.html.j2"))
+    styles = ("report.css", "cross_tabs.css") if labelled else ("report.css",)
+    template = page_template("report.html.j2", *styles)
+    return template.render(page=page, gone=gone).encode("utf-8")
 
 
 def page_of(noised: Draw, manifest: Mapping[str, Any], *, labelled: bool) -> dict[str, Any]:

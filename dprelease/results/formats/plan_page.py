@@ -15,11 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import pairwise
 from typing import Any
-
-from jinja2 import Template
 
 from dprelease.budget.approval import request_hash
 from dprelease.core.numeric import counted, short
@@ -33,7 +29,7 @@ from dprelease.release_plan.why_split import why_this_split
 from dprelease.results.formats.chart import Scale, Tick, log_ticks
 from dprelease.results.formats.promise_words import promise
 from dprelease.results.formats.public_words import PublicWords, planned_words
-from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.templates import page_template
 from dprelease.results.formats.words import mechanism_words, odds
 from dprelease.schema.unit import describe
 
@@ -55,7 +51,6 @@ class Dot:
 @dataclass(frozen=True, slots=True)
 class CurvePlot:
     dots: tuple[Dot, ...]
-    lines: tuple[tuple[Dot, Dot], ...]
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
     height: int = HEIGHT
@@ -72,14 +67,9 @@ def plan_page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, s
         curve: its statistics at other epsilons, in the plan's order.
         budget: `total`, `shared` behind it and, where losses add up, `releases` by epsilon as text; public texts.
     """
-    page = _page(name, plan, curve, budget)
-    return _template().render(page=page).encode("utf-8")
-
-
-@cache
-def _template() -> Template:
-    style, script = text_of("report.css") + text_of("plan_page.css"), text_of("plan_page.js")
-    return with_parts(style, script).from_string(text_of("plan_page.html.j2"))
+    styles = "report.css", "plan_page.css"
+    template = page_template("plan_page.html.j2", *styles, script="plan_page.js")
+    return template.render(page=_page(name, plan, curve, budget)).encode("utf-8")
 
 
 def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
@@ -209,4 +199,4 @@ def _picture(place: int, curve: Curve) -> CurvePlot | None:
     errors_up = tuple(
         Tick(down.position(log), f"{number:,.6g}") for log, number in log_ticks(low, high)
     )
-    return CurvePlot(dots, tuple(pairwise(dots)), epsilons, errors_up)
+    return CurvePlot(dots, epsilons, errors_up)

@@ -5,6 +5,7 @@ Limits  Pictures show the first 60 groups.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from statistics import median
@@ -140,7 +141,8 @@ def section(
             s.text for s in plan.statistics if s.block == statistic.block and s != statistic
         ],
         "proved": proved(block),
-        "counts": _parts(statistic.function),
+        "counts": statistic.function in registry.names("aggregates")
+        and kind_named(statistic.function).parts,
         "why": _why(statistic),
     }
 
@@ -191,20 +193,13 @@ def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
 
 def _counted(values: Sequence[Value]) -> dict[str, Any]:
     """Return how many of the released values are of which status."""
+    times = Counter(r.status for r in values)
     return {
         "unbiased": any(r.unbiased is not None for r in values),
-        "weak": sum(r.weak and r.status != SUPPRESSED for r in values),
-        "suppressed": sum(r.status == SUPPRESSED for r in values),
-        "at_bound": sum(r.status == "at_bound" for r in values),
-        "adjusted": sum(r.status == "adjusted" for r in values),
-        "gap": sum(r.status == "gap" for r in values),
+        "weak": sum(times[status] for status in WEAK if status != SUPPRESSED),
+        **{status: times[status] for status in (SUPPRESSED, "at_bound", "adjusted", "gap")},
         "moved": sum(r.consistent != r.value for r in values),
     }
-
-
-def _parts(function: str) -> bool:
-    """Return whether the columns of a statistic are parts of one whole."""
-    return function in registry.names("aggregates") and kind_named(function).parts
 
 
 def _dots(

@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from dprelease.results.formats.word_breaks import breaks, isolated
 
 
 def text_of(name: str) -> str:
-    """Return a file of this folder: a template, a style sheet, a script."""
-    return resources.files("dprelease.results.formats").joinpath(name).read_text(encoding="utf-8")
+    """Return a template, a style sheet or a script: a file of this folder, or by its path in the library."""
+    path = name if "/" in name else f"results/formats/{name}"
+    return resources.files("dprelease").joinpath(path).read_text(encoding="utf-8")
+
+
+@cache
+def page_template(name: str, *styles: str, script: str = "") -> Template:
+    """Return a page's template, with its style sheets and its script, by their names (`text_of`)."""
+    parts = with_parts("".join(map(text_of, styles)), text_of(script) if script else "")
+    return parts.from_string(text_of(name))
 
 
 def with_parts(style: str, script: str = "") -> Environment:

@@ -16,12 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
-from jinja2 import Template
 
 from dprelease.core.numeric import counted, short
 from dprelease.query.bounded import MOST_FOUND
@@ -31,7 +28,7 @@ from dprelease.results.formats.html import FILE as REPORT
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.public_words import PublicWords
 from dprelease.results.formats.report_sections import WEAK, Value
-from dprelease.results.formats.templates import text_of, with_parts
+from dprelease.results.formats.templates import page_template
 from dprelease.results.formats.words import inside, odds, period_words
 from dprelease.results.series.collect import Period, PublishedSeries, Track
 from dprelease.results.series.index_json import newest_entry, summary
@@ -72,16 +69,9 @@ class Group:
 
 def write(series: PublishedSeries) -> bytes:
     """Return the page, UTF-8."""
-    return _template().render(page=_page(series)).encode("utf-8")
-
-
-@cache
-def _template() -> Template:
-    own = resources.files("dprelease.results.series")
-    style = text_of("report.css") + own.joinpath("index.css").read_text(encoding="utf-8")
-    environment = with_parts(style)
-    environment.globals.update(box=(WIDTH, HEIGHT))
-    return environment.from_string(own.joinpath("index.html.j2").read_text(encoding="utf-8"))
+    styles = "report.css", "results/series/index.css"
+    template = page_template("results/series/index.html.j2", *styles)
+    return template.render(page=_page(series), box=(WIDTH, HEIGHT)).encode("utf-8")
 
 
 def _page(series: PublishedSeries) -> dict[str, Any]:
@@ -194,16 +184,9 @@ def _group(
     listed: int,
 ) -> Group:
     domain = track.statistic.domain
-    rows = [
-        _numbers(value, period, decimals)
-        for value, period in zip(line, periods, strict=True)
-        if value is not None
-    ]
-    current = [
-        (value, period)
-        for value, period in zip(line, periods, strict=True)
-        if value is not None and period.stands
-    ]
+    known = [(value, p) for value, p in zip(line, periods, strict=True) if value is not None]
+    rows = [_numbers(value, period, decimals) for value, period in known]
+    current = [(value, period) for value, period in known if period.stands]
     summary = newest = "no current value"
     if current:
         value, period = current[-1]
@@ -219,18 +202,12 @@ def _group(
             [p.word for p in periods[-LONGEST:]],
             domain.hull,
             domain.forbidden,
-            _places(tuple(p.name for p in periods[-LONGEST:])),
+            places_of(tuple(p.name for p in periods[-LONGEST:])),
         ),
         summary=summary,
         newest=newest,
         rows=tuple(reversed(rows))[:listed],
     )
-
-
-@lru_cache(maxsize=4)
-def _places(names: tuple[str, ...]) -> Sequence[float]:
-    """Return where periods stand: the same in every picture of a page."""
-    return places_of(names)
 
 
 def _numbers(value: Value, period: Period, decimals: int) -> Row:

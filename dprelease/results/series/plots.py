@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.periods import every_of, parse_period
@@ -83,7 +84,8 @@ def picture(
     )
 
 
-def places_of(names: Sequence[str]) -> list[float]:
+@lru_cache(maxsize=4)
+def places_of(names: tuple[str, ...]) -> Sequence[float]:
     """Return where periods stand between 0 and 1: their middles on the axis of time, or in equal steps without one."""
     try:
         spans = [parse_period(name, every_of(name)) for name in names]

@@ -19,7 +19,7 @@ HULL = (0.0, 1000.0)
 
 def drawn(line, gone, hull, gaps):
     standing = ["withdrawn" if away else "" for away in gone]
-    return picture(line, standing, hull, gaps, places_of([f"p{i}" for i in range(len(line))]))
+    return picture(line, standing, hull, gaps, places_of(tuple(f"p{i}" for i in range(len(line)))))
 
 
 def numbers(path):
@@ -84,13 +84,13 @@ def test_nothing_to_draw_is_still_a_picture(hull):
 
 def test_periods_stand_where_they_lie_in_time():
     """A year of quarters without the second one leaves its room; names that are no periods stand in equal steps."""
-    found = places_of(["2013-Q1", "2013-Q3", "2013-Q4"])
+    found = places_of(("2013-Q1", "2013-Q3", "2013-Q4"))
     days = [45 / 365, (181 + 46) / 365, (273 + 46) / 365]
     assert found == pytest.approx(days, abs=1e-9)
-    assert places_of(["2013-W01", "2013-W02", "2013-W05"]) == pytest.approx([0.1, 0.3, 0.9])
-    assert places_of(["2013", "2013-Q2"]) == pytest.approx([0.5, (90 + 45.5) / 365])
-    assert places_of(["first", "2013-Q3"]) == [0.25, 0.75]
-    assert places_of([]) == []
+    assert places_of(("2013-W01", "2013-W02", "2013-W05")) == pytest.approx([0.1, 0.3, 0.9])
+    assert places_of(("2013", "2013-Q2")) == pytest.approx([0.5, (90 + 45.5) / 365])
+    assert places_of(("first", "2013-Q3")) == [0.25, 0.75]
+    assert places_of(()) == []
     made = picture([Point(1, 0, 2, False)] * 3, [""] * 3, HULL, [], found)
     assert [float(x) for x in re.findall(r"M([\d.]+) ", made.dots)] == pytest.approx(
         [WIDTH * x for x in days], rel=1e-4
@@ -100,7 +100,7 @@ def test_periods_stand_where_they_lie_in_time():
 def test_the_dot_of_an_early_period_is_hollow_and_sets_the_window_as_others_do():
     line, places = (
         [Point(1, 0, 2, False), Point(500, 400, 600, False), Point(7, 0, 9, True)],
-        places_of(["p1", "p2", "p3"]),
+        places_of(("p1", "p2", "p3")),
     )
     plain = picture(line, [""] * 3, HULL, [], places)
     made = picture(line, ["", "early", "early"], HULL, [], places)
