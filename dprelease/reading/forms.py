@@ -73,15 +73,11 @@ class Linear:
         ]
 
     def plus(self, other: Linear, times: Fraction = Fraction(1)) -> Linear:
-        terms = dict(self.terms)
-        for source, weight in other.terms.items():
-            terms[source] = terms.get(source, Fraction(0)) + times * weight
-        summed = {s: w for s, w in terms.items() if w}
-        slack = self.slack + abs(times) * other.slack
-        return Linear(self.constant + times * other.constant, summed, slack)
+        """Return self + times * other."""
+        return _summed([(self, Fraction(1)), (other, times)])
 
     def times(self, factor: Fraction) -> Linear:
-        return Linear(Fraction(0), {}).plus(self, factor)
+        return _summed([(self, factor)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +94,17 @@ class RatioForm:
 
 def total(forms: Sequence[Linear]) -> Linear:
     """Return their sum; of thousands, too, in one pass."""
+    return _summed([(form, Fraction(1)) for form in forms])
+
+
+def _summed(parts: Sequence[tuple[Linear, Fraction]]) -> Linear:
+    """Return the sum of forms, each times its factor."""
     terms: dict[Variable, Fraction] = {}
-    for form in forms:
+    for form, factor in parts:
         for variable, weight in form.terms.items():
-            terms[variable] = terms.get(variable, Fraction(0)) + weight
+            terms[variable] = terms.get(variable, Fraction(0)) + factor * weight
     return Linear(
-        sum((form.constant for form in forms), Fraction(0)),
+        sum((factor * form.constant for form, factor in parts), Fraction(0)),
         {variable: weight for variable, weight in terms.items() if weight},
-        sum((form.slack for form in forms), Fraction(0)),
+        sum((abs(factor) * form.slack for form, factor in parts), Fraction(0)),
     )

@@ -10,7 +10,8 @@ Arithmetic keeps a form linear, or a ratio, where it can.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -188,16 +189,18 @@ def _pair(ends: Ends) -> tuple[Floats, Floats]:
     return np.asarray(ends[0], dtype=float), np.asarray(ends[1], dtype=float)
 
 
+_OPERATORS: Mapping[Op, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
 def _value(op: Op, a: float | None, b: float | None) -> float | None:
     if a is None or b is None or (op == "/" and b == 0):
         return None
-    calculated: dict[Op, Callable[[], float]] = {
-        "+": lambda: a + b,
-        "-": lambda: a - b,
-        "*": lambda: a * b,
-        "/": lambda: a / b,
-    }
-    found = calculated[op]()
+    found = _OPERATORS[op](a, b)
     return found if math.isfinite(found) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.strict_json import canonical_json
@@ -14,9 +14,9 @@ from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Ends, Form, Quantity, summed
-from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
-from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.formats.report_sections import Value, released_rows
 from dprelease.results.rules import SUPPRESSED
 from dprelease.statistics.base import kind_named
 
@@ -34,8 +34,8 @@ class ReleasedValues:
             for statistic in noised.plan.statistics
             for i, column in enumerate(statistic.columns)
         }
-        self._measurements: dict[str, ReleasedMeasurement] = {}
-        self._indices: dict[Key, dict[Key, list[int]]] = {}
+        self._measurement = cache(self._measured)
+        self._places = cache(self._places_by)
 
     @cached_property
     def identity(self) -> str:
@@ -98,36 +98,27 @@ class ReleasedValues:
     def groups_in(self, fixed: Mapping[str, str]) -> Sequence[int]:
         """Return the groups whose key columns have these labels; other columns are open."""
         names = tuple(name for name in (*self.levels, *self.by) if name in fixed)
-        if names not in self._indices:
-            found: dict[Key, list[int]] = {}
-            for i, labels in enumerate(self.labelled(names)):
-                found.setdefault(labels, []).append(i)
-            self._indices[names] = found
-        return self._indices[names].get(tuple(fixed[name] for name in names), ())
+        return self._places(names).get(tuple(fixed[name] for name in names), ())
+
+    def _places_by(self, names: Key) -> Mapping[Key, list[int]]:
+        """Return the groups by their labels in these columns."""
+        found: dict[Key, list[int]] = {}
+        for i, labels in enumerate(self.labelled(names)):
+            found.setdefault(labels, []).append(i)
+        return found
 
     @cached_property
-    def published(self) -> dict[tuple[str, int], tuple[float, str, Ends | None, Ends | None]]:
-        """Value, status, interval, and where it lies for certain, by column and group."""
-        table, plan = self.noised.table, self.noised.plan
-        names, at = list(self.columns), len(plan.by)
-        groups = group_places(table, plan).tolist()
-        which = places_of(table.column(at), names).tolist()
-        tidy = table.schema.names[at:]
-        found = [
-            table.column(at + tidy.index(n)).to_pylist() if n in tidy else [None] * len(which)
-            for n in ("value", "status", "lower", "upper", *CERTAIN_NAMES)
-        ]
-        return {
-            (names[c], g): (value, status, _both(*ends[:2]), _both(*ends[2:]))
-            for c, g, value, status, *ends in zip(which, groups, *found, strict=True)
-            if c >= 0 and g >= 0
-        }
+    def published(self) -> Mapping[tuple[Key, str], Value]:
+        """Every published value, by group and column."""
+        return released_rows(self.noised.table, self.keys)
 
     def _quantity(self, form: Form, column: str, group: int, each: PerRow | None) -> Quantity:
         """Return one published value of this form; each: what one row adds to it."""
-        value, status, shown, certain = self.published[column, group]
-        hull, gone = self.columns[column][0].domain.hull, status == SUPPRESSED
-        return Quantity(form, value, hull, status in WEAK, each, shown, gone, certain)
+        own = self.published[self.keys[group], column]
+        hull, gone = self.columns[column][0].domain.hull, own.status == SUPPRESSED
+        shown = _both(own.lower, own.upper)
+        certain = _both(own.certain_lower, own.certain_upper)
+        return Quantity(form, own.value, hull, own.status in WEAK, each, shown, gone, certain)
 
     def quantity(self, column: str, group: int) -> Quantity:
         """Return one published value."""
@@ -154,10 +145,8 @@ class ReleasedValues:
         several = query.max_groups > 1 or query.meets_several
         return kind_named(statistic.function).adds_over(several=several)
 
-    def _measurement(self, block: str) -> ReleasedMeasurement:
-        if block not in self._measurements:
-            self._measurements[block] = ReleasedMeasurement(self.identity, self._drawn, block)
-        return self._measurements[block]
+    def _measured(self, block: str) -> ReleasedMeasurement:
+        return ReleasedMeasurement(self.identity, self._drawn, block)
 
     def pooled(self, column: str, groups: Sequence[int]) -> Quantity:
         """Return a statistic of several groups together: a sum, or a mean over all of them.

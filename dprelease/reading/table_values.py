@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 from dprelease.core.errors import ArgumentError
 from dprelease.measurements.base import family_of
@@ -55,9 +55,8 @@ class TableValues(ReleasedValues):
         super().__init__(whole.parts[table])
         assert whole.plan.tables is not None
         self.whole, self.table = whole, table
-        self._sharing: dict[str, Mapping[int, set[int]]] = {}
-        self._forms: dict[str, FitForms] = {}
-        self._cut: dict[str, bool] = {}
+        self._pairs, self._cuts = cache(self._pairs_with), cache(self._cut)
+        self._forms = cache(lambda fit: FitForms(self.identity, whole, fit))
         # of rows of several levels each number is of its own table's fit
         own = {s.text: s.columns for s in self.noised.plan.statistics}
         fits = {(p.table, p.column): fit for fit in whole.plan.tables.fits for p in fit.tables}
@@ -86,12 +85,10 @@ class TableValues(ReleasedValues):
 
     def groups_sharing_rows(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
         assert isinstance(other, TableValues)
-        if other.table not in self._sharing:
-            self._sharing[other.table] = self._pairs(other.table)
-        pairs = self._sharing[other.table]
+        pairs = self._pairs(other.table)
         return sorted({at for group in self.groups_in(fixed) for at in pairs.get(group, ())})
 
-    def _pairs(self, other: str) -> Mapping[int, set[int]]:
+    def _pairs_with(self, other: str) -> Mapping[int, set[int]]:
         """Return which rows of another table are about units of each row of this one."""
         tables = self.whole.plan.tables
         assert tables is not None
@@ -135,7 +132,7 @@ class TableValues(ReleasedValues):
         if not fitted and column not in self._ratio_of:
             return super().quantity(column, group)
         statistic, _ = self.columns[column]
-        if self.published[column, group][1] == IMPOSSIBLE and fitted:
+        if self.published[self.keys[group], column].status == IMPOSSIBLE and fitted:
             # of no row it is nothing, for certain
             return number(Fraction(0))
         form: Linear | RatioForm | CutEstimate = self._form(column, group)
@@ -157,17 +154,15 @@ class TableValues(ReleasedValues):
         each = PerRow(rows, 1, low * fit.step_size, high * fit.step_size)
         return None if counts is None else each
 
-    def _cuts(self, column: str) -> bool:
+    def _cut(self, column: str) -> bool:
         """Return whether a fitted column's domain may leave out what is exact."""
-        if column not in self._cut:
-            fit, domain = self._fit_of[self.table, column], self.columns[column][0].domain
-            block = next((part.block for part in fit.tables if part.block is not None), None)
-            self._cut[column] = False  # of public totals alone
-            if block is not None:
-                measured = self.whole.plan.block(block).measurement
-                low, high = family_of(measured).exact_ends(measured)
-                self._cut[column] = not (domain.lower <= low and high <= domain.upper)
-        return self._cut[column]
+        fit, domain = self._fit_of[self.table, column], self.columns[column][0].domain
+        block = next((part.block for part in fit.tables if part.block is not None), None)
+        if block is None:  # of public totals alone
+            return False
+        measured = self.whole.plan.block(block).measurement
+        low, high = family_of(measured).exact_ends(measured)
+        return not (domain.lower <= low and high <= domain.upper)
 
     def _form(self, column: str, group: int) -> Linear | RatioForm:
         """Return a fitted cell as a form, or a quotient of two, as the plan computes it."""
@@ -189,10 +184,8 @@ class TableValues(ReleasedValues):
         return rows[group] if rows else (self.table, group)
 
     def _estimate(self, fit: PlannedFit, group: int) -> Linear:
-        if fit.name not in self._forms:
-            self._forms[fit.name] = FitForms(self.identity, self.whole, fit.name)
         table, cell = self._place(group)
-        variable = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
+        variable = Estimate(self.identity, fit.name, table, cell, self._forms(fit.name))
         return Linear(Fraction(0), {variable: fit.step_size})
 
 
