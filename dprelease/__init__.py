@@ -93,45 +93,35 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Accessor": "dprelease.accessor:Accessor",
-    "Box": "dprelease.schema.domain:Box",
-    "Derived": "dprelease.reading.derived:Derived",
-    "Domain": "dprelease.schema.domain:Domain",
-    "Publication": "dprelease.reading.publication:Publication",
-    "Keys": "dprelease.released:Keys",
-    "Release": "dprelease.released:Release",
-    "ReleasePlan": "dprelease.release_plan.plan:ReleasePlan",
-    "Released": "dprelease.reading.released:Released",
-    "Schema": "dprelease.query.load:Schema",
-    "Series": "dprelease.reading.publication:Series",
-    "accessor": "dprelease.accessor:",
-    "create_ledger": "dprelease.pipeline.new_ledger:create_ledger",
-    "diagnostics": "dprelease.diagnostics:",
-    "diff": "dprelease.reading.changes:diff",
-    "draft_schema": "dprelease.facade:draft_schema",
-    "mechanisms": "dprelease.mechanisms:",
-    "open_ledger": "dprelease.budget.view:open_ledger",
-    "plan": "dprelease.facade:plan",
-    "read": "dprelease.reading.publication:read",
-    "read_series": "dprelease.reading.publication:read_series",
-    "keys": "dprelease.facade:keys",
-    "release": "dprelease.facade:release",
-    "run": "dprelease.facade:run",
-    "sql": "dprelease.facade:sql",
-    "verify": "dprelease.verification.verify:verify",
+    "accessor": ("Accessor", ""),
+    "budget.view": ("open_ledger",),
+    "diagnostics": ("",),
+    "facade": ("draft_schema", "keys", "plan", "release", "run", "sql"),
+    "mechanisms": ("",),
+    "pipeline.new_ledger": ("create_ledger",),
+    "query.load": ("Schema",),
+    "reading.changes": ("diff",),
+    "reading.derived": ("Derived",),
+    "reading.publication": ("Publication", "Series", "read", "read_series"),
+    "reading.released": ("Released",),
+    "release_plan.plan": ("ReleasePlan",),
+    "released": ("Keys", "Release"),
+    "schema.domain": ("Box", "Domain"),
+    "verification.verify": ("verify",),
 }
+"""Public names by the module that has them; "" is the module itself."""
+
+_MODULE_OF = {name or module: module for module, names in _LAZY.items() for name in names}
 
 
 if not TYPE_CHECKING:  # to a type checker it would make every misspelled name an Any
 
     def __getattr__(name: str) -> Any:
         """Load a public name on first use; any other name is an ordinary AttributeError."""
-        target = _LAZY.get(name)
-        if target is None:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
-        module, _, attribute = target.partition(":")
-        loaded = import_module(module)
-        value = getattr(loaded, attribute) if attribute else loaded
+        module = import_module(f"dprelease.{_MODULE_OF[name]}")
+        value = module if name == _MODULE_OF[name] else getattr(module, name)
         globals()[name] = value
         return value
 

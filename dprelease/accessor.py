@@ -90,19 +90,10 @@ class Accessor:
         Raises:
             ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         """
-        from dprelease.facade import plan
-
-        return plan(
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            statistics=statistics,
-            by=by,
-            where=where,
-            tables=tables,
-            rules=rules,
-            during=during,
-        )
+        asked: Any = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by}
+        asked |= {"where": where, "tables": tables, "rules": rules, "during": during}
+        found: ReleasePlan = _doors().plan(schema, **asked)
+        return found
 
     def release(
         self,
@@ -139,21 +130,10 @@ class Accessor:
         """
         from dprelease.facade import release
 
-        return release(
-            self._frame,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            statistics=statistics,
-            by=by,
-            where=where,
-            tables=tables,
-            rules=rules,
-            during=during,
-            ledger=ledger,
-            dataset=dataset,
-            period=period,
-        )
+        asked: Any = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by}
+        asked |= {"where": where, "tables": tables, "rules": rules, "during": during}
+        at: Any = {"ledger": ledger, "dataset": dataset, "period": period}
+        return release(self._frame, schema, **asked, **at)
 
     def keys(
         self,
@@ -211,16 +191,9 @@ class Accessor:
             PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
             DpreleaseError: as `dprelease.sql`.
         """
-        found: Release = _doors().sql(
-            query,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            ledger=ledger,
-            dataset=dataset,
-            period=period,
-            df=self._frame,
-        )
+        paid = {"epsilon": epsilon, "delta": delta}
+        at = {"ledger": ledger, "dataset": dataset, "period": period}
+        found: Release = _doors().sql(query, schema, **paid, **at, df=self._frame)
         return found
 
     def draft_schema(self, *, name: str = "table") -> str:
