@@ -49,9 +49,13 @@ def json_text(value: object, *, indent: int | None = None, sort_keys: bool = Fal
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file that is not a link; OSError, or larger than `most`."""
-    with os.fdopen(os.open(path, PLAIN), "rb") as file:
+def read_file(path: Path | str, most: int = MOST_BYTES, within: int | None = None) -> bytes:
+    """Return the bytes of a regular file that is not a link; OSError, or larger than `most`.
+
+    Args:
+        within: the open folder that the path begins in; the current one by default.
+    """
+    with os.fdopen(os.open(path, PLAIN, dir_fd=within), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("not a regular file")
         data = file.read(most + 1)

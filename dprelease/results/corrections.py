@@ -19,10 +19,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from dprelease.budget.record import canonical
-from dprelease.core.errors import ArgumentError, VerificationError
+from dprelease.core.codec import Stored, decode
+from dprelease.core.errors import UNREADABLE, ArgumentError, ConfigError, VerificationError
 from dprelease.core.strict_json import json_text, read_json
 from dprelease.schema.naming import is_shown
 
@@ -32,10 +33,11 @@ LONGEST = 1000
 
 Action = Literal["withdraw", "supersede"]
 _START = "0" * 64
+_SUCCESSOR = {"pipeline", "period", "release"}
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Stored):
     """One entry.
 
     Attributes:
@@ -53,6 +55,12 @@ class Correction:
     at: str
     prev: str = _START
     hash: str = ""
+
+    def completed(self) -> Correction:
+        texts = self.period, self.release, self.reason, self.at, *(self.by or {}).values()
+        if max(map(len, texts)) > LONGEST or (self.by is not None and {*self.by} != _SUCCESSOR):
+            raise ValueError("not as entries are written")
+        return self
 
     @property
     def word(self) -> str:
@@ -81,7 +89,7 @@ def parse(data: bytes | None) -> tuple[Correction, ...]:
         if document["dprelease"] != VERSION:
             raise ValueError("version")
         entries = tuple(_entry(value) for value in document["entries"])
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (*UNREADABLE, ConfigError):
         raise _broken("it is not a record of corrections") from None
     prev = _START
     for entry in entries:
@@ -131,20 +139,7 @@ def current(entries: tuple[Correction, ...]) -> dict[str, Correction]:
 
 
 def _entry(value: Mapping[str, Any]) -> Correction:
-    names = ("period", "release", "reason", "at", "prev", "hash")
-    text = {name: value[name] for name in names}
-    by = value["by"]
-    if value["action"] not in get_args(Action) or not all(_short(t) for t in text.values()):
-        raise TypeError("entry")
-    if by is not None and (
-        len(by) != 3 or not all(_short(by[n]) for n in ("pipeline", "period", "release"))
-    ):
-        raise TypeError("by")
-    return Correction(action=value["action"], by=by, **text)
-
-
-def _short(text: object) -> bool:
-    return isinstance(text, str) and len(text) <= LONGEST
+    return decode(Correction, {name: part for name, part in value.items() if name != "seq"})
 
 
 def _same(a: Correction, b: Correction) -> bool:

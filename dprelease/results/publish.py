@@ -41,8 +41,7 @@ from dprelease.core.errors import (
     VerificationError,
     WithheldError,
 )
-from dprelease.core.strict_json import MOST_BYTES as _LARGEST_MANIFEST
-from dprelease.core.strict_json import PLAIN, read_json
+from dprelease.core.strict_json import read_file, read_json
 from dprelease.results import corrections
 from dprelease.results.formats.json_ import VERSION
 from dprelease.results.published_folder import (
@@ -50,7 +49,7 @@ from dprelease.results.published_folder import (
     holds,
     left_by,
     not_a_release,
-    record_of,
+    record_at,
 )
 
 LATEST = "latest"
@@ -314,12 +313,9 @@ def _finish(descriptor: int, mode: int, stamp: datetime | None) -> None:
 
 def _gone(parent: int) -> frozenset[str]:
     """Return the periods that were withdrawn or superseded; VerificationError DPR830."""
-    try:
-        descriptor = os.open(corrections.FILE, PLAIN, dir_fd=parent)
-    except FileNotFoundError:
+    if corrections.FILE not in os.listdir(parent):
         return frozenset()
-    with open(descriptor, "rb") as file:
-        return frozenset(corrections.current(corrections.parse(record_of(file))))
+    return frozenset(corrections.current(corrections.parse(record_at(corrections.FILE, parent))))
 
 
 def _point_latest(parent: int, gone: frozenset[str]) -> None:
@@ -349,11 +345,7 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
 def _over(parent: int, period: str) -> bool:
     """Return whether the folder holds a release of this very period, made when it was over."""
     try:
-        descriptor = os.open(f"{period}/{MANIFEST}", PLAIN, dir_fd=parent)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return False
-            said = read_json(file.read(_LARGEST_MANIFEST + 1))
+        said = read_json(read_file(f"{period}/{MANIFEST}", within=parent))
         ours = said["dprelease"] == VERSION and said["period"] == period
         return ours and said.get("early") is None
     except (*UNREADABLE, OSError, MemoryError):

@@ -10,14 +10,13 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from dprelease.budget.citation import MANIFEST
 from dprelease.core.errors import VerificationError
 from dprelease.core.numeric import counted
 from dprelease.core.periods import names_a_period
 from dprelease.core.strict_json import MOST_BYTES as LARGEST
-from dprelease.core.strict_json import PLAIN, read_file
+from dprelease.core.strict_json import read_file
 from dprelease.results import corrections
 
 Listing = Mapping[str, int]
@@ -59,17 +58,17 @@ def listing(path: Path) -> Listing:
     raise not_a_release(path, why)
 
 
-def read_small(path: Path, most: int = LARGEST) -> bytes | None:
-    """Return the bytes of a regular file; None where it is none, a link, or larger than `most`."""
+def read_small(path: Path | str, most: int = LARGEST, within: int | None = None) -> bytes | None:
+    """Return the bytes of a regular file (`read_file`); None where it is none, a link, or larger than `most`."""
     try:
-        return read_file(path, most)
+        return read_file(path, most, within)
     except OSError:
         return None
 
 
-def record_at(path: Path) -> bytes:
+def record_at(path: Path | str, within: int | None = None) -> bytes:
     """Return the bytes of a record of corrections; VerificationError DPR830 if it cannot be one."""
-    data = read_small(path, _LARGEST_RECORD)
+    data = read_small(path, _LARGEST_RECORD, within)
     if data is None:
         raise corrections.unreadable()
     return data
@@ -82,33 +81,17 @@ def files_of_pipeline(folder: int) -> dict[str, bytes]:
         said = os.stat(name, dir_fd=folder, follow_symlinks=False)
         ours = stat.S_ISREG(said.st_mode) and not name.startswith(".")
         if name == corrections.FILE and ours:
-            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-                found[name] = record_of(file)
+            found[name] = record_at(name, folder)
         elif ours and said.st_size <= _LARGEST_PAGE and len(found) < _MOST_FILES:
-            with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-                found[name] = file.read(_LARGEST_PAGE)
+            found[name] = read_file(name, _LARGEST_PAGE, folder)
     return found
 
 
-def record_of(file: IO[bytes]) -> bytes:
-    """Return the record of corrections; VerificationError DPR830 where it is larger than one can be."""
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        data = file.read(_LARGEST_RECORD + 1)
-        if len(data) <= _LARGEST_RECORD:
-            return data
-    raise corrections.unreadable()
-
-
 def holds(folder: int, files: Mapping[str, bytes]) -> bool:
-    """Return whether the folder holds exactly `files`; sizes are looked at before bytes."""
-    if set(os.listdir(folder)) != set(files):
-        return False
-    for name, data in files.items():
-        with open(os.open(name, PLAIN, dir_fd=folder), "rb") as file:
-            said = os.fstat(file.fileno())
-            if not stat.S_ISREG(said.st_mode) or said.st_size != len(data) or file.read() != data:
-                return False
-    return True
+    """Return whether the folder holds exactly `files`; OSError for a file that is larger, or no file."""
+    return set(os.listdir(folder)) == set(files) and all(
+        read_file(name, len(data), folder) == data for name, data in files.items()
+    )
 
 
 def left_by(name: str) -> str | None:

@@ -220,7 +220,7 @@ GUARDS = (
     ),
     _publish(
         "files keep the moment they were written",
-        old="        if stamp is not None:\n            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n",
+        old="    if stamp is not None:\n        os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))\n",
         new="",
         tests=("tests/pipeline/test_schedule.py",),
     ),
