@@ -204,14 +204,8 @@ def _must_be_this(
         {name: stated.get(name) for name in (*own, *names)},
         {**own, **{name: now[name] for name in names}},
     )
-    if lines:
-        raise _another(
-            "the plan file is not what the pipeline asks for",
-            "in the file (approved) and in the pipeline (asked)",
-            lines,
-            config,
-            file,
-        )
+    what = "the plan file is not what the pipeline asks for"
+    _refuse(what, "in the file (approved) and in the pipeline (asked)", lines, config, file)
 
 
 def _must_say_so(
@@ -231,20 +225,15 @@ def _must_say_so(
         lines = apart(dict(stated), again)
     except (*UNREADABLE, DpreleaseError):
         lines = ["the plan in it was not made from this request"]
-    if lines:
-        raise _another(
-            "the plan file does not say what follows from its request",
-            "in the file (approved) and as it follows (asked)",
-            lines,
-            config,
-            file,
-        )
+    what = "the plan file does not say what follows from its request"
+    _refuse(what, "in the file (approved) and as it follows (asked)", lines, config, file)
 
 
-def _another(
-    what: str, why: str, lines: Sequence[str], config: PipelineConfig, file: Path
-) -> BudgetError:
-    return BudgetError(
+def _refuse(what: str, why: str, lines: Sequence[str], config: PipelineConfig, file: Path) -> None:
+    """Refuse a file that differs in these lines from what it should be; do nothing without any."""
+    if not lines:
+        return
+    raise BudgetError(
         what,
         where=str(file),
         why="\n         ".join((why, *lines)),

@@ -43,12 +43,8 @@ def closes_at(config: PipelineConfig, period: str) -> datetime | None:
 def in_declared_span(config: PipelineConfig, period: str) -> bool:
     """Return whether the period lies between `first` and `last`, where the pipeline names them."""
     rule = config.period
-    if rule is None:
-        return True
     # Names of one kind have one width, so they are in order as text.
-    return (rule.first is None or rule.first <= period) and (
-        rule.last is None or period <= rule.last
-    )
+    return rule is None or (rule.first or "") <= period <= (rule.last or period)
 
 
 def declared_span(rule: PeriodConfig) -> str:

@@ -38,7 +38,6 @@ __all__ = [
     "PipelineConfig",
     "PublishConfig",
     "SourceConfig",
-    "SparkConfig",
     "load_pipeline",
 ]
 
@@ -53,22 +52,13 @@ class PublishConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkConfig:
-    """Where Spark runs: a master, or a Connect address by reference; exactly one."""
-
-    master: str | None = None
-    remote: SecretReference | None = None
-
-    def options(self) -> dict[str, object]:
-        """Return the engine's arguments."""
-        if self.remote is None:
-            return {"master": self.master}
-        return {"remote": self.remote.reveal_to_source}
-
-
-@dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """One checked pipeline file. `raw` is the file's data, references unresolved."""
+    """One checked pipeline file.
+
+    Attributes:
+        spark: where Spark runs: its master, or a Connect address by reference.
+        raw: the file's data, references unresolved.
+    """
 
     name: str
     origin: str
@@ -80,14 +70,16 @@ class PipelineConfig:
     root: Path
     engine: str = "duckdb"
     limits: Limits = NO_LIMITS
-    spark: SparkConfig | None = None
+    spark: str | SecretReference | None = None
     period: PeriodConfig | None = None
     schedule: ScheduleModel | None = None
     raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def engine_options(self) -> Mapping[str, object]:
         """Return the engine's own arguments, beside its limits."""
-        return {} if self.spark is None else self.spark.options()
+        if isinstance(self.spark, SecretReference):
+            return {"remote": self.spark.reveal_to_source}
+        return {} if self.spark is None else {"master": self.spark}
 
 
 def load_pipeline(path: str | Path) -> PipelineConfig:
@@ -137,7 +129,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     )
 
 
-def _spark(file: DeclarationFile, engine: EngineModel) -> SparkConfig | None:
+def _spark(file: DeclarationFile, engine: EngineModel) -> str | SecretReference | None:
     if engine.master is None and engine.remote is None:
         return None
     if engine.kind != "spark" or (engine.master is not None and engine.remote is not None):
@@ -148,8 +140,8 @@ def _spark(file: DeclarationFile, engine: EngineModel) -> SparkConfig | None:
             code="DPR140",
         )
     if engine.remote is None:
-        return SparkConfig(master=engine.master)
-    return SparkConfig(remote=secret_at(file, engine.remote, "engine", "remote"))
+        return engine.master
+    return secret_at(file, engine.remote, "engine", "remote")
 
 
 def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
@@ -161,12 +153,6 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
     return Limits(**found)  # type: ignore[arg-type]
 
 
-def _unfit(name: str, *, many_tables: bool) -> str | None:
-    from dprelease.results.formats.format import unfit  # a plan with our formats loads none
-
-    return unfit(name, many_tables=many_tables)
-
-
 def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool) -> PublishConfig:
     """Return where what is written. What a format cannot write it can refuse only after the charge."""
     ours = registry.names("formats")
@@ -176,9 +162,11 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
             fix = did_you_mean(name, known, f"known formats: {', '.join(known)}")
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
-        plain = name in ours and not many_tables  # every format of ours writes one table
-        why = None if plain else _unfit(name, many_tables=many_tables)
-        if why is not None:
+        if name in ours and not many_tables:  # every format of ours writes one table
+            continue
+        from dprelease.results.formats.format import unfit  # a plan with our formats loads none
+
+        if (why := unfit(name, many_tables=many_tables)) is not None:
             file.fail(
                 f"the format `{name}` cannot write this release",
                 "publish",

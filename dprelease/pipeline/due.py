@@ -73,7 +73,7 @@ def due_at(config: PipelineConfig, period: str) -> datetime | None:
     closes = closes_at(config, period)
     if closes is None or config.schedule is None:
         return None
-    return _first(config.schedule, closes)
+    return next((at for at in _instants(config.schedule, closes - _BEFORE) if at >= closes), None)
 
 
 def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due, ...]:
@@ -135,11 +135,6 @@ def _instants(schedule: ScheduleModel, start: datetime) -> Iterator[datetime]:
             yield instant.astimezone(UTC)
     except (CronSimError, OverflowError):  # the second: the calendar ends
         return
-
-
-def _first(schedule: ScheduleModel, moment: datetime) -> datetime | None:
-    """Return the first instant at or after `moment`."""
-    return next((at for at in _instants(schedule, moment - _BEFORE) if at >= moment), None)
 
 
 def _latest(schedule: ScheduleModel, now: datetime) -> datetime | None:

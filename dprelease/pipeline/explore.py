@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dprelease.budget.lasting import MOST, whole, whole_of_members
 from dprelease.budget.population import member_words
-from dprelease.core.errors import ArgumentError, ConfigError
+from dprelease.core.errors import UNREADABLE, ArgumentError, ConfigError, DpreleaseError
 from dprelease.core.numeric import counted, exact, plain
 from dprelease.core.periods import EXAMPLES
 from dprelease.core.strict_json import MOST_BYTES, read_json
@@ -227,15 +227,7 @@ def plan_of(path: str | Path) -> ReleasePlan:
             manifest = read_json(stream.read(MOST_BYTES + 1))
         if isinstance(manifest, Mapping):
             return ReleasePlan.from_json(manifest["plan"])
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ArgumentError,
-        ConfigError,
-    ):
+    except (*UNREADABLE, OSError, DpreleaseError):
         pass
     raise ConfigError(
         "there is no plan to compare with",

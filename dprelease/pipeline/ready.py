@@ -39,7 +39,7 @@ def is_ready(config: PipelineConfig, period: str) -> bool:
     if ready.partition is not None:
         folder = _folder(str(config.source.path))
         return (folder / ready.partition.replace("{period}", period)).is_dir()
-    return period in _loaded(ready)
+    return period in {_name(cell) for cell in _cells(ready)}
 
 
 def must_be_ready(config: PipelineConfig, period: str) -> None:
@@ -68,12 +68,8 @@ def _folder(pattern: str) -> Path:
     return whole.parent if len(fixed) == len(path.parts) and whole.suffix else whole
 
 
-def _loaded(ready: ReadyConfig) -> set[str]:
-    """Return the periods that the table of loads names; an instant at midnight names its day."""
-    return {_name(cell) for cell in _cells(ready)}
-
-
 def _name(cell: object) -> str:
+    """Return which period a cell of the table of loads names: an instant at midnight names its day."""
     midnight = isinstance(cell, datetime) and cell.time() == time()
     return cell.date().isoformat() if isinstance(cell, datetime) and midnight else str(cell)
 

@@ -154,15 +154,7 @@ def serve(work: Job) -> int:
             break
         wake = min(wakes)
         for name, due in upcoming:
-            _say(
-                work,
-                "info",
-                "next",
-                f"due {instant_text(due.at)}",
-                pipeline=name,
-                period=due.period,
-                due=instant_text(due.at),
-            )
+            _say(work, "info", "next", f"due {instant_text(due.at)}", **_named(name, due))
         while not work.stop.is_set() and (left := (wake - work.clock.now()).total_seconds()) > 0:
             work.clock.wait(min(left, _LONGEST_WAIT), work.stop)
     _say(work, "info", "stopped", "stopped between runs")
@@ -182,7 +174,7 @@ def _tick(work: Job) -> tuple[int, bool]:
                 busy = True
                 if waits:
                     again = True
-                    event = {"pipeline": config.name, "period": due.period}
+                    event = _named(config.name, due)
                     _say(work, "info", "waiting", "its rows have not arrived", **event)
                     continue
                 error = _attempt(work, config, due)
@@ -225,21 +217,15 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
 
     def between(stage: str, detail: str) -> None:
         if stage == "index":
-            _say(work, "warning", "index", detail, pipeline=config.name, period=due.period)
+            _say(work, "warning", "index", detail, **_named(config.name, due))
         if work.stop.is_set() and stage not in ("publish", "index"):
             raise _StoppedError
 
     try:
         result = run(config, period=due.period, now=work.clock.now(), progress=between)
     except _StoppedError:
-        _say(
-            work,
-            "info",
-            "stopped",
-            "stopped between stages; the next pass finishes this run",
-            pipeline=config.name,
-            period=due.period,
-        )
+        said = "stopped between stages; the next pass finishes this run"
+        _say(work, "info", "stopped", said, **_named(config.name, due))
         return None
     except DpreleaseError as error:
         _refused(work, config, due, error)
@@ -255,9 +241,7 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
         "released" if receipt.fresh else "republished",
         f"epsilon {receipt.epsilon if receipt.fresh else 0}, now {receipt.spent} of "
         f"{receipt.budget} spent on {receipt.dataset}{receipt.counted}, ledger entry {receipt.seq}",
-        pipeline=config.name,
-        period=due.period,
-        due=instant_text(due.at),
+        **_named(config.name, due),
         epsilon=receipt.epsilon if receipt.fresh else "0",
         spent=receipt.spent,
         budget=receipt.budget,
@@ -278,14 +262,19 @@ def _refused(work: Job, config: PipelineConfig, due: Due | None, error: Dpreleas
         "error",
         event,
         error.what,
-        pipeline=config.name,
-        **({} if due is None else {"period": due.period, "due": instant_text(due.at)}),
+        **_named(config.name, due),
         charged=error.spent,
         **{name: text for name, text in error.parts.items() if text},
     )
     if work.health is not None:
         period = None if due is None else due.period
         work.health.failure(config.name, period, error, work.clock.now())
+
+
+def _named(pipeline: str, due: Due | None) -> dict[str, str]:
+    """Return what an event is about: a pipeline, or one period of it and when that is due."""
+    when = {} if due is None else {"period": due.period, "due": instant_text(due.at)}
+    return {"pipeline": pipeline, **when}
 
 
 def _upcoming(work: Job, now: datetime) -> list[tuple[str, Due]]:

@@ -272,8 +272,8 @@ GUARDS = (
     Guard(
         "a format that cannot be loaded is not refused before the charge",
         "pipeline/config.py",
-        "        if why is not None:\n",
-        "        if False:\n",
+        "        if (why := unfit(name, many_tables=many_tables)) is not None:\n",
+        "        if False and (why := unfit(name, many_tables=many_tables)):\n",
         ("tests/examples/test_plugin.py",),
     ),
     Guard(
@@ -331,8 +331,8 @@ GUARDS = (
             (
                 "fitted cells that a domain cuts are added up",
                 "table_values",
-                "self._cut[column] = not (domain.lower <= low and high <= domain.upper)",
-                "self._cut[column] = False",
+                "return not (domain.lower <= low and high <= domain.upper)",
+                "return False",
                 "test_tables",
             ),
             (
@@ -347,8 +347,8 @@ GUARDS = (
     Guard(
         "a format of ours for one table is not refused before the charge",
         "pipeline/config.py",
-        "plain = name in ours and not many_tables",
-        "plain = name in ours",
+        "if name in ours and not many_tables:",
+        "if name in ours:",
         ("tests/examples/test_plugin.py",),
     ),
     Guard(
