@@ -55,8 +55,9 @@ def fisher_information_loss(mechanism: NormalNoise, location: npt.ArrayLike) -> 
             last axis that does not match the box (DPR674).
     """
     views = supports(mechanism)
-    t = check_finite(location, "location")
-    return marked(np.sqrt(_per_coordinate(views, t)))
+    columns = split_coordinates(views, check_finite(location, "location"))
+    parts = [information(view, column.ravel()).reshape(column.shape) for view, column in columns]
+    return marked(np.sqrt(join_coordinates(parts)))
 
 
 def composed_fisher_information_loss(
@@ -83,12 +84,6 @@ def composed_fisher_information_loss(
         )
     # The paper's Algorithm 1 sums squares instead: a Frobenius norm, squared.
     return marked(np.asarray(np.linalg.norm(eta[:, None] * j, ord=2)))
-
-
-def _per_coordinate(views: tuple[Support, ...], t: FloatArray) -> FloatArray:
-    columns = split_coordinates(views, t)
-    parts = [information(view, column.ravel()).reshape(column.shape) for view, column in columns]
-    return join_coordinates(parts)
 
 
 def information(view: Support, t: FloatArray) -> FloatArray:

@@ -38,7 +38,6 @@ from dprelease.release_plan.promise import ledger_window, person_in_plan
 from dprelease.results.draw import Draw
 from dprelease.results.formats.over_time import release_over_time
 from dprelease.results.formats.public_words import public_words
-from dprelease.results.receipt import Receipt
 from dprelease.schema.table import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
 
@@ -86,8 +85,9 @@ def build_manifest(
     planned = plan.to_json()
     request = None if plan.request is None else request_to_json(plan.request)
     edition = {"report": report} if report else {}
-    anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
-    when = {**_period(receipt), "scheduled": scheduled, "published": published}
+    anchor = {name: getattr(receipt, name) for name in ("ledger_id", "seq", "head_hash")}
+    when = {name: getattr(receipt, name) for name in ("pipeline", "period", "dataset", "early")}
+    when |= {"scheduled": scheduled, "published": published}
     paid = {
         "ledger": None if receipt.seq is None else anchor,
         "budget": None if budget is None else dict(budget),
@@ -97,9 +97,7 @@ def build_manifest(
         "request": None if request is None else {**request, "formats": list(formats), **edition},
         "draw": _draw(noised),
         "receipt": {
-            "epsilon": receipt.epsilon,
-            "delta": receipt.delta,
-            "protects": receipt.protects,
+            **{name: getattr(receipt, name) for name in ("epsilon", "delta", "protects")},
             **when,
             **paid,
             **_approved(noised),
@@ -122,16 +120,6 @@ def _draw(noised: Draw) -> dict[str, Any]:
     rows = {name: [list(map(str, row)) for row in cells] for name, cells in noised.cells.items()}
     found = {"keys": [key for (key,) in noised.plan.keys]} if noised.plan.query.groups.found else {}
     return {"cells": rows, **found, **({"fits": dict(noised.fits)} if noised.fits else {})}
-
-
-def _period(receipt: Receipt) -> dict[str, Any]:
-    """Return what was released, and when it closes if that was before it closed."""
-    return {
-        "pipeline": receipt.pipeline,
-        "period": receipt.period,
-        "dataset": receipt.dataset,
-        "early": receipt.early,
-    }
 
 
 def _guarantee(plan: ReleasePlan) -> dict[str, Any]:

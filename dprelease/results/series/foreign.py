@@ -34,6 +34,8 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?[+-]\d\d:\d\d", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+_SHOWN = "name", "statistic", "function", "block", "mechanism", "error_text", "sensitivity"
+"""Of a planned statistic, the texts that pages may show."""
 _LONGEST = 5000
 _MOST_FILES = 1000
 _DIGITS = 100
@@ -180,15 +182,7 @@ def _statistics(text: str) -> Mapping[Place, PlannedStatistic]:
     """Return the statistics by published column, of their JSON: nearly all periods ask for the same."""
     found: dict[Place, PlannedStatistic] = {}
     for part in _list(read_json(text)):
-        for name in (
-            "name",
-            "statistic",
-            "function",
-            "block",
-            "mechanism",
-            "error_text",
-            "sensitivity",
-        ):
+        for name in _SHOWN:
             _text(part[name])
         _text(part["measure"], least=0)
         if part["remark"] is not None:
