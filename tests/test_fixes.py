@@ -274,10 +274,54 @@ def test_an_example_works_as_it_stands(name: str, table: str) -> None:
         assert pasted(error, columns).statistics
 
 
-@pytest.mark.parametrize("text", ["count(x)", "count(x > 2)"])
-def test_a_count_of_a_column_is_told_the_condition(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["cdf(x, [3, 1])", "cdf(zz, [3])", "histogram(m, 3)", "quantile(x, 1)"]
+)
+def test_an_example_of_arguments_is_the_whole_statistic(text: str) -> None:
     error = refused(lambda: dp.plan(declared(), statistics=[text]), "DPR133")
-    assert pasted(error, COLUMNS).statistics
+    [made] = pasted(error, COLUMNS).statistics
+    assert made.text.partition("(")[0] == text.partition("(")[0]
+    assert ("min and max" in (error.why or "")) == text.startswith("quantile")
+
+
+@pytest.mark.parametrize("text", ["winsorised_mean(x, 0.7)", "mean(x)"])
+def test_the_share_of_an_example_fits_where_the_faulty_one_stood(text: str) -> None:
+    option = {} if "0.7" in text else {"winsorize": 0.7}
+    error = refused(
+        lambda: dp.plan(declared(), statistics=[{"statistic": text, **option}]), "DPR133"
+    )
+    [(old, new)] = re.findall(r"^for (\S+) write e.g. (\S+)$", error.fix or "")
+    mended = {"statistic": text.replace(old, new), **{key: float(new) for key in option}}
+    assert dp.plan(declared(), statistics=[mended]).statistics
+
+
+@pytest.mark.parametrize(
+    ("text", "works"),
+    [
+        ("count(x)", "count where x is not null"),
+        ("count(x > 2)", "count where x > 2"),
+        ("count(X)", "count where x is not null"),
+        ("count(zz)", "count"),
+    ],
+)
+def test_a_count_of_a_column_is_told_the_condition(text: str, works: str) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=[text]), "DPR133")
+    assert [one.text for one in pasted(error, COLUMNS).statistics] == [works]
+
+
+def test_a_mean_of_labels_that_are_numbers_is_told_their_range() -> None:
+    labels = {"kind": "category", "values": [12, 8, -3], "other": {"as": "rest"}}
+    frame = FRAME.assign(m=[12, 8, -3] * 4)
+    error = refused(
+        lambda: dp.plan(declared(columns={"m": labels}), statistics=["mean(m)"]), "DPR133"
+    )
+    [line] = re.findall("`(.*)`", error.fix or "")
+    assert values(frame, declared(columns=yaml.safe_load(line)), statistics=["sum(m)"]) == [68]
+    for other in (["1", "02"], ["1", "x"], ["5"]):  # not one number each, or one that does not vary
+        schema = declared(columns={"m": {**labels, "values": other}})
+        assert "proportion(m = " in (
+            refused(lambda: dp.plan(schema, statistics=["mean(m)"]), "DPR133").fix or ""  # noqa: B023
+        )
 
 
 def test_an_example_of_a_graph_names_one_of_its_nodes() -> None:
@@ -556,6 +600,7 @@ def test_a_column_or_a_groupby_is_told_to_pass_its_frame(door: str) -> None:
             "DPR500",
         )
         assert "pass the DataFrame that it comes from" in (error.fix or "")
+        assert "to_frame" not in (error.fix or "")  # the schema's other columns would be missing
         assert not hasattr(part.dp, "_repr_html_")
         assert not hasattr(part.dp, "no_such_method")
     said = {}

@@ -53,12 +53,17 @@ def lasting(book: Ledger, entry: Entry) -> int:
 
 def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
     """Yield for how many more periods like the newest of each pipeline the budget lasts, a line each."""
-    paid = [row.entry for row in book.entries(dataset)]
-    for newest in {entry.key.pipeline: entry for entry in paid}.values():
+    paid = [
+        row.entry for row in book.entries(dataset)
+    ]  # names that are no period stay in this order
+    paid.sort(key=lambda e: (e.window[0] or "", e.key.period * e.key.period[:4].isdigit()))
+    last = {entry.key.pipeline: entry for entry in paid}
+    alone = " of it alone" * (len(last) > 1)
+    for newest in last.values():
         count = lasting(book, newest)
         most = f"at least {count}" if count == MOST else str(count)
         many = "period" if count == 1 else "periods"
-        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}"
+        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}{alone}"
 
 
 def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:

@@ -192,7 +192,7 @@ def as_source(data: TableLike) -> Source:
         raise SourceError(
             "a Series is one column, not a table",
             why="a release reads rows: columns by their names, and whose row it is",
-            fix="pass the DataFrame that it comes from, or `series.to_frame()`",
+            fix="pass the DataFrame that it comes from: `df`, not `df[…]`; its statistics name the column",
             code="DPR500",
         )
     if type(data).__name__.endswith("GroupBy"):

@@ -309,7 +309,11 @@ def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[st
             fix=f"write e.g. {_example(schema, function, arguments)}",
             code="DPR133",
         )
-    return function, syntax.arguments.read(arguments, origin)
+    try:
+        return function, syntax.arguments.read(arguments, origin)
+    except ConfigError as refused:
+        example = f"write e.g. {_example(schema, function, arguments)}"
+        raise refused.from_error(refused, fix=refused.fix or example) from None
 
 
 @lru_cache(maxsize=64)

@@ -12,13 +12,21 @@ import re
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import Arguments, RequestContext, Syntax, condition_of, not_of_rows
+from dprelease.query.arguments import (
+    Arguments,
+    RequestContext,
+    Syntax,
+    condition_of,
+    not_of_rows,
+    unquoted,
+)
 from dprelease.query.bounded import Condition
 from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import nearest, quoted
 from dprelease.schema.release_spec import StatisticSpec
+from dprelease.schema.table import TableSchema
 from dprelease.statistics.base import StatisticKind
 from dprelease.statistics.measurement import Context, Measure, Measurement
 from dprelease.statistics.scalar import require_cap
@@ -30,20 +38,26 @@ class RowsOrPersons(Arguments):
     crossed = True
 
     def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
-        if texts == ("*",):
-            return ()
-        if texts not in ((), ("persons",)):
-            named = re.fullmatch(r'[^\W\d]\w*|".*"', texts[0]) is not None
-            raise ConfigError(
-                f"`count({texts[0][:40]})` is not a statistic",
-                where=origin,
-                why="count is of rows, count(persons) of units",
-                fix="did you mean `count(persons)`?"
-                if nearest(texts[0], ("persons",))
-                else f'write "count where {texts[0]}{" is not null" * named}"',
-                code="DPR133",
-            )
-        return texts
+        del origin
+        return () if texts == ("*",) else texts
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
+        if spec.arguments in ((), ("persons",)):
+            return spec
+        [text] = spec.arguments
+        asked = f"count where {text}"
+        if re.fullmatch(r'[^\W\d]\w*|".*"', text):
+            column = nearest(unquoted(text), schema.columns)
+            asked = f"count where {quoted(column)} is not null" if column else "count"
+        raise ConfigError(
+            f"`count({text[:40]})` is not a statistic",
+            where=spec.origin,
+            why="count is of rows, count(persons) of units",
+            fix="did you mean `count(persons)`?"
+            if nearest(text, ("persons",))
+            else f'write "{asked}"',
+            code="DPR133",
+        )
 
     def weighable(self, arguments: tuple[str, ...]) -> bool:
         return not arguments  # a weight is a row's, not a person's

@@ -40,7 +40,6 @@ def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
         raise ConfigError(
             f"edges are two or more increasing numbers in brackets, at most {MOST_EDGES:,}, or a range of whole steps",
             where=origin,
-            fix="write e.g. [0, 6, 12, 18, 24], or range(0, 24, 6) for the same",
             code="DPR133",
         ) from None
 

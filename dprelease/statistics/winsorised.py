@@ -58,7 +58,7 @@ def read_tail(text: str, origin: str) -> Fraction:
         raise ConfigError(
             "the share that is winsorised at each end lies between 0 and 1/2, with at most three decimals",
             where=origin,
-            fix="write e.g. 0.01",
+            fix=f"for {text} write e.g. 0.01",
             code="DPR133",
         )
     return share

@@ -82,6 +82,18 @@ def test_a_population_s_budget_ends_it_too(tmp_path):
     assert words.endswith("the budget lasts for 0 more such periods")
 
 
+def test_what_lasts_is_said_after_the_newest_period_and_of_each_pipeline_alone(tmp_path):
+    book = timed_ledger(tmp_path / "l.db", epsilon=9, **PERSON)
+    weeks = [entry(week, **PERSON, open_window=True) for week in ("2013-W03", "2013-W02")]
+    named = [replace(weeks[0], key=Key("visits", "other", name)) for name in ("v9", "v10")]
+    for one in (*weeks, *named):
+        book.charge(one)
+    assert set(lasting.lasting_words(book, "visits")) == {
+        "weekly: after 2013-W03, the budget lasts for 5 more such periods of it alone",
+        "other: after v10, the budget lasts for 5 more such periods of it alone",
+    }
+
+
 def test_a_name_that_is_no_period_is_charged_again_and_again(tmp_path):
     book = timed_ledger(tmp_path / "l.db", epsilon=5)
     first = replace(entry("2013-W02"), key=Key("visits", "weekly", "final"))
