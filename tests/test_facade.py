@@ -302,7 +302,9 @@ def test_repr_is_one_line_and_validate_runs_great_expectations(frame):
     assert "\n" not in repr(released)
     assert "6 statistics over one group" in repr(released)
     one = frame.dp.release(SCHEMA, statistics=["count"])
-    assert "<Release of 1 statistic over one group;" in repr(one)
+    assert "<Release of 1 statistic over one group; spent" in repr(one)
+    rare = frame.dp.release(SCHEMA, where="age < 0", statistics=["mean(age)", "count"], epsilon=50)
+    assert "<Release of 2 statistics over one group; 1 of 2 values say nothing; spent" in repr(rare)
     verdict = released.validate()
     assert (verdict.ok, verdict.engine) == (True, "great_expectations")
 

@@ -432,6 +432,22 @@ def test_the_part_of_a_date_that_a_fix_names_is_a_key() -> None:
     refused(lambda: dp.plan(declared({"by": ["minute(at)"], "statistics": ["count"]})), "DPR136")
 
 
+@pytest.mark.parametrize("key", ["decade(at)", "month(x)"])
+def test_what_is_no_part_of_a_date_is_told_the_parts_and_not_another_one(key: str) -> None:
+    error = refused(lambda: dp.plan(declared(), by=[key], statistics=["count"]), "DPR136")
+    parts = (error.fix or "").removeprefix("group by a part of a date or timestamp: ").split(", ")
+    assert {"year", "month", "weekday"} < {*parts}
+    assert dp.plan(declared(), by=[f"{parts[2]}(at)"], statistics=["count"]).hash
+
+
+def test_groups_that_derive_keeps_apart_are_named_as_a_shell_and_its_grammar_read_them() -> None:
+    held = dp.release(FRAME, declared(), by=["month(at)"], statistics=["median(x)"])
+    error = refused(lambda: held.derive("median_x", by=[]), "DPR663")
+    [(option, one)] = re.findall(r"--by (.*); or name one of each: (.*)$", error.fix or "")
+    assert shlex.split(option) == ["month(at)"]
+    assert held.derive(one.replace("…", "01")).table.num_rows == 1
+
+
 def test_a_number_outside_its_declared_keys_is_other_and_none_is_null() -> None:
     key = {"kind": "category", "from": "m - 1", "values": [0, 3], "other": {"as": "more"}}
     frame = FRAME.assign(m=[1, 4, 9, None, 4, 1, 1, 1, 1, 1, 1, 1])

@@ -58,12 +58,11 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
     ]  # names that are no period stay in this order
     paid.sort(key=lambda e: (e.window[0] or "", e.key.period * e.key.period[:4].isdigit()))
     last = {entry.key.pipeline: entry for entry in paid}
-    alone = " of it alone" * (len(last) > 1)
     for newest in last.values():
         count = lasting(book, newest)
         most = f"at least {count}" if count == MOST else str(count)
-        many = "period" if count == 1 else "periods"
-        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}{alone}"
+        many = f"period{'s' * (count != 1)}{' of it alone' * (len(last) > 1)}"
+        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}"
 
 
 def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:

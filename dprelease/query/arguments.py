@@ -338,8 +338,8 @@ def _instead(column: Column) -> str:
     if column.kind is Kind.category:
         whole = [int(v) for v in column.values if re.fullmatch("0|-?[1-9][0-9]{0,14}", v)]
         if len(whole) == len(column.values) > 1 and column.derived is None:
-            line = f"{quoted(column.name)}: {{kind: integer, range: [{min(whole)}, {max(whole)}]}}"
-            return f"declare it as a number in the schema: `{line}`"
+            domain = f"{{kind: integer, range: [{min(whole)}, {max(whole)}]}}"
+            return f"declare it as a number in the schema: `{quoted(column.name)}: {domain}`"
         value = column.values[0].replace("'", "''") if column.values else "x"
         return f"for a share of rows write \"proportion({quoted(column.name)} = '{value}')\""
     if column.kind is Kind.boolean:

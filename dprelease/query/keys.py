@@ -24,7 +24,7 @@ from dprelease.query.functions import PARTS
 from dprelease.query.grammar import COLUMN_TYPES, MAX_SQL
 from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import did_you_mean
+from dprelease.schema.naming import did_you_mean, nearest
 from dprelease.schema.table import TableSchema
 
 _LISTED = 32
@@ -77,8 +77,9 @@ def unfit_key(
         )
     if date_part(schema, name):
         return None
-    called = re.fullmatch(rf"({'|'.join(PARTS)})\((\w+)\)", name)
-    if called and called[2] in schema.columns:
+    part, _, inside = name.partition("(")
+    of = schema.columns.get(inside.removesuffix(")"))
+    if of and (part in PARTS or (of.kind in _TIMES and not nearest(part, _PARTS))):
         return (
             f"`{name}` is no key",
             f"group by a part of a date or timestamp: {', '.join(_PARTS)}",

@@ -312,8 +312,8 @@ def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[st
     try:
         return function, syntax.arguments.read(arguments, origin)
     except ConfigError as refused:
-        example = f"write e.g. {_example(schema, function, arguments)}"
-        raise refused.from_error(refused, fix=refused.fix or example) from None
+        fix = refused.fix or f"write e.g. {_example(schema, function, arguments)}"
+        raise refused.from_error(refused, fix=fix) from None
 
 
 @lru_cache(maxsize=64)

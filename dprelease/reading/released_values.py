@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
@@ -18,6 +19,7 @@ from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import WEAK, Draw
 from dprelease.results.formats.report_sections import Value, released_rows
 from dprelease.results.rules import SUPPRESSED
+from dprelease.schema.naming import quoted
 from dprelease.statistics.base import kind_named
 
 Key = tuple[str, ...]
@@ -172,12 +174,12 @@ class ReleasedValues:
             mean = None if below <= 0 else above / below
             inside = None if mean is None or gone else min(max(mean, low), high)
             return Quantity(ratio, inside, (low, high), weak, suppressed=gone)
-        one = ", ".join(f"{name}='…'" for name in self.by)
+        one = ", ".join(f"{quoted(name)}='…'" for name in self.by)
         raise ArgumentError(
             f"`{column}` of several groups does not follow from that of each",
             why="of several groups only sums, numbers of rows, means and shares are known; not medians, numbers of different"
             " values, or of units that may be in several groups, nor sums that a declared domain may cut",
-            fix=f"keep the groups apart: by={list(self.by)!r}, or --by {','.join(self.by)}; or name one of each:"
+            fix=f"keep the groups apart: by={list(self.by)!r}, or --by {shlex.quote(','.join(self.by))}; or name one of each:"
             f" {column}[{one}]",
             code="DPR663",
         )

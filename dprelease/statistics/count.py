@@ -12,14 +12,7 @@ import re
 from fractions import Fraction
 
 from dprelease.core.errors import ConfigError
-from dprelease.query.arguments import (
-    Arguments,
-    RequestContext,
-    Syntax,
-    condition_of,
-    not_of_rows,
-    unquoted,
-)
+from dprelease.query.arguments import Arguments, RequestContext, Syntax, condition_of, not_of_rows
 from dprelease.query.bounded import Condition
 from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column
@@ -47,15 +40,14 @@ class RowsOrPersons(Arguments):
         [text] = spec.arguments
         asked = f"count where {text}"
         if re.fullmatch(r'[^\W\d]\w*|".*"', text):
-            column = nearest(unquoted(text), schema.columns)
-            asked = f"count where {quoted(column)} is not null" if column else "count"
+            near = nearest(text.strip('"'), schema.columns)
+            asked = f"count where {quoted(near)} is not null" if near else "count"
+        asked = "count(persons)" if nearest(text, ("persons",)) else asked
         raise ConfigError(
             f"`count({text[:40]})` is not a statistic",
             where=spec.origin,
             why="count is of rows, count(persons) of units",
-            fix="did you mean `count(persons)`?"
-            if nearest(text, ("persons",))
-            else f'write "{asked}"',
+            fix=f'write "{asked}"',
             code="DPR133",
         )
 

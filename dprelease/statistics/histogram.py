@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from dprelease.results.consistency import StatisticValues
 
 
-def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
-    """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""
-    try:
-        return edges_of(text)
-    except ValueError:
-        raise ConfigError(
-            f"edges are two or more increasing numbers in brackets, at most {MOST_EDGES:,}, or a range of whole steps",
-            where=origin,
-            code="DPR133",
-        ) from None
-
-
 def adding_up(released: Sequence[StatisticValues]) -> dict[str, Floats]:
     """Make bins that hold every row add up to the count of the same rows."""
     out: dict[str, Floats] = {}
@@ -108,7 +96,15 @@ class ColumnAndEdges(NumberColumn):
     sql: Written = "text"
 
     def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
-        return unquoted(texts[0]), edges_text(parse_edges(texts[1], origin))
+        try:
+            edges = edges_of(texts[1])
+        except ValueError:
+            raise ConfigError(
+                f"edges are two or more increasing numbers in brackets, at most {MOST_EDGES:,}, or a range of whole steps",
+                where=origin,
+                code="DPR133",
+            ) from None
+        return unquoted(texts[0]), edges_text(edges)
 
     def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return arguments[:1]

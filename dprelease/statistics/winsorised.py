@@ -50,18 +50,15 @@ def read_tail(text: str, origin: str) -> Fraction:
         share = exact(text, "winsorize")
     except ArgumentError:
         share = Fraction(-1)
-    if (
-        not isinstance(share, Fraction)
-        or not 0 < share < Fraction(1, 2)
-        or share.denominator > _LARGEST_DENOMINATOR
-    ):
-        raise ConfigError(
-            "the share that is winsorised at each end lies between 0 and 1/2, with at most three decimals",
-            where=origin,
-            fix=f"for {text} write e.g. 0.01",
-            code="DPR133",
-        )
-    return share
+    most = _LARGEST_DENOMINATOR
+    if isinstance(share, Fraction) and 0 < 2 * share < 1 and share.denominator <= most:
+        return share
+    raise ConfigError(
+        "the share that is winsorised at each end lies between 0 and 1/2, with at most three decimals",
+        where=origin,
+        fix=f"for {text} write e.g. 0.01",
+        code="DPR133",
+    )
 
 
 class ColumnAndTail(NumberColumn):

@@ -200,7 +200,7 @@ def test_a_missing_pipeline_file(here):
     [
         ("range: [0, 110]", "range: [110, 0]", "write the smaller end first"),
         ("age >= 18", "age => 18", "write `>=`, not `=>`"),
-        ("count(persons)", "count(person)", "did you mean `count(persons)`?"),
+        ("count(persons)", "count(person)", 'write "count(persons)"'),
         ("bmi:        {", "bmi:{", "write a space after every colon"),
         ("  age:     ", "\tage:     ", "indent with spaces"),
         ("user: patient_id", "user: patient", "did you mean `patient_id`?"),
