@@ -47,7 +47,7 @@ Graph = Mapping[str, Iterable[str]]
 
 def size() -> dict[str, int]:
     """Return code lines, tokens and classes of Python, and lines of what else a wheel installs."""
-    found = [counted(text) for _, text in sources()]
+    found = [counted(text, walked(library()[path])) for path, text in sources()]
     others = [p for p in LIBRARY.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")]
     classes = sum(isinstance(n, ast.ClassDef) for tree in library().values() for n in walked(tree))
     return {

@@ -32,10 +32,14 @@ def code_lines(text: str) -> int:
     return counted(text)[0]
 
 
-def counted(text: str) -> tuple[int, int]:
-    """Return (code lines, tokens of code); a formatted string is one token, in every version of Python."""
+def counted(text: str, nodes: Iterable[ast.AST] | None = None) -> tuple[int, int]:
+    """Return (code lines, tokens of code); a formatted string is one token, in every version of Python.
+
+    Args:
+        nodes: of the text's syntax tree, where it was made before.
+    """
     docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text)) if nodes is None else nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 docstrings.update(_span(node))

@@ -138,11 +138,13 @@ def test_the_wheel_releases_where_no_repository_is(wheel: Path, tmp_path: Path, 
         assert "verify" in run(command, "--help")
         run(command, "init")
         assert "valid" in run(command, *check)
+        run(python, "-P", "-c", RELEASE, str(place))
     else:  # one after the other in one process
-        said = run(python, "-P", "-c", COMMANDS, repr([("--version",), ("init",), check]))
+        asked = repr([("--version",), ("init",), check])
+        release = f"sys.argv[1:] = [{str(place)!r}]\n{RELEASE}"
+        said = run(python, "-P", "-c", f"{COMMANDS}\n{release}", asked)
         assert dprelease.__version__ in said
         assert "valid" in said.rpartition("=====")[2]
-    run(python, "-P", "-c", RELEASE, str(place))
     evidence(
         "installed wheel",
         "an empty environment" if FULL else "unpacked beside the libraries",

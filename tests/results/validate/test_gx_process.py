@@ -18,7 +18,7 @@ from dprelease.results.validate import gx, gx_process
 from tests.faults.weekly_project import make_project
 from tests.results.validate.initialisers import be_silent, leave, nothing
 from tests.results.validate.test_gx import BROKEN, GOOD
-from tests.sizes import some
+from tests.sizes import FULL, some
 
 ROOT = Path(__file__).parents[3]
 
@@ -180,7 +180,11 @@ print(found != [os.getpid()] and found != [False], __spec__ is spec)
 """
 
 
-@pytest.mark.parametrize("how", ["a script without a guard", "-c", "-", "-m"])
+WAYS = ("a script without a guard", "-c", "-m", *(["-"] if FULL else []))
+"""What is read from standard input has neither a file nor a spec, as that of `-c`: `make evidence` runs it too."""
+
+
+@pytest.mark.parametrize("how", WAYS)
 def test_no_script_is_run_again_whatever_it_is_run_by(tmp_path, how):
     file = tmp_path / "script_of_a_user.py"
     file.write_text(SCRIPT)
