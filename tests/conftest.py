@@ -34,8 +34,17 @@ if in_memory() is not None and "TMPDIR" not in os.environ:  # of tests that pass
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of Spark first: next to one another they are one worker's, and start Java once."""
-    items.sort(key=lambda item: needs_spark.mark not in item.iter_markers("skipif"))
+    """Run the tests of Spark first and mypy's last.
+
+    Next to one another those of Spark are one worker's, and start Java once; `make lint` runs beside
+    the first tests, and mypy reads again what it has found by then.
+    """
+    items.sort(
+        key=lambda item: (
+            needs_spark.mark not in item.iter_markers("skipif"),
+            item.name.startswith("test_mypy_"),
+        )
+    )
 
 
 def pytest_collection() -> None:
