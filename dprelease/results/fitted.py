@@ -111,11 +111,9 @@ def _table(
     by = None if rule is None else deciding(plan.statistics, rule)
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
-        without_values(
-            plan.statistics,
-            parts,
-            Decision.decide(by, own["unbiased"], own["reach"], 0.0, rule.below),
-        )
+        flat = np.where(own["reach"] > 0, 1.0, -np.inf)
+        decision = Decision.decide(by, own["unbiased"], own["reach"], flat, rule.below)
+        without_values(plan.statistics, parts, decision)
     made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made
 

@@ -30,7 +30,7 @@ STANDARD_ERRORS = 5
 
 Column = Mapping[str, npt.NDArray[Any]]
 """One published column of one table by its parts: value, lower, upper, both certain ends, estimate, unbiased, its
-reach, and status; `(cells,)` each."""
+reach (0 of a public number alone), and status; `(cells,)` each."""
 
 Columns = Mapping[tuple[str, str], Column]
 """Columns by table and published name."""
@@ -140,6 +140,7 @@ class OneFit:
         estimate = np.array([e / ONE for e in exact], dtype=float)
         middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
         reach = np.array([float(half + self.estimates.slack) for half in halves])
+        reach[self.variances[table] == 0] = 0.0
         certain = map(self._scaled, self.certain(table, statistic))
         return {
             "value": self._scaled(value * each),

@@ -50,7 +50,7 @@ class Decision(NamedTuple):
     by: PlannedStatistic
     suppressed: npt.NDArray[np.bool_]
     most: Floats
-    clear: float
+    clear: Floats | float
 
     @classmethod
     def decide(
@@ -58,13 +58,14 @@ class Decision(NamedTuple):
         by: PlannedStatistic,
         number: Floats,
         reach: Floats | float,
-        flat: float,
+        flat: Floats | float,
         below: int,
     ) -> Decision:
         """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %.
 
         Args:
-            flat: over how much the chance of their noise does not fall, at most; 0 where it falls everywhere.
+            flat: over how much the chance of their noise does not fall, at most: 0 where it falls everywhere, one row for
+                an estimate of several draws, -inf for a public number, which no noise lifted.
         """
         most = np.broadcast_to(below + np.asarray(reach), number.shape)
         return cls(by, number < below, most, below + flat)

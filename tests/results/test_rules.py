@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from pathlib import Path
@@ -349,6 +350,59 @@ def test_in_tables_that_add_up_a_published_number_may_be_a_small_one() -> None:
         assert (table["lower"][kept & ~reaches] == lower[kept & ~reaches]).all()
         near, clear = near + int(reaches.sum()), clear + int((kept & ~reaches).sum())
     assert near and clear
+
+
+@pytest.mark.parametrize(("table", "share"), [("regions", 0.6), ("cells", 0.4)])
+def test_an_estimate_of_narrow_noise_is_covered_among_the_draws_that_publish_it(
+    table: str, share: float
+) -> None:
+    """Each region is a tree of its own with one triple of noise, and all triples are summed.
+
+    Where an interval is less than a row wide, the lattices of the two tables show: .82 and .87 were covered.
+    """
+    triples = np.array(list(itertools.product(range(-4, 5), repeat=3)))
+    codes = [f"r{i}" for i in range(len(triples))]
+    columns = {**BASE["columns"], "region": {"kind": "category", "values": codes}}
+    by = {"regions": ["region"], "cells": ["region", "sex"]}
+    shares = {"regions": share, "cells": 1 - share}
+    tables = [{"name": n, "by": by[n], "statistics": ["count"], "share": shares[n]} for n in by]
+    exact = {"regions": 20, "cells": 10}
+    noisy = {"regions": triples[:, :1] + 20, "cells": triples[:, 1:] + 10}
+    answer, worst = exact[table], 1.0
+    for below in range(answer - 1, answer + 2):
+        asked = {"epsilon": 7, "tables": tables, "rules": {"suppress": {"below": below}}}
+        made = plan(asked, columns=columns)
+        chance, cells = np.ones(len(triples)), {}
+        for block in made.blocks:
+            name = block.name.split(".")[0]
+            off = np.abs(noisy[name] - exact[name]).sum(axis=1)
+            chance *= np.exp(-float(block.law.slope) * off)
+            cells[block.name] = [(int(x),) for x in noisy[name].ravel()]
+        found = noised_of(made, cells, Receipt("1", "0", "")).parts[table].table.to_pandas()
+        first = found[:: len(found) // len(triples)]  # of two cells the first
+        kept = (first["status"] != "suppressed").to_numpy()
+        covers = ((first["lower"] <= answer) & (answer <= first["upper"])).to_numpy()
+        worst = min(worst, float(chance[kept & covers].sum() / chance[kept].sum()))
+    assert worst >= 0.95
+
+
+def test_a_public_number_is_published_as_it_is_and_suppressed_as_it_is() -> None:
+    """No noise lifted it over the threshold: at the threshold itself its interval is the number."""
+    totals = {"table": "regions", "statistic": "count", "values": [[c, BELOW] for c in "abcdef"]}
+    tables = SEVERAL["tables"]
+    asked = {"epsilon": 1, "tables": tables, "totals": [totals]}
+    found = []
+    for below in (BELOW, BELOW + 1):
+        release = {**asked, "rules": {"suppress": {"below": below}}}
+        made = plan(release, adjacency="substitution", rows={"exact": 60})
+        cells = {b.name: [(5,)] * made.groups(b) for b in made.blocks}
+        found.append(noised_of(made, cells, Receipt("1", "0", "")).parts["regions"].table.to_pandas())
+    at, under = found
+    assert (at["lower"] == BELOW).all()
+    assert (at["upper"] == BELOW).all()
+    assert (under["status"] == "suppressed").all()
+    assert (under["lower"] == 0).all()
+    assert (under["upper"] == BELOW + 1).all()
 
 
 def test_where_noise_ends_a_published_number_is_no_further_down_than_is_certain() -> None:

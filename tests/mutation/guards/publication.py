@@ -408,6 +408,20 @@ GUARDS = (
         tests=("tests/results/test_rules.py",),
     ),
     Guard(
+        "estimates of tables that add up are taken for noise that falls at every step",
+        file="results/fitted.py",
+        old='flat = np.where(own["reach"] > 0, 1.0, -np.inf)',
+        new='flat = np.where(own["reach"] > 0, 0.0, -np.inf)',
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "a public number at the threshold is taken for one that noise may have lifted",
+        file="results/one_fit.py",
+        old="        reach[self.variances[table] == 0] = 0.0\n",
+        new="",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
         "a published number may lie where it is certain not to",
         file="results/rules.py",
         old="                least = np.fmax(least, np.array(parts[CERTAIN_NAMES[0]][i], dtype=float)[:, 0])\n",
