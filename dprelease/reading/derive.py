@@ -31,6 +31,10 @@ _HIDDEN = (
     "a suppressed cell can have any value, so each may belong there in place of one that is listed:"
     " of few listed groups can be said that they do"
 )
+_LIFTED = (
+    "a number that is just large enough to be published may be there by its noise alone: its published interval"
+    " takes that into account, what is computed from it does not"
+)
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
 COLUMNS = ("value", "lower", "upper", "status", "method")
@@ -89,6 +93,8 @@ def derive(
     whole = keyed(keys, used, COLUMNS, rows)
     notes = evaluation.remarks(inner, used)
     notes += () if ranks or certain else _less_sure(found, rows, level)
+    rules, as_published = current.noised.plan.rules, level == LEVEL and all(q.shown for q in found)
+    notes += (_LIFTED,) * bool(rules and rules.suppress and not certain and not as_published)
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):
             sure = topmost(found, int(count), certain=certain)
