@@ -39,6 +39,8 @@ from dprelease.fitting.estimate import (
     Estimates,
     Objects,
     Wanted,
+    alike,
+    by_parent,
     check_measured,
     whole_numbers,
 )
@@ -239,9 +241,7 @@ class CrossEstimator(Spaces):
         for a, k in zip(self.axes, one.level, strict=True):
             kinds = a.kinds(k)
             at = (at[:, None] * (int(kinds.max()) + 1) + kinds).reshape(-1)
-        flat = np.where(self.structure.empty(one), -1, at)
-        _, found = np.unique(flat, return_inverse=True)
-        return np.asarray(found, dtype=np.int64).reshape(-1)
+        return alike(np.where(self.structure.empty(one), -1, at))
 
     def variance(self, table: str) -> npt.NDArray[np.float64]:
         classes = self.classes(table)
@@ -327,9 +327,7 @@ class EvenAxis:
 
     def _groups(self, fine: int, coarse: int) -> tuple[IntArray, IntArray]:
         """Return an order of the cells of a level by those of a coarser one, and where each of these starts."""
-        up = self.up(fine, coarse)
-        order = np.argsort(up, kind="stable")
-        return order, np.flatnonzero(np.diff(up[order], prepend=-1))
+        return by_parent(self.up(fine, coarse))
 
     def _agreements(self, level: int, cell: int, other: int) -> list[int]:
         """Return how many cells of the level `other` agree with `cell` exactly up to each level.
@@ -352,8 +350,7 @@ class EvenAxis:
             for a in range(level + 1)
             for below in range(a, deepest)
         ]
-        _, found = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
-        return np.asarray(found, dtype=np.int64).reshape(-1)
+        return alike(np.stack(rows, axis=1), axis=0)
 
 
 def up_to(level: Level) -> Iterator[Level]:

@@ -116,3 +116,15 @@ def whole_numbers(values: Sequence[int]) -> Objects:
     out = np.empty(len(values), dtype=object)
     out[:] = [int(value) for value in values]
     return out
+
+
+def by_parent(parent: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the order of children by their parents, and where each parent's begin."""
+    order = np.argsort(parent, kind="stable")
+    return order, np.flatnonzero(np.diff(parent[order], prepend=-1))
+
+
+def alike(keys: IntArray, axis: int | None = None) -> IntArray:
+    """Return one number for all cells of one key, in the order of keys."""
+    _, found = np.unique(keys, axis=axis, return_inverse=True)
+    return np.asarray(found, dtype=np.int64).reshape(-1)

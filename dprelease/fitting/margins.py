@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.fitting.estimate import Estimates
+from dprelease.fitting.estimate import Estimates, alike
 from dprelease.fitting.sets import Runs, holds
 from dprelease.fitting.shares import FINE, Shares, in_fine, laid_out, multipliers_of, shared
-from dprelease.fitting.structure import IntArray, Structure, Table, factor, sums_of, within
+from dprelease.fitting.structure import IntArray, Structure, Table, coarser, factor, sums_of, within
 
 HEAVY = 64
 """How much more than by its variance a margin weighs beside the cells: margins come first."""
@@ -91,20 +91,11 @@ def sides_of(
         typical = float(np.max(variances[side.name]))
         weight = max(1, round(2**10 * least / typical)) * HEAVY if typical > 0 else 2**16
         aim = in_fine(estimates.values[side.name])
-        common = _common(structure, side, parent)
+        shared_levels = tuple(map(min, side.level, parent.level))
+        common = coarser(structure.axes, structure.finest.level, shared_levels)
         groups = factor(common, side.of), factor(common, parent.of)
         out.append(Margin(side.name, factor(side.of, table.of), aim, weight, *groups))
     return out
-
-
-def _common(structure: Structure, one: Table, other: Table) -> IntArray:
-    """Return the map to the finest cells that two tables of a cross share."""
-    level = [min(a, b) for a, b in zip(one.level, other.level, strict=True)]
-    maps = [axis.map(k) for axis, k in zip(structure.axes, level, strict=True)]
-    key = np.zeros((), dtype=np.int64)
-    for one_map in maps:
-        key = key[..., None] * (int(one_map.max()) + 1) + one_map
-    return np.asarray(np.unique(key.reshape(-1), return_inverse=True)[1]).reshape(-1)
 
 
 def pulled(
@@ -189,8 +180,7 @@ def _joint(maps: Sequence[IntArray]) -> IntArray:
     """Return one key for cells that agree in all maps."""
     key = np.zeros(maps[0].size, dtype=np.int64)
     for one in maps:
-        _, key = np.unique(key * (int(one.max()) + 1) + one, return_inverse=True)
-        key = np.asarray(key, dtype=np.int64).reshape(-1)
+        key = alike(key * (int(one.max()) + 1) + one)
     return key
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.core.errors import PlanError
-from dprelease.fitting.estimate import ONE, Estimator
+from dprelease.fitting.estimate import ONE, Estimator, alike
 from dprelease.fitting.structure import IntArray
 from dprelease.intervals.law import SumLaw, quantile_of
 from dprelease.intervals.quotient import middle
@@ -66,9 +66,7 @@ class CriticalValues:
 
 def classes_of(top: Estimator, bottom: Estimator, table: str) -> IntArray:
     """Return the class of every cell of a table: within one, both errors have one law."""
-    pairs = np.stack([top.classes(table), bottom.classes(table)], axis=1)
-    _, found = np.unique(pairs, axis=0, return_inverse=True)
-    return np.asarray(found, dtype=np.int64).reshape(-1)
+    return alike(np.stack([top.classes(table), bottom.classes(table)], axis=1), axis=0)
 
 
 def critical_values(

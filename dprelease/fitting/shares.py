@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dprelease.fitting.estimate import ONE
+from dprelease.fitting.estimate import ONE, by_parent
 from dprelease.fitting.mending import Child, mended
 from dprelease.fitting.sets import Runs
 from dprelease.fitting.structure import IntArray
@@ -167,12 +167,12 @@ def laid_out(
     totals: Sequence[int],
 ) -> tuple[IntArray, Children, IntArray]:
     """Return the order by parents, the children in it, and what their distances must add up to."""
-    order = np.argsort(parent, kind="stable")
+    order, starts = by_parent(parent)
     children = Children(
         [int(targets[k]) for k in order],
         [sets[k] for k in order],
         np.asarray(weights, dtype=np.int64)[order],
-        np.flatnonzero(np.diff(parent[order], prepend=-1)),
+        starts,
     )
     rest = [total - whole for total, whole in zip(totals, _whole_sums(children), strict=True)]
     wanted = np.array([min(max(x, -_TOP), _TOP) for x in rest], dtype=np.int64)

@@ -30,6 +30,7 @@ from dprelease.fitting.estimate import (
     Estimates,
     Objects,
     Wanted,
+    by_parent,
     check_measured,
     whole_numbers,
 )
@@ -326,6 +327,5 @@ def _shifted(values: Objects) -> Objects:
 
 def _sums(values: Objects, parent: IntArray) -> Objects:
     """Return the sum of the children of every parent."""
-    order = np.argsort(parent, kind="stable")
-    starts = np.flatnonzero(np.diff(parent[order], prepend=-1))
+    order, starts = by_parent(parent)
     return np.asarray(np.add.reduceat(values[order], starts))

@@ -396,7 +396,9 @@ def test_a_public_number_is_published_as_it_is_and_suppressed_as_it_is() -> None
         release = {**asked, "rules": {"suppress": {"below": below}}}
         made = plan(release, adjacency="substitution", rows={"exact": 60})
         cells = {b.name: [(5,)] * made.groups(b) for b in made.blocks}
-        found.append(noised_of(made, cells, Receipt("1", "0", "")).parts["regions"].table.to_pandas())
+        found.append(
+            noised_of(made, cells, Receipt("1", "0", "")).parts["regions"].table.to_pandas()
+        )
     at, under = found
     assert (at["lower"] == BELOW).all()
     assert (at["upper"] == BELOW).all()
