@@ -31,10 +31,7 @@ _HIDDEN = (
     "a suppressed cell can have any value, so each may belong there in place of one that is listed:"
     " of few listed groups can be said that they do"
 )
-_LIFTED = (
-    "a number that is just large enough to be published may be there by its noise alone: its published interval"
-    " takes that into account, what is computed from it does not"
-)
+_LIFTED = "a number near the threshold may be there by its noise alone: only its published interval allows for that"
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
 COLUMNS = ("value", "lower", "upper", "status", "method")
@@ -92,9 +89,7 @@ def derive(
     )
     whole = keyed(keys, used, COLUMNS, rows)
     notes = evaluation.remarks(inner, used)
-    notes += () if ranks or certain else _less_sure(found, rows, level)
-    rules, as_published = current.noised.plan.rules, level == LEVEL and all(q.shown for q in found)
-    notes += (_LIFTED,) * bool(rules and rules.suppress and not certain and not as_published)
+    notes += () if certain else _less_sure(evaluation, found, () if ranks else rows, level)
     match tree:
         case Across(how="top", weights=n.Literal(value=float(count))):
             sure = topmost(found, int(count), certain=certain)
@@ -134,15 +129,20 @@ def finished(found: Sequence[Quantity], level: float) -> list[Row]:
     ]
 
 
-def _less_sure(found: Sequence[Quantity], rows: Sequence[Row], level: float) -> tuple[str, ...]:
-    """Say at which level an expression has an interval, if it has none at its own: choices by rank have one at 95 %."""
-    for quantity, row in zip(found, rows, strict=True):
+def _less_sure(
+    of: Evaluation, found: Sequence[Quantity], rows: Sequence[Row], level: float
+) -> tuple[str, ...]:
+    """Say what intervals do not take into account, and at which level there is one: choices by rank have one at 95 %."""
+    rules = of.periods.current.noised.plan.rules
+    computed = level != LEVEL or not all(q.shown for q in found)
+    lifted = (_LIFTED,) * bool(rules and rules.suppress and computed)
+    for quantity, row in zip(found, rows, strict=False):
         if row[3] == "uninformative" and isinstance(quantity.form, Function):
             lower = round(reach(quantity, LEVEL), 2)
             if not 0 < lower < level or finished([quantity], lower)[0][3] == "uninformative":
-                return ()
-            return (f"what says nothing here has an interval at the level {lower:g}",)
-    return ()
+                break
+            return (*lifted, f"what says nothing here has an interval at the level {lower:g}")
+    return lifted
 
 
 def by_rank(quantity: Quantity) -> bool:
