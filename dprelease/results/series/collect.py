@@ -20,6 +20,7 @@ import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ class Period(Stated):
 
 MOST_BYTES = 256 * 2**20
 """Most that is read of one table."""
+_FEW_BYTES = 2**15
+"""What is read of files of at most so many is remembered, by their bytes: a process that publishes often reads each once."""
 
 _ReceiptOf = Callable[[Mapping[str, Any], ReleasePlan], Receipt]
 
@@ -169,10 +172,7 @@ def noised_of(manifest: Mapping[str, Any], receipt: _ReceiptOf | None = None) ->
 def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:
     found = listing(path)
     data = read_small(path / json_.FILE) or b""
-    manifest = read_json(data)
-    if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
-        raise ValueError("not this period")
-    said = stated(manifest)
+    said = _once(_stated, data, name)
     period = Period(
         **{part.name: getattr(said, part.name) for part in fields(Stated)},
         name=name,
@@ -183,49 +183,68 @@ def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period,
         else None,
         correction=correction,
     )
-    values = _values(path, found, manifest, said)
+    values = _values(path, found, data, said)
     if not set(values) <= set(said.statistics):
         raise ValueError("values that the plan does not have")
     return period, values
 
 
-def _values(path: Path, found: Listing, manifest: Mapping[str, Any], said: Stated) -> Columns:
+def _once(read: Callable[..., Any], data: bytes, *more: object) -> Any:
+    """Return what `read`, which remembers, makes of a file; it makes large ones anew, as they would fill the memory."""
+    return read(data, *more) if len(data) <= _FEW_BYTES else read.__wrapped__(data, *more)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=256)
+def _stated(data: bytes, name: str) -> Stated:
+    manifest = read_json(data)
+    if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
+        raise ValueError("not this period")
+    return stated(manifest)
+
+
+def _values(path: Path, found: Listing, manifest: bytes, said: Stated) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
     rows = None if said.sparse else said.groups * len(said.statistics)
     shapes: dict[str | None, tuple[int, int | None]] = {None: (len(said.by), rows)}
     if said.tables:
         shapes = {shape.name: (len(shape.by), shape.rows) for shape in said.tables}
-    tables = {name: _table(path, found, manifest, name, *shape) for name, shape in shapes.items()}
+    tables = {name: _table(path, found, said, name, *shape) for name, shape in shapes.items()}
     if any(table is None for table in tables.values()):
-        made = noised_of(manifest)
-        tables = {n: made.parts[n].table if n else made.published.table for n in shapes}
-    return {
-        (name, column): values
-        for name, table in tables.items()
-        for column, values in released(table, shapes[name][0]).items()
-    }
+        made = noised_of(read_json(manifest))
+        tables = {
+            n: released(made.parts[n].table if n else made.published.table, keys)
+            for n, (keys, _) in shapes.items()
+        }
+    return {(n, c): values for n, table in tables.items() for c, values in (table or {}).items()}
 
 
 def _table(
     path: Path,
     found: Listing,
-    manifest: Mapping[str, Any],
+    said: Stated,
     table: str | None,
     keys: int,
     rows: int | None,
-) -> pa.Table | None:
-    """Return a table from the smaller of its hashed data files; None where it has none."""
-    readers = {
-        file if table is None else table_file(file, table): read
-        for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv))
+) -> Mapping[str, PeriodColumn] | None:
+    """Return a table's values from the smaller of its hashed data files; None where it has none."""
+    files = {
+        file if table is None else table_file(file, table): file
+        for file in (parquet.FILE, csv_.TIDY_FILE)
     }
-    name = min((name for name in readers if name in found), key=found.__getitem__, default=None)
+    name = min((name for name in files if name in found), key=found.__getitem__, default=None)
     if name is None:
         return None
     data = read_small(path / name, MOST_BYTES) or b""
-    if hashlib.sha256(data).hexdigest() != manifest["files"][name]["sha256"]:
+    if hashlib.sha256(data).hexdigest() != said.files[name][1]:
         raise ValueError("not the hashed table")
-    return readers[name](data, keys, rows)
+    columns: Mapping[str, PeriodColumn] = _once(_columns, data, files[name], keys, rows)
+    return columns
+
+
+@lru_cache(maxsize=256)
+def _columns(data: bytes, file: str, keys: int, rows: int | None) -> Mapping[str, PeriodColumn]:
+    read = _from_parquet if file == parquet.FILE else _from_csv
+    return released(read(data, keys, rows), keys)
 
 
 def _from_parquet(data: bytes, keys: int, rows: int | None) -> pa.Table:
