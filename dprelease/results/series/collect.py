@@ -211,10 +211,8 @@ def _values(path: Path, found: Listing, manifest: bytes, said: Stated) -> Column
     tables = {name: _table(path, found, said, name, *shape) for name, shape in shapes.items()}
     if any(table is None for table in tables.values()):
         made = noised_of(read_json(manifest))
-        tables = {
-            n: released(made.parts[n].table if n else made.published.table, keys)
-            for n, (keys, _) in shapes.items()
-        }
+        parts = {n: made.parts[n].table if n else made.published.table for n in shapes}
+        tables = {n: released(part, shapes[n][0]) for n, part in parts.items()}
     return {(n, c): values for n, table in tables.items() for c, values in (table or {}).items()}
 
 
@@ -227,18 +225,14 @@ def _table(
     rows: int | None,
 ) -> Mapping[str, PeriodColumn] | None:
     """Return a table's values from the smaller of its hashed data files; None where it has none."""
-    files = {
-        file if table is None else table_file(file, table): file
-        for file in (parquet.FILE, csv_.TIDY_FILE)
-    }
+    files = {table_file(f, table) if table else f: f for f in (parquet.FILE, csv_.TIDY_FILE)}
     name = min((name for name in files if name in found), key=found.__getitem__, default=None)
     if name is None:
         return None
     data = read_small(path / name, MOST_BYTES) or b""
     if hashlib.sha256(data).hexdigest() != said.files[name][1]:
         raise ValueError("not the hashed table")
-    columns: Mapping[str, PeriodColumn] = _once(_columns, data, files[name], keys, rows)
-    return columns
+    return _once(_columns, data, files[name], keys, rows)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,6 @@ under the lock of the pipeline's folder, so a slower publisher cannot put an old
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from dprelease.core.errors import DpreleaseError, InternalError
@@ -33,11 +32,7 @@ def refresh(folder: Path) -> tuple[str, ...]:
             broken (DPR830).
         OSError: the system refuses a step.
     """
-
-    def make(files: Mapping[str, bytes]) -> dict[str, bytes]:
-        return files_of(collect(folder, files))
-
-    return update_files_of_pipeline(folder, make)
+    return update_files_of_pipeline(folder, lambda files: files_of(collect(folder, files)))
 
 
 def refresh_after_publication(folder: Path) -> str | None:

@@ -100,6 +100,16 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
     assert len(series.periods) == 5
 
 
+def test_what_changed_since_a_process_read_it_is_read_again(folder):
+    before = collect(folder)
+    path = folder / before.periods[0].name / "release.json"
+    said = path.read_bytes()
+    path.write_bytes(said.replace(b'"published"', b'"publishes"'))
+    assert collect(folder).periods[0].published is None
+    (path.parent / "data.parquet").write_bytes(b"")
+    assert collect(folder).unreadable == (before.periods[0].name,)
+
+
 def test_a_folder_whose_name_is_not_text_hides_nothing(folder):
     os.mkdir(os.fsencode(folder) + b"/\xff\x1b[2J")
     series = collect(folder)
