@@ -10,6 +10,7 @@ Limits   float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -20,29 +21,37 @@ from dprelease.mechanisms.forms.table import masses
 from dprelease.mechanisms.kernels.laplace_sums import log_mass
 from dprelease.schema.domain import GridSet
 
+_MANY_RUNS = 64
+"""From so many runs on, all masses are one convolution, whose time does not grow with their number."""
 
-class TableLoss:
-    """Float view of the loss as a function of the scale (steps), to propose a calibration."""
 
-    def __init__(self, allowed: GridSet, distance: int) -> None:
-        self.allowed, self.distance = allowed, distance
-        self._distances = np.arange(allowed.hull_steps + 1, dtype=np.float64)
+def table_loss(allowed: GridSet, distance: int) -> Callable[[float], float]:
+    """Return a float view of the loss as a function of the scale (steps), to propose a calibration."""
+    size, many = allowed.hull_steps + 1, len(allowed.runs) >= _MANY_RUNS
+    apart = np.arange(size, dtype=np.float64)
+    if many:  # around a circle so long that nothing meets
+        around = np.arange(1 << (2 * size - 1).bit_length())
+        apart = np.minimum(around, around.size - around).astype(np.float64)
+        held = np.fft.rfft(np.bincount(allowed.points() - allowed.lower), around.size)
 
-    def __call__(self, scale: float) -> float:
-        if self.allowed.hull_steps == 0:
+    def loss(scale: float) -> float:
+        if size == 1:
             return 0.0
-        weights = np.exp(-self._distances / scale)
-        head = np.concatenate([[0.0], np.cumsum(weights)])
-        z = np.log(np.maximum(masses(self.allowed, head), 1e-300))
-        return self.distance / scale + float(
-            np.max(np.abs(z[self.distance :] - z[: -self.distance]))
-        )
+        weights = np.exp(-apart / scale)
+        if many:
+            mass = np.fft.irfft(np.fft.rfft(weights) * held)[:size]
+        else:
+            mass = masses(allowed, np.concatenate([[0.0], np.cumsum(weights)]))
+        z = np.log(np.maximum(mass, 1e-300))
+        return distance / scale + float(np.max(np.abs(z[distance:] - z[:-distance])))
+
+    return loss
 
 
 @lru_cache(maxsize=64)
 def smallest_scale(allowed: GridSet, distance: int, epsilon: float) -> float:
     """Return about the smallest scale of loss epsilon within [distance/eps, 2 distance/eps]."""
-    loss = TableLoss(allowed, distance)
+    loss = table_loss(allowed, distance)
     narrow, wide = epsilon / distance, epsilon / (2 * distance)
 
     def excess(rate: float) -> float:  # nearly linear in the rate

@@ -15,7 +15,7 @@ from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError, InternalError
 from dprelease.core.numeric import exp_lower, exp_upper
 from dprelease.mechanisms import bounded_laplace_scale
-from dprelease.mechanisms.calibration.laplace_grid import TableLoss
+from dprelease.mechanisms.calibration.laplace_grid import table_loss
 from dprelease.mechanisms.certifiers.table_laplace import (
     BoundedLaplaceLaw,
     _decay_upper,
@@ -163,12 +163,25 @@ def test_the_scale_is_not_wasted() -> None:
     assert law.scale == pytest.approx(continuous, rel=1e-3)
 
 
+@pytest.mark.parametrize("distance", [1, 17, 400])
+def test_many_runs_have_the_loss_that_is_summed_run_by_run(distance: int) -> None:
+    random = np.random.default_rng(distance)
+    edges = np.cumsum(random.integers(1, 12, 400)).reshape(-1, 2).tolist()
+    allowed = GridSet.from_runs([(a, b) for a, b in edges])
+    points = allowed.points()
+    q = np.arange(allowed.lower, allowed.upper + 1)
+    for scale in (3.0, 40.0, 900.0):
+        mass = np.log(np.exp(-np.abs(q[:, None] - points) / scale).sum(axis=1))
+        loss = distance / scale + float(np.abs(mass[distance:] - mass[:-distance]).max())
+        assert table_loss(allowed, distance)(scale) == pytest.approx(loss, rel=1e-12)
+
+
 class TestBrokenTwins:
     def test_the_interval_formula_on_a_union(self) -> None:
         """Half the sensitivity's scale from the hull's width is too small across a gap."""
         allowed = GridSet.from_runs([(0, 3), (60, 100)])
         scale = float(bounded_laplace_scale(0, 100, 20, 1.0))
-        assert TableLoss(allowed, 20)(scale) > 1.1
+        assert table_loss(allowed, 20)(scale) > 1.1
         p = round(2**60 * float(np.exp(-1 / scale)))
         law = BoundedLaplaceLaw(allowed, 20, Fraction(1), "absolute", p)
         assert worst_ratio(enumerate_law(law), 20) > exp_upper(Fraction(11, 10))
