@@ -99,12 +99,10 @@ def mixed_interval(
 
 
 def _shadows(raw: Floats, mean: tuple[Floats, Floats], critical: Floats) -> tuple[Floats, Floats]:
-    left, right = mean
-    low, high = np.empty(raw.shape[0]), np.empty(raw.shape[0])
-    for start in range(0, raw.shape[0], _CHUNK):
-        part = slice(start, start + _CHUNK)
-        low[part], high[part] = _shadow(raw[part], left[part], right[part], critical)
-    return low, high
+    cuts = range(_CHUNK, raw.shape[0], _CHUNK)
+    parts = zip(*(np.split(array, cuts) for array in (raw, *mean)), strict=True)
+    low, high = zip(*(_shadow(a, b, c, critical) for a, b, c in parts), strict=True)
+    return np.concatenate(low), np.concatenate(high)
 
 
 def _shadow(raw: Floats, left: Floats, right: Floats, critical: Floats) -> tuple[Floats, Floats]:
@@ -116,16 +114,19 @@ def _shadow(raw: Floats, left: Floats, right: Floats, critical: Floats) -> tuple
     total, top = raw.sum(axis=1), raw[:, 1] / 2 + raw[:, 2]
     low, high = np.full(raw.shape[0], np.inf), np.full(raw.shape[0], -np.inf)
     means = np.linspace(0.0, 1.0, _MEANS + 1)
+    peaks = np.maximum(
+        *(m * (1 - m) for m in (means[:-1], means[1:]))
+    )  # 1/2 is an end of two cells
     # From the middle, where v may be largest: a group without signal is finished there.
-    for i in sorted(range(_MEANS), key=lambda i: abs(2 * i + 1 - _MEANS)):
-        peak = max(
-            m * (1 - m) for m in (means[i], means[i + 1], 0.5) if means[i] <= m <= means[i + 1]
-        )
-        open_ = (left <= means[i + 1]) & (right >= means[i]) & ((low > 0) | (high < peak))
-        rows = np.flatnonzero(open_)
+    order = np.argsort(np.abs(2 * np.arange(_MEANS) + 1 - _MEANS), kind="stable")
+    for part in np.array_split(order, -(-_MEANS * max(1, raw.shape[0]) // _CHUNK)):
+        i = part[:, None]
+        open_ = (left <= means[i + 1]) & (right >= means[i]) & ((low > 0) | (high < peaks[i]))
+        places, rows = np.nonzero(open_)
         if not rows.size:
             continue
-        a, b = np.maximum(left[rows], means[i]), np.minimum(right[rows], means[i + 1])
+        own = part[places]
+        a, b = np.maximum(left[rows], means[own]), np.minimum(right[rows], means[own + 1])
         n, t = total[rows], top[rows]
         vertex = np.clip(np.divide(t, n, out=a.copy(), where=n != 0), a, b)
         # A parabola in m: its extremes are at the ends and at the vertex.
@@ -133,13 +134,14 @@ def _shadow(raw: Floats, left: Floats, right: Floats, critical: Floats) -> tuple
         roof = np.max(
             [a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0
         )
-        _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, critical[i], low, high)
+        _widen(rows, own, n, sums.min(axis=0), sums.max(axis=0), roof, critical, low, high)
     nothing = low > high  # left: then every variance is possible
     return np.where(nothing, 0.0, low), np.where(nothing, 0.25, high)
 
 
 def _widen(
     rows: Integers,
+    own: Integers,
     n: Floats,
     least: Floats,
     most: Floats,
@@ -148,18 +150,18 @@ def _widen(
     low: Floats,
     high: Floats,
 ) -> None:
-    """Widen [low, high] in place, for `rows`, by the v of one cell of m.
+    """Widen [low, high] in place, for `rows`, by the v of one cell of m each, `own`.
 
     Args:
         n, least, most, roof: shape `(rows,)`: noisy size, ends of S(s_i(m) raw_i), largest v.
-        critical: q_Z, shape `(variances,)`.
+        critical: q_Z, shape `(means, variances)`.
     """
     edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
     # A superset of the cells of v that are not empty, from the widest quantile; a cell more on
     # either side outweighs rounding.
     first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
     some = n > 0
-    widest, per_unit = critical.max(), 4.0 * _VARIANCES
+    widest, per_unit = critical.max(axis=1)[own[some]], 4.0 * _VARIANCES
     with np.errstate(over="ignore"):
         ends = [
             (e[some] + s * widest) / n[some] * per_unit for e, s in ((least, -1.0), (most, 1.0))
@@ -185,7 +187,8 @@ def _widen(
             - np.repeat(begin, count)
             + np.repeat(start[here].astype(np.int64), count)
         )
-        size, floor, ceiling = n[at], least[at] - critical[j], most[at] + critical[j]
+        wide = critical[own[at], j]
+        size, floor, ceiling = n[at], least[at] - wide, most[at] + wide
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = floor / size, ceiling / size
         lower = np.where(size == 0, np.where(floor <= 0, -np.inf, np.inf), np.minimum(one, other))
@@ -196,7 +199,8 @@ def _widen(
         into = rows[here]
         lows = np.minimum.reduceat(np.where(possible, lower, np.inf), begin)
         highs = np.maximum.reduceat(np.where(possible, upper, -np.inf), begin)
-        low[into], high[into] = np.minimum(low[into], lows), np.maximum(high[into], highs)
+        np.minimum.at(low, into, lows)
+        np.maximum.at(high, into, highs)
 
 
 @lru_cache(maxsize=64)

@@ -91,3 +91,15 @@ def test_noise_alone_gives_the_whole_range_or_a_point_inside_it() -> None:
     assert high[3] < 1e-4
     assert high[4] < 1e-4
     assert low[5] > 0.249
+
+
+def test_groups_side_by_side_have_the_intervals_that_each_has_alone() -> None:
+    """Few groups meet all cells of the mean at once, many meet them part by part: no bit differs."""
+    random = np.random.default_rng(8)
+    one = random.dirichlet([1, 1, 1], 7) * random.integers(0, 4_000, (7, 1))
+    raw = np.round(np.concatenate([one, [[0, 0, 0], [-9, 2, 1], [5, -80, 60]]]))
+    alone = [variance_interval(row[None], 20.0, 0.95) for row in raw]
+    for times in (1, 300):
+        together = variance_interval(np.tile(raw, (times, 1)), 20.0, 0.95)
+        for end, each in zip(together, zip(*alone, strict=True), strict=True):
+            assert np.array_equal(end, np.tile(np.concatenate(each), times))
