@@ -79,9 +79,9 @@ def cell_error(
             as far apart as they are said to.
     """
     draws = _FAR_DRAWS if far else _DRAWS if noises is None else len(noises)
-    t = np.repeat(np.linspace(0.02, 0.98, _MEANS), draws)
-    variance = np.minimum(spread * spread, t * (1 - t) / (3 if spread <= FILLS else 1))
-    cells = exact(t, t * t + variance)
+    t = np.linspace(0.02, 0.98, _MEANS)
+    apart = np.minimum(spread * spread, t * (1 - t) / (3 if spread <= FILLS else 1))
+    cells = exact(t, t * t + apart)
     weights = None
     if far:
         noise, weights = _far_noise(cells.shape[1])
@@ -89,14 +89,13 @@ def cell_error(
         if noises is None:
             noises = unit_noise(uniform_points(draws, cells.shape[1]), gaussian=gaussian)
         noise = np.tile(noises, (_MEANS, 1))
-    noisy = statistic_kind.finish(measurement, cells + scale * noise)
-    error = (noisy - statistic_kind.finish(measurement, cells))[:, 0]
-    off = (error**2 if loss == "squared" else np.abs(error)).reshape(_MEANS, -1)
+    noisy = statistic_kind.finish(measurement, np.repeat(cells, draws, axis=0) + scale * noise)
+    error = noisy[:, 0].reshape(_MEANS, -1) - statistic_kind.finish(measurement, cells)[:, :1]
+    off = error**2 if loss == "squared" else np.abs(error)
     if farthest:
         each = np.average(
             off, axis=1, weights=None if weights is None else weights.reshape(off.shape)
         )
-        apart = variance.reshape(off.shape)[:, 0]
         relevant = each[apart > 0.99 * apart.max()] if statistic_kind.moment == 2 else each
         return float(relevant.max())
     result = float(np.average(off.ravel(), weights=weights))

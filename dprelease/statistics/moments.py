@@ -44,8 +44,10 @@ class QuotientCells:
 
     def share(self, cells: Floats, span: Ends) -> Floats:
         """Return t within its span; the middle where no denominator is left."""
-        (low, high), cells = span, np.maximum(cells, self.least())
-        top, total = (cells[:, None] * [self.scores, self.parts]).sum(axis=2).T
+        # Column by column: numpy is slow at short rows, and BLAS rounds as its processor does.
+        (low, high), columns = span, np.maximum(cells, self.least()).T
+        top = np.asarray(sum(map(np.multiply, self.scores, columns)))
+        total = np.asarray(sum(map(np.multiply, self.parts, columns)))
         t = np.divide(top, total, out=np.full_like(top, (low + high) / 2), where=total > 0)
         return np.asarray(np.clip(t, low, high))
 
