@@ -273,6 +273,8 @@ def edges_of(text: str) -> tuple[Fraction, ...]:
 
 def edges_text(edges: Sequence[Fraction | int]) -> str:
     """Return the text of edges: of more than `FEW` in equal steps their range."""
+    if all(edge.denominator == 1 for edge in edges):
+        edges = [edge.numerator for edge in edges]  # of fractions it takes ten times as long
     step = edges[1] - edges[0]
     steps = len(edges) > FEW and all(b - a == step for a, b in pairwise(edges))
     listed = (edges[0], edges[-1], step) if steps else edges
@@ -290,9 +292,9 @@ def whole_edges(text: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def bins(name: str, edges: tuple[Fraction, ...]) -> tuple[str, ...]:
-    """Return the labels of half-open bins, the last one closed: `[5,9)`, ..."""
-    ends = [str(plain(edge)) for edge in edges]
+def bins(name: str, edges: str) -> tuple[str, ...]:
+    """Return the labels of half-open bins, the last one closed: `[5,9)`, ...; `edges` as `edges_of` reads them."""
+    ends = [str(plain(edge)) for edge in edges_of(edges)]
     labels = [f"{name}[{low},{high})" for low, high in pairwise(ends)]
     return (*labels[:-1], f"{labels[-1][:-1]}]")
 
@@ -303,10 +305,10 @@ def _named_edges(labels: tuple[str, ...]) -> tuple[str, str] | None:
     name, _, _ = labels[0].rpartition("[")
     lows = [label[len(name) + 1 :].partition(",")[0] for label in labels]
     try:
-        edges = edges_of(f"[{','.join([*lows, labels[-1].rpartition(',')[2][:-1]])}]")
+        edges = edges_text(edges_of(f"[{','.join([*lows, labels[-1].rpartition(',')[2][:-1]])}]"))
     except ValueError:
         return None
-    return (name, edges_text(edges)) if bins(name, edges) == labels else None
+    return (name, edges) if bins(name, edges) == labels else None
 
 
 def short_list(items: tuple[Any, ...]) -> Any:
@@ -326,7 +328,7 @@ def long_list(value: Any) -> tuple[Any, ...]:
     name, edges = value["name"], value["edges"]
     if len(value) > 2 or not isinstance(name, str) or not isinstance(edges, str):
         raise ValueError("a list is needed, or bins by their edges")
-    return bins(name, edges_of(edges))
+    return bins(name, edges)
 
 
 def first_holding(holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -91,10 +91,10 @@ class _Derived:
 
 def _listed(primitives: tuple[Primitive, ...]) -> list[Any]:
     """Return primitives as JSON; many bins of a code, each where the one before ends, are one entry with edges."""
-    pairs = enumerate(pairwise(primitives), 1)
-    ends = [0, *(i for i, (p, q) in pairs if p.high + 1 != q.low or _bin_of(p) != _bin_of(q))]
+    pairs = enumerate(pairwise(zip(primitives, map(_bin_of, primitives), strict=True)), 1)
+    ends = [i for i, ((p, own), (q, next_)) in pairs if p.high + 1 != q.low or own != next_]
     out: list[Any] = []
-    for start, end in pairwise([*ends, len(primitives)]):
+    for start, end in pairwise([0, *ends, len(primitives)]):
         run = primitives[start:end]
         if len(run) <= FEW:
             out += map(encode, run)

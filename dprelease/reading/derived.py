@@ -138,7 +138,7 @@ class Derived:
 
 def _point(row: dict[str, Any]) -> Point:
     found = point(row["value"], row["lower"], row["upper"], weak=row["status"] in WEAK)
-    return replace(found, lower=found.value, upper=found.value) if found.weak else found
+    return found._replace(lower=found.value, upper=found.value) if found.weak else found
 
 
 def _csv(derived: Derived) -> bytes:

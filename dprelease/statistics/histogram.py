@@ -8,6 +8,7 @@ counted nowhere. Bins come from the schema, never from the data. Domain of every
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -159,15 +160,15 @@ class Histogram(StatisticKind):
         return Domain(0, require_cap(context))
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
-        column, edges, labels = context.column, context.edges, bins("", context.edges)
+        column, edges, labels = context.column, context.edges, bins("", context.spec.arguments[1])
         assert column is not None
         grid = column.grid
         num, den = context.step.as_integer_ratio()
         starts = [-(-edge.numerator * den // (edge.denominator * num)) for edge in edges]
         ends = [*(start - 1 for start in starts[1:-1]), math.floor(edges[-1] / context.step)]
-        measures = []
+        measures, (firsts, lasts) = [], zip(*grid.runs, strict=True)
         for label, low, high in zip(labels, starts, ends, strict=False):
-            if not any(max(low, a) <= min(high, b) for a, b in grid.runs):
+            if bisect_right(firsts, high) == bisect_left(lasts, low):  # no run meets it
                 raise PlanError(
                     f"the bin {label} of {shortened(context.spec.text, 200)} can hold no allowed value",
                     where=context.spec.origin,
@@ -197,7 +198,7 @@ class Histogram(StatisticKind):
         )
 
     def columns(self, context: Context) -> tuple[str, ...]:
-        return bins(context.spec.name, context.edges)
+        return bins(context.spec.name, context.spec.arguments[1])
 
 
 statistic = Histogram()

@@ -68,7 +68,7 @@ def rows(seed: int = 5) -> pd.DataFrame:
 def test_a_range_is_its_edges_with_both_ends() -> None:
     assert edges_of("range(0, 24, 6)") == edges_of(" [0, 6, 12,18, 24.0] ")
     assert edges_of("range(-1, 0.5, 0.25)")[-2:] == (Fraction(1, 4), Fraction(1, 2))
-    assert bins("h", edges_of("range(0, 1, 0.5)")) == ("h[0,0.5)", "h[0.5,1]")
+    assert bins("h", "range(0, 1, 0.5)") == ("h[0,0.5)", "h[0.5,1]")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_edges_of_a_file_stand_in_the_request(tmp_path: Path) -> None:
     path = tmp_path / "schema.yaml"
     path.write_text(json.dumps(declared(asked)), encoding="utf-8")
     plan = dp.plan(path)
-    assert plan.statistics[0].columns == bins("h", tuple(map(Fraction, map(str, edges))))
+    assert plan.statistics[0].columns == bins("h", str(edges))
     assert plan.request is not None
     said = json.loads(json.dumps(request_to_json(plan.request)))
     (tmp_path / "edges.csv").unlink()

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 VAGUE = 4.0
 
@@ -22,8 +23,7 @@ Window = tuple[float, float]
 """The least and the greatest number of a chart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One released value with its interval; `weak` values say nothing and never set the window."""
 
     value: float
@@ -51,8 +51,7 @@ class Tick:
     anchor: str = "middle"
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(NamedTuple):
     """A stretch along one axis, from `at` on."""
 
     at: float

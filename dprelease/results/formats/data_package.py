@@ -321,22 +321,19 @@ def _value_fields(
     kind = "integer" if is_whole(statistic) else "number"
     value = _value_field(statistic, words, _required(plan))
     parts = WIDE_PARTS[plan.block(statistic.block).certain(statistic.function)]
+    allowed = {"required": True, "enum": _statuses(plan)}
+    said: dict[str, Field] = {end: {"description": DESCRIPTIONS[end]} for end in parts[:-1]}
     named = zip(statistic.columns, words.column_headings(statistic), strict=True)
     for i, (name, title) in enumerate(named):
-        status = f"of {name}: {DESCRIPTIONS['status']}"
-        allowed = {"required": True, "enum": _statuses(plan)}
-        fields: tuple[Field, ...] = (
-            {**value, "name": name, "title": title},
-            *(
-                {"name": f"{name}_{end}", "type": kind, "description": DESCRIPTIONS[end]}
-                for end in parts[:-1]
-            ),
-            {"name": f"{name}_status", "type": "string", "description": status, "constraints": allowed},
-        )  # fmt: skip
-        for field in fields:
-            if i >= FEW:
-                field.pop("description")
-            yield field
+        if i == FEW:
+            value.pop("description")
+            said = {end: {} for end in said}
+        status = {"description": f"of {name}: {DESCRIPTIONS['status']}"}
+        yield {**value, "name": name, "title": title}
+        for end in parts[:-1]:
+            yield {"name": f"{name}_{end}", "type": kind, **said[end]}
+        more = status if i < FEW else {}
+        yield {"name": f"{name}_status", "type": "string", "constraints": allowed, **more}
 
 
 def _value_field(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dprelease.results.formats.chart import Band, Point, Scale, Tick, Window, slots, ticks, window
 from dprelease.results.formats.numbers import reading_text
@@ -75,8 +76,7 @@ class DotPlot:
         return len(self.ticks) > 2 and sum(len(tick.label) + 2 for tick in self.ticks) > 26
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     at: float
     width: float
     y: float
@@ -172,22 +172,9 @@ def bars(points: Sequence[Point], top: float) -> Bars:
     """Return one group's histogram; `top` is the value at the picture's upper edge."""
     base = BAR_TOP + BAR_HEIGHT
     scale = Scale(0.0, top if top > 0 else math.inf, base, BAR_TOP, digits=2)
-    places, tops = slots(len(points), 0.82), [scale.inside(p.value) for p in points]
-
-    return Bars(
-        height=base + 4,
-        base=base,
-        bars=tuple(
-            Bar(
-                at=place.at,
-                width=place.width,
-                y=y,
-                height=round(base - y, 2),
-                low=scale.inside(p.lower),
-                high=scale.inside(p.upper),
-                middle=round(100 * (i + 0.5) / len(points), 3),
-                weak=p.weak,
-            )
-            for i, (p, place, y) in enumerate(zip(points, places, tops, strict=True))
-        ),
-    )
+    made = []
+    for i, (p, place) in enumerate(zip(points, slots(len(points), 0.82), strict=True)):
+        y, low, high = map(scale.inside, p[:3])
+        middle = round(100 * (i + 0.5) / len(points), 3)
+        made.append(Bar(*place, y, round(base - y, 2), low, high, middle, p.weak))
+    return Bars(height=base + 4, base=base, bars=tuple(made))
