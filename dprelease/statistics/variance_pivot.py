@@ -157,18 +157,8 @@ def _widen(
         critical: q_Z, shape `(means, variances)`.
     """
     edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
-    # A superset of the cells of v that are not empty, from the widest quantile; a cell more on
-    # either side outweighs rounding.
-    first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
-    some = n > 0
-    widest, per_unit = critical.max(axis=1)[own[some]], 4.0 * _VARIANCES
-    with np.errstate(over="ignore"):
-        ends = [
-            (e[some] + s * widest) / n[some] * per_unit for e, s in ((least, -1.0), (most, 1.0))
-        ]
-    first[some] = np.clip(np.floor(ends[0]) - 1, 0, _VARIANCES)
-    last[some] = np.clip(np.ceil(ends[1]) + 1, 0, _VARIANCES)
-    last = np.minimum(last, np.ceil(roof * per_unit) + 1).clip(max=_VARIANCES)
+    per_unit = 4.0 * _VARIANCES
+    first, last = _possible(n, least, most, roof, critical.max(axis=1)[own])
     # Of these, the cells below `low` and those above `high`.
     below = np.minimum(last, np.ceil(np.minimum(low[rows], 1.0) * per_unit) + 1)
     above = np.maximum(
@@ -201,6 +191,25 @@ def _widen(
         highs = np.maximum.reduceat(np.where(possible, upper, -np.inf), begin)
         np.minimum.at(low, into, lows)
         np.maximum.at(high, into, highs)
+
+
+def _possible(
+    n: Floats, least: Floats, most: Floats, roof: Floats, widest: Floats
+) -> tuple[Floats, Floats]:
+    """Return a superset of the cells of v that are not empty, from the widest quantile, first and last.
+
+    A cell more on either side outweighs rounding.
+    """
+    first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
+    some, per_unit = n > 0, 4.0 * _VARIANCES
+    with np.errstate(over="ignore"):
+        down, up = (
+            (e[some] + s * widest[some]) / n[some] * per_unit
+            for e, s in ((least, -1.0), (most, 1.0))
+        )
+    first[some] = np.clip(np.floor(down) - 1, 0, _VARIANCES)
+    last[some] = np.clip(np.ceil(up) + 1, 0, _VARIANCES)
+    return first, np.minimum(last, np.ceil(roof * per_unit) + 1).clip(max=_VARIANCES)
 
 
 @lru_cache(maxsize=64)
