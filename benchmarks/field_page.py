@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from field_laws import DRAWS
+
 __all__ = ["Exceptional", "exceptions", "line", "open_to_more", "open_to_more_of", "page", "ratio"]
 
 MEAN, WORST, PIN, STATED = 1.1, 1.5, 1.1, 1.25
@@ -211,9 +213,12 @@ def _stated(request: dict[str, Any], row: dict[str, Any]) -> Exceptional | None:
 
 
 def _off(row: dict[str, Any], stated: Sequence[float]) -> float | None:
-    """Return by which factor the measured error is not the stated one; None within the bound."""
+    """Return by which factor the measured error is not the stated one; None within the bound.
+
+    What is rarer than one draw in some hundreds may be in none of them.
+    """
     low, high = stated
-    measured, sure = row["error"], SURE * row["sd"]
+    measured, sure = row["error"], SURE * row["sd"] + SURE**2 * row["step"] / DRAWS
     if low / STATED <= measured + sure and measured - sure <= high * STATED:
         return None
     return measured / high if measured > high else low / measured if measured else math.inf

@@ -167,6 +167,8 @@ def figures(error: float, *, sd: float = 0.0, **more: Any) -> dict[str, Any]:
         (figures(9, sized=[7.0, 7.0]), ["stated"]),
         (figures(10, pins={"other": figures(9.2)}), []),
         (figures(10, pins={"other": figures(9.0)}), ["pin"]),
+        (figures(0, sized=[1e-5, 1e-5], stated=[1e-5, 1e-5]), []),  # too rare
+        (figures(0, sized=[0.1, 0.1]), ["stated"]),
         (figures(0.9, stated=None, alone=figures(0.01)), []),  # at least a step counts
         (figures(40, by_rank=True, stated=None, alone=figures(2)), ["worst", "mean"]),
     ],
