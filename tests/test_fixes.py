@@ -302,11 +302,35 @@ def test_the_share_of_an_example_fits_where_the_faulty_one_stood(text: str) -> N
         ("count(x > 2)", "count where x > 2"),
         ("count(X)", "count where x is not null"),
         ("count(zz)", "count"),
+        ("count(1)", "count"),
+        ("count(distinct K)", "count_distinct(k)"),
+        ("count(DISTINCT zz)", "count"),
+        ("count(peons)", "count(persons)"),
     ],
 )
 def test_a_count_of_a_column_is_told_the_condition(text: str, works: str) -> None:
     error = refused(lambda: dp.plan(declared(), statistics=[text]), "DPR133")
     assert [one.text for one in pasted(error, COLUMNS).statistics] == [works]
+
+
+def test_a_count_of_distinct_persons_is_told_its_name() -> None:
+    unit = {"user": "who", "max_groups": 1, "max_rows_per_group": 1}
+    schema = declared({"statistics": ["count(DISTINCT who)"]}, unit=unit)
+    assert refused(lambda: dp.plan(schema), "DPR133").fix == 'write "count(persons)"'
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [("zz > 2", "DPR122"), ("x >", "DPR120"), ("x > 2 and zz", "DPR122"), ("x + 1", "DPR127")],
+)
+def test_a_count_of_a_condition_that_cannot_be_read_is_told_so_at_once(
+    condition: str, code: str
+) -> None:
+    inside, after = (
+        refused(lambda: dp.plan(declared(), statistics=[asked]), code)  # noqa: B023
+        for asked in (f"count({condition})", f"count where {condition}")
+    )
+    assert (inside.what, inside.why, inside.fix) == (after.what, after.why, after.fix)
 
 
 def test_a_mean_of_labels_that_are_numbers_is_told_their_range() -> None:

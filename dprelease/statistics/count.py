@@ -38,11 +38,15 @@ class RowsOrPersons(Arguments):
         if spec.arguments in ((), ("persons",)):
             return spec
         [text] = spec.arguments
-        asked = f"count where {text}"
-        if re.fullmatch(r'[^\W\d]\w*|".*"', text):
-            near = nearest(text.strip('"'), schema.columns)
-            asked = f"count where {quoted(near)} is not null" if near else "count"
-        asked = "count(persons)" if nearest(text, ("persons",)) else asked
+        asked, column = f"count where {text}", re.sub(r"(?i)^distinct\s+", "", text)
+        if re.fullmatch(r'[^\W\d]\w*|".*"|1', column):
+            near = nearest(column.strip('"'), schema.columns)
+            known = "count where {} is not null" if column == text else "count_distinct({})"
+            asked = known.format(quoted(near)) if near else "count"
+            whose = column != text and near == getattr(schema.unit, "column", "")
+            asked = "count(persons)" if whose or nearest(text, ("persons",)) else asked
+        else:
+            condition_of(text, schema, origin=spec.origin)  # says what it cannot read
         raise ConfigError(
             f"`count({text[:40]})` is not a statistic",
             where=spec.origin,
