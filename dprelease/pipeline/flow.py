@@ -105,7 +105,7 @@ class Flow:
         verdict = stages.validated(noised, great_expectations=great_expectations)
         if not verdict.ok:
             raise stages.withhold(self.request, verdict)
-        self.report("validate", str(verdict))
+        self.report("validate", f"{verdict}{noised.unsaid()}")
 
     def commit(
         self,

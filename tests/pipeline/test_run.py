@@ -16,6 +16,7 @@ from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError, Sour
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, run
+from dprelease.results.draw import Draw
 from tests.end_to_end.projects import clinic, plans_once, tree
 from tests.rules_alone import built_in_rules_only
 
@@ -58,6 +59,14 @@ def test_the_stages_come_in_order_and_say_public_things(whole):
     again = []
     run(whole, period=PERIOD, progress=lambda stage, _: again.append(stage))
     assert again == ["plan", "charge", "publish"]  # no row is read for a repeat
+
+
+def test_a_run_says_how_many_values_say_nothing(pipeline, monkeypatch):
+    monkeypatch.setattr(Draw, "unsaid", lambda drawn: f"; {drawn.table.num_rows} of them")
+    told = []
+    run(pipeline, period=PERIOD, progress=lambda *said: told.append(said))
+    [verdict] = [said for stage, said in told if stage == "validate" and "held" in said]
+    assert verdict.endswith("(built-in); 20 of them"), verdict
 
 
 def test_the_result_as_json(pipeline):
