@@ -21,8 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dprelease.core.errors import PUBLISHED, DpreleaseError, WithheldError
 from dprelease.core.numeric import counted
@@ -34,7 +37,7 @@ from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.stages import Request
 from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import Draw
+from dprelease.results.draw import WEAK, Draw
 from dprelease.results.publish import publish_files
 from dprelease.results.receipt import Receipt
 
@@ -105,7 +108,10 @@ class Flow:
         verdict = stages.validated(noised, great_expectations=great_expectations)
         if not verdict.ok:
             raise stages.withhold(self.request, verdict)
-        self.report("validate", f"{verdict}{noised.unsaid()}")
+        shown = map(attrgetter("published.table"), noised.parts.values() or (noised,))
+        weak = np.isin(np.concatenate([*map(methodcaller("column", "status"), shown)]), WEAK)
+        unsaid = f"; {weak.sum():,} of {counted(weak.size, 'value')} say nothing" * bool(weak.any())
+        self.report("validate", f"{verdict}{unsaid}")
 
     def commit(
         self,

@@ -199,7 +199,10 @@ class Released:
         groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
         if self.plan.tables is not None:
             groups = f"{counted(len(self.tables), 'table')} that add up"
-        return f"{counted(len(self.plan.statistics), 'statistic')} over {groups}{self._noised.unsaid()}"
+        parts = [part.published.table for part in self._noised.parts.values() or (self._noised,)]
+        weak = [status in WEAK for part in parts for status in part.column("status").to_pylist()]
+        unsaid = f"; {sum(weak):,} of {counted(len(weak), 'value')} say nothing" * any(weak)
+        return f"{counted(len(self.plan.statistics), 'statistic')} over {groups}{unsaid}"
 
     def _source(self) -> str:
         key = (self.receipt.pipeline, self.receipt.period)

@@ -40,7 +40,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.core.numeric import counted
 from dprelease.core.strict_json import canonical_json
 from dprelease.measurements.base import counts_values, family_of, seen_by
 from dprelease.measurements.known import Known, Read, all_of, by_rank, chosen_by_rank, known_values
@@ -126,12 +125,6 @@ class Draw:
         groups = np.asarray(shown)[::each]
         keys = tuple(key for key, stays in zip(plan.keys, groups.tolist(), strict=True) if stays)
         return replace(self, plan=replace(plan, keys=keys), table=self.table.filter(shown))
-
-    def unsaid(self) -> str:
-        """Return how much of what it publishes says nothing, "; 1 of 6 values say nothing", or ""."""
-        parts = [part.published.table for part in self.parts.values() or (self,)]
-        weak = [status in WEAK for part in parts for status in part.column("status").to_pylist()]
-        return f"; {sum(weak):,} of {counted(len(weak), 'value')} say nothing" * any(weak)
 
 
 def assemble(
