@@ -21,11 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dprelease.core.errors import PUBLISHED, DpreleaseError, WithheldError
 from dprelease.core.numeric import counted
@@ -37,9 +34,10 @@ from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.stages import Request
 from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import WEAK, Draw
+from dprelease.results.draw import Draw
 from dprelease.results.publish import publish_files
 from dprelease.results.receipt import Receipt
+from dprelease.results.rules import unsaid
 
 Progress = Callable[[str, str], None]
 """Called as (stage, public detail)."""
@@ -108,10 +106,7 @@ class Flow:
         verdict = stages.validated(noised, great_expectations=great_expectations)
         if not verdict.ok:
             raise stages.withhold(self.request, verdict)
-        shown = map(attrgetter("published.table"), noised.parts.values() or (noised,))
-        weak = np.isin(np.concatenate([*map(methodcaller("column", "status"), shown)]), WEAK)
-        unsaid = f"; {weak.sum():,} of {counted(weak.size, 'value')} say nothing" * bool(weak.any())
-        self.report("validate", f"{verdict}{unsaid}")
+        self.report("validate", str(verdict))
 
     def commit(
         self,
@@ -131,6 +126,9 @@ class Flow:
         assert self.request is not None
         with _paid(receipt):
             self.validate(noised, great_expectations=True)
+            shown = [part.published.table for part in noised.parts.values() or (noised,)]
+            if nothing := unsaid(shown):
+                self.report("validate", nothing)
             ledger, key = self.request.ledger, self.request.key
             made = bundle(
                 noised,

@@ -14,11 +14,11 @@ from dprelease.core.caller import cannot_write, outside_published, path_from
 from dprelease.core.numeric import counted
 from dprelease.core.strict_json import json_text
 from dprelease.reading.called import Called
-from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import Point, point
 from dprelease.results.formats.csv_ import cell
 from dprelease.results.formats.picture import Picture, below, dots
 from dprelease.results.formats.words import period_words
+from dprelease.results.rules import WEAK
 
 if TYPE_CHECKING:
     import pandas as pd

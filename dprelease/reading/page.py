@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dprelease.results.draw import WEAK
 from dprelease.results.formats.chart import point
 from dprelease.results.formats.numbers import reading_decimals, reading_text
 from dprelease.results.formats.plots import DotPlot, dot_plot
 from dprelease.results.formats.templates import page_template
+from dprelease.results.rules import WEAK
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived, Place

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from dprelease.core.numeric import counted
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.draw import WEAK, Draw
+from dprelease.results.draw import Draw
 from dprelease.results.receipt import Receipt
-from dprelease.results.rules import WITHOUT_VALUE
+from dprelease.results.rules import WEAK, WITHOUT_VALUE, unsaid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,10 +199,9 @@ class Released:
         groups = counted(len(self.plan.keys), "group") if self.plan.by else "one group"
         if self.plan.tables is not None:
             groups = f"{counted(len(self.tables), 'table')} that add up"
-        parts = [part.published.table for part in self._noised.parts.values() or (self._noised,)]
-        weak = [status in WEAK for part in parts for status in part.column("status").to_pylist()]
-        unsaid = f"; {sum(weak):,} of {counted(len(weak), 'value')} say nothing" * any(weak)
-        return f"{counted(len(self.plan.statistics), 'statistic')} over {groups}{unsaid}"
+        size = f"{counted(len(self.plan.statistics), 'statistic')} over {groups}"
+        shown = [part.published.table for part in self._noised.parts.values() or (self._noised,)]
+        return "; ".join(filter(None, (size, unsaid(shown))))
 
     def _source(self) -> str:
         key = (self.receipt.pipeline, self.receipt.period)

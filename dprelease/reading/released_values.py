@@ -16,9 +16,9 @@ from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.per_row import PerRow
 from dprelease.reading.quantity import Ends, Form, Quantity, summed
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.results.draw import WEAK, Draw
+from dprelease.results.draw import Draw
 from dprelease.results.formats.report_sections import Value, released_rows
-from dprelease.results.rules import SUPPRESSED
+from dprelease.results.rules import SUPPRESSED, WEAK
 from dprelease.schema.naming import quoted
 from dprelease.statistics.base import kind_named
 

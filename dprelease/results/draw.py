@@ -67,8 +67,6 @@ _WORDS = CELL_BYTES // 8
 LEVEL = 0.95
 """Confidence level of the published intervals."""
 
-WEAK = ("uninformative", "empty_signal")
-"""Statuses of values that say nothing."""
 
 _TEXTS = dict.fromkeys(("statistic", "mechanism", "block", "status"), pa.utf8())
 _BOTH = *TIDY_NAMES[:4], *CERTAIN_NAMES, *TIDY_NAMES[4:]

@@ -18,7 +18,7 @@ Shapes: `(groups,)`, parts `(groups, columns)` per statistic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.core.numeric import counted
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, numbers
 from dprelease.results.consistency import outward
 from dprelease.schema.release_spec import Rules
@@ -37,6 +38,8 @@ SUPPRESSED = "suppressed"
 IMPOSSIBLE = "impossible"
 """The status of a group that can hold no row: it was not measured, and its 0 is no estimate."""
 WITHOUT_VALUE = (SUPPRESSED, IMPOSSIBLE)
+WEAK = ("uninformative", "empty_signal")
+"""Statuses of values that say nothing."""
 
 _MISS = 0.05
 
@@ -128,3 +131,9 @@ def without_impossible(table: pa.Table, keys: int, empty: Sequence[bool]) -> pa.
             cells = pc.if_else(gone, pa.scalar(said, column.type), column)
             table = table.set_column(place, name, cells)
     return table
+
+
+def unsaid(tables: Iterable[pa.Table]) -> str:
+    """Return how many values of published tables say nothing, "1 of 6 values say nothing", if any does."""
+    weak = [status in WEAK for table in tables for status in table.column("status").to_pylist()]
+    return f"{sum(weak):,} of {counted(len(weak), 'value')} say nothing" if any(weak) else ""

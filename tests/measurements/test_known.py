@@ -16,7 +16,8 @@ from dprelease.core.entropy import ReplayBits
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.base import family_named
 from dprelease.measurements.known import Known, all_of, known_values
-from dprelease.results.draw import LEVEL, WEAK, assemble
+from dprelease.results.draw import LEVEL, assemble
+from dprelease.results.rules import WEAK
 from dprelease.statistics.base import Reading
 from tests.sizes import some, whole
 

@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.core.periods import names_a_period
-from dprelease.results.draw import WEAK, Draw
+from dprelease.results.draw import Draw
 from dprelease.results.formats.csv_ import encoded, finished_cells
 from dprelease.results.formats.format import several_tables
 from dprelease.results.formats.public_words import public_words
-from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED
+from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, WEAK
 from dprelease.schema.naming import plain_letters
 
 FILE = "sdmx.csv"

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import WIDE_PARTS, PlannedStatistic
-from dprelease.results.draw import WEAK, Draw, tidy_columns
+from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.formats.tidy_rows import group_places, places_of
+from dprelease.results.rules import WEAK
 
 
 def is_whole(statistic: PlannedStatistic) -> bool:

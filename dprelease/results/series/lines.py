@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.statistic import CERTAIN_NAMES
-from dprelease.results.draw import WEAK
 from dprelease.results.formats.report_sections import Value
 from dprelease.results.formats.text_columns import one_array
-from dprelease.results.rules import WITHOUT_VALUE
+from dprelease.results.rules import WEAK, WITHOUT_VALUE
 
 Key = tuple[str, ...]
 Floats = npt.NDArray[np.float64]

@@ -34,10 +34,10 @@ import pyarrow.compute as pc
 
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
-from dprelease.results.draw import WEAK, Draw, tidy_columns
+from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
-from dprelease.results.rules import WITHOUT_VALUE
+from dprelease.results.rules import WEAK, WITHOUT_VALUE
 from dprelease.results.validate.joint import moment_rules
 from dprelease.results.validate.joint_pairs import pair_rules
 from dprelease.results.validate.verdict import RuleResult, Verdict
