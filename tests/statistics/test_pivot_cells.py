@@ -21,10 +21,10 @@ def test_a_variance_is_that_of_every_cell_of_the_mean_and_the_variance(size, mon
     raw = drawn(size, 5.0)
     fast = variance_interval(raw, 5.0, 0.95)
 
-    def every(rows, n, least, most, roof, critical, low, high):
+    def every(rows, own, n, least, most, roof, critical, low, high):
         edges = np.linspace(0.0, 0.25, variance_pivot._VARIANCES + 1)
         for k, row in enumerate(rows):
-            for j, q in enumerate(critical):
+            for j, q in enumerate(critical[own[k]]):
                 floor, ceiling = least[k] - q, most[k] + q
                 if n[k] == 0:
                     ends = (-np.inf, np.inf) if floor <= 0 <= ceiling else (np.inf, -np.inf)
