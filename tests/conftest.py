@@ -17,9 +17,9 @@ from hypothesis import settings
 
 from tests.engines.spark_session import needs_spark
 from tests.in_memory import in_memory
-from tests.time_limit import pytest_runtest_protocol
+from tests.time_limit import pytest_configure, pytest_runtest_protocol
 
-__all__ = ["evidence", "pytest_runtest_protocol"]
+__all__ = ["evidence", "pytest_configure", "pytest_runtest_protocol"]
 _PASSED = pytest.StashKey[bool]()
 
 # How long an example takes tells how busy the machine is, not whether the code is right.

@@ -34,6 +34,7 @@ def test_a_test_without_an_end_fails_and_the_others_run(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
     assert "crashed while running" in done.stdout
+    assert "in test_without_an_end" in done.stderr  # where it stood
 
 
 def test_one_that_ends_in_time_passes(tmp_path: Path) -> None:
