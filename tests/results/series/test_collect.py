@@ -103,9 +103,11 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
 def test_what_changed_since_a_process_read_it_is_read_again(folder):
     before = collect(folder)
     path = folder / before.periods[0].name / "release.json"
-    said = path.read_bytes()
-    path.write_bytes(said.replace(b'"published"', b'"publishes"'))
-    assert collect(folder).periods[0].published is None
+    said, text = path.read_bytes(), before.periods[0].epsilon
+    other = said.replace(b'"epsilon":"%s"' % str(text).encode(), b'"epsilon":"7/3"')
+    assert other != said
+    path.write_bytes(other)
+    assert collect(folder).periods[0].epsilon != text
     (path.parent / "data.parquet").write_bytes(b"")
     assert collect(folder).unreadable == (before.periods[0].name,)
 
