@@ -120,6 +120,7 @@ class DuckDBEngine:
         self.meter: Meter | None = None
         self._ready: tuple[Source, BoundedQuery, Any, Callable[..., Any], ExitStack] | None = None
 
+    @cancellable()
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
 

@@ -27,7 +27,7 @@ _LEAST = 0.02
 
 @contextmanager
 def cancellable() -> Iterator[Event]:
-    """Yield an event that is set once Ctrl-C was pressed inside the block.
+    """Yield an event that is set once Ctrl-C was pressed inside the block; a failure since is KeyboardInterrupt.
 
     What Ctrl-C did before it still does. Only in the main thread, where Python handles signals,
     and where it does anything at all.
@@ -46,6 +46,10 @@ def cancellable() -> Iterator[Event]:
     signal.signal(signal.SIGINT, note)
     try:
         yield pressed
+    except Exception:
+        if pressed.is_set():
+            raise KeyboardInterrupt from None
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -90,6 +90,7 @@ class SparkEngine:
         self._remote = remote
         self.statements: list[str] = []
 
+    @cancellable()
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by names and types that `compute` will find what it reads; read no row.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.core.errors import SourceError
 from dprelease.engines import duckdb as engine
 from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
@@ -80,6 +82,21 @@ def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure(tmp_path):
     assert signal.getsignal(signal.SIGINT) is before
     assert not list(tmp_path.iterdir())  # the folder for spilled rows is gone, and its thread
     assert not [t for t in threading.enumerate() if t not in running and not t.daemon]
+
+
+@pytest.mark.parametrize("pressed", [True, False])
+def test_ctrl_c_while_a_statement_is_planned_is_no_fault_of_a_version(pressed):
+    class Planning(DuckDBEngine):
+        def _run(self, connection, sql, parameters=None):
+            if sql.startswith("EXPLAIN"):
+                with contextlib.suppress(KeyboardInterrupt):
+                    if pressed:
+                        os.kill(os.getpid(), signal.SIGINT)
+                raise RuntimeError("Query interrupted")  # as DuckDB does
+            return super()._run(connection, sql, parameters)
+
+    with pytest.raises(KeyboardInterrupt if pressed else SourceError):
+        Planning().preflight(*job(10))
 
 
 def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):
