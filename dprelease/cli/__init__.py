@@ -85,7 +85,11 @@ def main() -> None:
     The collector looks for cycles every 50,000 new objects, not every 700: tables of 100,000 groups
     are millions of small objects without one, and looking took a third of the run.
     """
-    gc.set_threshold(50_000, 20, 100)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a letter that a locale has not ends no run
-        sys.stdout.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        gc.set_threshold(50_000, 20, 100)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a letter that a locale has not ends no run
+            sys.stdout.reconfigure(errors="backslashreplace")
+        app()
+    except KeyboardInterrupt:  # before any command began: `guarded` answers those
+        typer.echo("cancelled", err=True)
+        sys.exit(130)

@@ -127,8 +127,8 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        _say_root.cache_clear()
         try:
+            _say_root.cache_clear()
             command(*args, **kwargs)
         except DpreleaseError as error:
             show_error(error, as_json=bool(kwargs.get("as_json")))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dprelease import __version__
+from dprelease.cli import main
 from tests.end_to_end.projects import ROOT
 from tests.sizes import some
 
@@ -68,3 +69,15 @@ def test_it_starts_without_pandas_as_the_command_does() -> None:
         )
         imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
         assert ("pandas" in imported) is expected
+
+
+def test_ctrl_c_before_a_command_began_leaves_no_traceback(monkeypatch, capfd) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.main.get_group", interrupted)
+    monkeypatch.setattr("gc.set_threshold", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capfd.readouterr().err == "cancelled\n"
