@@ -59,8 +59,11 @@ class Forks:
 def prepare() -> None:
     """Import what a run of the weekly project needs, and plan it: forks then spend their time behind the charge.
 
-    Engine and formats are imported, not used: they start threads, and a fork has none of them.
+    Engine and formats are imported, not used: they start threads, and a fork has none of them. DuckDB ends the
+    process where Ctrl-C finds it importing (before the charge).
     """
+    import duckdb  # noqa: F401
+
     import dprelease.engines.duckdb
     import dprelease.results.formats.csv_
     import dprelease.results.formats.html
