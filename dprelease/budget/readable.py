@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 
@@ -106,14 +107,20 @@ class ReadableLedger:
             return "basic" if rho_filter.rho_budget(db, dataset) is None else "zcdp"
 
     def spent_at(
-        self, dataset: str, seq: int, delta: Fraction | None = None
+        self,
+        dataset: str,
+        seq: int,
+        delta: Fraction | None = None,
+        debits: Sequence[EntryRow] | None = None,
     ) -> tuple[Fraction, Fraction]:
         """Return the epsilon and delta that the dataset's debits up to `seq` have cost: both are the promise's.
 
         Args:
             delta: of a dataset that adds up by zCDP; its present one by default.
+            debits: the dataset's, if they are read already.
         """
-        entries = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
+        known = self.entries(dataset) if debits is None else debits
+        entries = [r.entry for r in known if r.anchor.seq <= seq]
         with self._read() as db:
             return spent_by(db, dataset, entries, delta)
 

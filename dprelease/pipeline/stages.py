@@ -366,9 +366,10 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     a sum of rho is worth that much; `person` is what a whole person has lost, where the unit is one of
     their intervals; `member` what a member of the dataset's population has lost by all its datasets.
     """
-    debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
-    history = [str(ledger.spent_at(key.dataset, at)[0]) for at in debits[-_HISTORY:]]
-    total, delta = ledger.spent_at(key.dataset, seq)
+    debits = [row for row in ledger.entries(key.dataset) if row.anchor.seq <= seq]
+    total, delta = ledger.spent_at(key.dataset, seq, debits=debits)
+    last = [row.anchor.seq for row in debits[-_HISTORY:]]
+    history = [str(ledger.spent_at(key.dataset, at, debits=debits)[0]) for at in last]
     budget, composition = ledger.budget(key.dataset), ledger.composition(key.dataset)
     person = {}
     if ledger.timeline(key.dataset).per is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from dprelease.budget import rows
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.core.errors import ConfigError, InternalError, SourceError
 from dprelease.engines.source import as_source
@@ -147,3 +148,16 @@ def test_a_plan_that_claims_too_little_is_never_charged(tmp_path):
     assert ledger.budget("t").spent == 0
     stages.charge(plan, request)  # control
     assert ledger.budget("t").spent == 1
+
+
+def test_what_was_spent_so_far_reads_each_debit_once(tmp_path, monkeypatch):
+    plan = plan_release(Schema.load(SCHEMA))
+    book = Ledger.create(
+        tmp_path / "l.db", dataset="d", epsilon=9, adjacency="substitution", unit='"row"'
+    )
+    receipts = [stages.charge(plan, stages.Request(book, Key("d", "p", f"{i}"))) for i in range(5)]
+    read, count = rows.entry_row, []
+    monkeypatch.setattr(rows, "entry_row", lambda *given: count.append(1) or read(*given))
+    said = stages.spent_at(book, Key("d", "p", "3"), receipts[3].seq)
+    assert (said["spent"], said["history"]) == ("4", ["1", "2", "3", "4"])
+    assert len(count) == 5
