@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.core.errors import ArgumentError
+from dprelease.core.periods import every_of, following_period, names_a_period
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node
 from dprelease.reading.grammar import PREVIOUS, Across, Reference, references
@@ -37,14 +38,12 @@ class Periods:
         if period is None:
             return self.current
         names = list(self._others)
-        if period == PREVIOUS:
-            before = names.index(self._name) - 1 if self._name in names else -1
-            if before >= 0:
-                return self._others[names[before]]
-        elif period in names:
-            return self._others[period]
+        wanted = self.before() if period == PREVIOUS else period
+        if wanted in names:
+            return self._others[wanted]
+        side = "before" if period == PREVIOUS else f"`{period}` beside"
         raise ArgumentError(
-            f"there is no period `{period}` beside {self._name or 'this release'}",
+            f"there is no period {side} {self._name or 'this release'} that stands",
             where="derive(...)",
             why="other periods are read from the folders beside a publication",
             fix=f"published are: {', '.join(names[-5:])}"
@@ -52,6 +51,20 @@ class Periods:
             else "read it with dp.read(folder)",
             code="DPR664",
         )
+
+    def before(self) -> str | None:
+        """Return the name of the period before the current one, of those that are here."""
+        names = list(self._others)
+        at = names.index(self._name) if self._name in names else 0
+        return names[at - 1] if at else None
+
+    def gap(self) -> tuple[str, ...]:
+        """Say that periods lie between the current one and the one before it here, if some do."""
+        own, before = self._name or "", self.before() or ""
+        if not (names_a_period(own) and names_a_period(before)):
+            return ()
+        between = following_period(before, every_of(before)) != own
+        return (f"compared with {before}: no period in between stands here",) * between
 
 
 def result_keys(
@@ -146,15 +159,16 @@ class Evaluation:
         self._of_parts: set[object] = set()
 
     def remarks(self, node: Node, used: Sequence[Key]) -> tuple[str, ...]:
-        """Say which rows are left out, as another period that the expression names has other groups, or that it pools other ones."""
+        """Say which rows are left out, as another period that the expression names has other groups, or that it pools other ones; and which periods lie between."""
         mine, named = self.periods.current, {n.period for n in references(node) if n.table is None}
+        gap = self.periods.gap() if PREVIOUS in named else ()
         if all(set(mine.keys) == set(self.periods.named(name).keys) for name in named):
-            return ()
+            return gap
         gone = [" · ".join(row) for row in self.rows if row not in set(used)]
         said = ["the periods do not have the same groups: pooled are those of each"]
         more = f" and {len(gone) - 5:,} more" * (len(gone) > 5)
         out = [f"left out, as not in the other period: {', '.join(gone[:5])}{more}"]
-        return tuple(said * (len(self.keys) < len(mine.by)) + out * bool(gone))
+        return gap + tuple(said * (len(self.keys) < len(mine.by)) + out * bool(gone))
 
     def lacks(self, node: Node, row: Key) -> bool:
         """Return whether a group of this period was not published in another one that the expression names."""

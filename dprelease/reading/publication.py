@@ -197,7 +197,7 @@ class Series(Mapping[str, Publication]):
         if by is not None:
             by = [key for key in ((by,) if isinstance(by, str) else by) if key != "period"]
         more: Any = {"by": by, "public": public, "level": level, "name": name, "certain": certain}
-        made, notes = {}, []
+        made, notes = {}, [f"{period} is left out: {why}" for period, why in self.left_out.items()]
         problem: DpreleaseError | None = None
         known = self._values(table)
         for period, values in known.items():
@@ -243,7 +243,8 @@ def read_series(folder: str | Path, *, verify: bool = True) -> Series:
         try:
             found[name] = read(path / name, verify=verify)
         except DpreleaseError as problem:
-            left_out[name] = problem.what
+            said = problem.what.removeprefix(f"{name} ")
+            left_out[name] = f"{said} ({problem.why})" if problem.why else said
     if not found:
         below = next(path.glob("*/*/release.json"), None)
         named = "public/clinic_weekly" if below is None else below.parent.parent

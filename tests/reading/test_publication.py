@@ -121,7 +121,7 @@ def test_a_series_has_a_row_per_period(folder):
     growth = series.derive("growth(count)", by=["period", "region"])
     assert growth.table == series.derive("growth(count)", by=["region"]).table
     assert growth.table.num_rows == 6
-    assert growth.notes[0].startswith("2026-W01: there is no period `previous`")
+    assert growth.notes[0].startswith("2026-W01: there is no period before 2026-W01")
     assert growth.called.read.endswith(", week 2 of 2026 to week 3 of 2026")
     with pytest.raises(dp.errors.ArgumentError):
         series.derive("count@2020-W01")
@@ -144,12 +144,19 @@ def test_what_does_not_verify_is_not_read(copy):
         dp.read(copy / "2026-W03").derive("growth(count)")
 
 
+def test_growth_over_a_withdrawn_period_says_which_two_it_compares(copy):
+    run("withdraw", copy / "2026-W02", "--reason", "rows were missing")
+    notes = dp.read_series(copy).derive("growth(count)").notes
+    assert notes[0].startswith("2026-W02 is left out: does not verify: status (withdrawn on ")
+    assert notes[2:] == ("compared with 2026-W01: no period in between stands here",)
+
+
 def test_withdrawn_periods_are_left_out(copy):
     done = run("withdraw", copy / "2026-W01", "--reason", "rows were missing")
     assert done.exit_code == 0, done.output
     with pytest.raises(dp.errors.VerificationError, match="status"):
         dp.read(copy / "2026-W01")
-    assert "2026-W01" in dp.read_series(copy).left_out
+    assert "(withdrawn on " in dp.read_series(copy).left_out["2026-W01"]
 
 
 def test_places_that_hold_nothing(tmp_path):
@@ -198,5 +205,5 @@ def test_a_series_says_what_its_periods_say(folder):
     first.keys = first.keys[:4]
     found = series.derive("growth(count)")
     assert found.table.num_rows == 4 + 6
-    assert found.notes[0].startswith("2026-W01: there is no period `previous`")
+    assert found.notes[0].startswith("2026-W01: there is no period before 2026-W01")
     assert found.notes[1].startswith("2026-W02: left out, as not in the other period: west")
