@@ -44,7 +44,7 @@ def supersede(
     """Record that the release in `by` stands instead of the one in `folder`.
 
     Raises:
-        ArgumentError: both are the same release (DPR692); else as `withdraw`.
+        ArgumentError: both are the same release, or the other one was corrected itself (DPR692); else as `withdraw`.
     """
     place = by.resolve()
     manifest, release = _release(place)
@@ -53,6 +53,16 @@ def supersede(
             "a release cannot supersede itself",
             where=str(by),
             fix="name the folder of the release that stands instead",
+            code="DPR692",
+        )
+    record = place.parent / corrections.FILE
+    entries = corrections.parse(record_at(record) if record.exists() else None)
+    if gone := corrections.current(entries).get(str(manifest["period"])):
+        raise ArgumentError(
+            "the release that is to stand instead does not stand",
+            where=str(by),
+            why=gone.says(),
+            fix="name the folder of a release that stands, or withdraw this one",
             code="DPR692",
         )
     successor = {

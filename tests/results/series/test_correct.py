@@ -95,6 +95,13 @@ def test_not_by_itself(folder):
     assert refused.value.code == "DPR692"
 
 
+def test_not_by_a_release_that_does_not_stand_itself(folder):
+    supersede(folder / "2026-W01", by=folder / "2026-W02", reason="late rows")
+    with pytest.raises(ArgumentError, match=r"superseded by .* 2026-W02") as refused:
+        supersede(folder / "2026-W02", by=folder / "2026-W01", reason="x")
+    assert refused.value.code == "DPR692"
+
+
 @pytest.mark.parametrize("place", ["nowhere", "empty", "moved"])
 def test_only_a_release_where_it_was_published(folder, tmp_path, place):
     path = tmp_path / place
