@@ -88,6 +88,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "one": words.one if words.about.unit_name else "one protected unit",
         "promise": promise(words, plan.adjacency.value),
         "groups": counted(len(plan.keys), "group"),
+        "tables": plan.tables and counted(len(plan.tables.tables), "table"),
         "found": plan.query.groups.found,
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,

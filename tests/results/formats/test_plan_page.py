@@ -131,3 +131,19 @@ def test_the_page_carries_the_hash_that_an_approval_records_and_a_line_to_sign()
     assert (
         '<section id="approval" aria' in page()
     )  # `long` ones may break: hash and line stay on one sheet
+
+
+def test_of_several_tables_it_says_how_many_and_not_the_groups_of_the_finest():
+    columns = {**SCHEMA["columns"], "sex": {"kind": "category", "values": ["f", "m"]}}
+    tables = [
+        {"name": "all", "by": [], "statistics": ["count"]},
+        {"name": "sexes", "by": ["sex"], "statistics": ["count"]},
+    ]
+
+    def several(epsilon):
+        return dp.plan(
+            {**SCHEMA, "columns": columns, "release": {"epsilon": str(epsilon), "tables": tables}}
+        )
+
+    shown = page(plan=several(1), curve=trace(Fraction(1), several, FEW))
+    assert '<dd class="long">2 statistics in 2 tables that add up</dd>' in shown
