@@ -125,7 +125,10 @@ class Derived:
 
     @property
     def said(self) -> str:
-        """What its intervals are, in one word."""
+        """What its intervals are, in one word: `no` of choices by rank, which have none."""
+        ends = self.table["lower"]
+        if 0 < ends.null_count == len(ends):
+            return "no"
         return "certain" if self.level == 1 else f"{100 * self.level:.6g} %"
 
     def __repr__(self) -> str:

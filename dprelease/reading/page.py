@@ -43,6 +43,7 @@ def page(derived: Derived) -> str:
     return template.render(
         derived=derived,
         level=derived.said,
+        sure=derived.said != "no",
         conservative=any(row["method"] == "conservative" for row in rows),
         unbounded=any(
             v is not None and math.isinf(v) for row in rows for v in (row["lower"], row["upper"])
