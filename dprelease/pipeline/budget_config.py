@@ -102,6 +102,7 @@ class BudgetConfig:
         approved: whether runs are charged only for what the ledger holds an approval of.
         on_crash: "redraw" under the same debit, or "charge_again" first.
         anchor: a second place for the ledger's head, signed if there is a `signing_key`.
+        origin: where its epsilon stands, for messages.
     """
 
     ledger: Place
@@ -115,6 +116,7 @@ class BudgetConfig:
     anchor: Path | None = None
     signing_key: SecretReference | None = None
     population: Population | None = None
+    origin: str = ""
 
 
 def pipeline_file(path: Path) -> tuple[DeclarationFile, Mapping[str, object]]:
@@ -190,6 +192,7 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
         budget.composition,
         per_period=cap,
         approved=budget.approval == "required",
+        origin=file.line_of("epsilon"),
         on_crash=budget.on_crash,
         anchor=None if budget.anchor is None else file.path(budget.anchor, "anchor"),
         signing_key=None

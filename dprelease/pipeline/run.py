@@ -236,7 +236,7 @@ def _naming(
     fix = fix.replace(declared, f"dprelease ledger init {file}")
     raised = refusals.raising(budget.ledger, budget.dataset, "")
     fix = fix.replace(raised, f"dprelease ledger add {file} --epsilon ")
-    where = config.origin if isinstance(refused, BudgetError) else refused.where
+    where = budget.origin if isinstance(refused, BudgetError) else refused.where
     return refused.from_error(refused, where=where, fix=fix or None)
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,8 @@ def test_an_exhausted_budget_is_a_clear_refusal_and_the_others_go_on(tmp_path):
     refusal, _ = (e for e in told if e["event"] == "refused")
     assert (refusal["code"], refusal["charged"], refusal["level"]) == ("DPR301", "nothing", "error")
     assert "ledger add" in refusal["fix"]
+    file, _, line = refusal["where"].rpartition(":")
+    assert "epsilon" in Path(file).read_text().splitlines()[int(line) - 1]
     assert spent(first) == 1
 
 
