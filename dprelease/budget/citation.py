@@ -131,6 +131,6 @@ def _unreadable(path: Path | None) -> LedgerError:
         "a published manifest does not say which debit it rests on",
         where=str(path) if path else None,
         why="without it a ledger that lost debits could not be told from a good one",
-        fix="restore the folder from the ledger's committed bytes, or move it out of the way",
+        fix="move the folder out of the way, and run its period again: the ledger holds the bytes",
         code="DPR406",
     )

@@ -31,6 +31,7 @@ def check(
         except DpreleaseError as problem:
             answers.append({"file": str(file), "ok": False, **problem.as_dict()})
             if not as_json:
+                say(f"{file}: faulty", "red", soft_wrap=True)
                 show_error(problem)
             continue
         answers.append({"file": str(file), "ok": True, **said})

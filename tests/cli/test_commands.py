@@ -169,6 +169,8 @@ def test_check_answers_for_every_file_with_its_line_and_opens_no_table_and_no_le
     schema.write_text(text.replace("kind:", "kid:", 1))
     other = tmp_path / "schemas" / "other.yaml"
     other.write_text(text)
+    said = invoke("check", schema, pipeline, other).stdout.splitlines()
+    assert [line.partition(": ")[2].split()[0] for line in said] == ["faulty", "faulty", "valid"]
     result = invoke("check", schema, pipeline, other, tmp_path / "none.yaml", "--json")
     said = json.loads(result.stdout)
     assert (result.exit_code, [one["ok"] for one in said]) == (1, [False, False, True, False])

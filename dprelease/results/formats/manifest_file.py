@@ -37,6 +37,7 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
             version does not verify (DPR802), of one that is revoked (DPR803), or it is a rehearsal (DPR808).
     """
     why = f"a publication folder holds a manifest of version {VERSION}"
+    fix = "name the folder of one period, e.g. public/clinic_weekly/2026-W46"
     version: object = None
     try:
         manifest = read_json(data or b"")
@@ -46,13 +47,14 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
     except (LookupError, TypeError, ValueError) as problem:
         if isinstance(problem, ValueError) and data:
             why = f"it is not strict JSON: {problem}"
+            fix = "ask the publisher, who moves the folder away and runs its period again: it returns the same bytes"
     if isinstance(version, str):
         raise _another(version, folder)
     raise VerificationError(
         f"there is no readable {FILE}",
         where=str(folder),
         why=why,
-        fix="name the folder of one period, e.g. public/clinic_weekly/2026-W46",
+        fix=fix,
         code="DPR801",
     )
 

@@ -55,6 +55,16 @@ def test_the_index_of_a_folder_without_releases_is_not_replaced(tmp_path):
     assert CliRunner().invoke(app, ["index", str(folder)]).exit_code == 0
 
 
+def test_of_a_period_that_is_left_out_the_command_names_what_says_why(tmp_path):
+    """Its release is readable; another file of it was changed."""
+    folder = year(tmp_path, 2)
+    (hurt,) = (p for p in folder.iterdir() if p.is_dir() and p.name.endswith("W01"))
+    for file in hurt.glob("data.*"):
+        file.write_bytes(b"")
+    said = CliRunner().invoke(app, ["index", str(folder)]).output.replace("\n", "")
+    assert f"left out: `dprelease verify {hurt}` says why" in said
+
+
 def test_a_second_refresh_writes_nothing(tmp_path):
     folder = year(tmp_path, 2)
     assert sorted(refresh(folder)) == list(FILES)
