@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from dprelease.budget.composition import WORDS
-from dprelease.core.numeric import counted, plain
+from dprelease.core.numeric import counted, figure, plain
 from dprelease.measurements.base import counts_values, family_of
 from dprelease.query.nodes import compared
 from dprelease.schema.unit import UserUnit
@@ -58,8 +58,10 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
     step = f" step {plain(statistic.step)}" if statistic.step != 1 else ""
     moved, error = statistic.sensitivity_text, statistic.error_text
     if isinstance(plan.unit, UserUnit) and kind_named(statistic.function).counting:
-        one = plan.unit.column  # as the guarantee names one of them
-        moved, error = (re.sub(r"\bunits?\b", lambda _: one, said) for said in (moved, error))
+        called = dict(zip(("unit", "units"), _called(plan, plan.unit), strict=True))
+        moved, error = (
+            re.sub(r"\bunits?\b", lambda u: called[u[0]], said) for said in (moved, error)
+        )
     return (
         label,
         f"{statistic.domain}{step}",
@@ -106,7 +108,25 @@ def _option(option: Option, statistic: PlannedStatistic) -> str:
         return option.mechanism
     less = own is not None and float(f"{error:.3g}") < float(f"{own:.3g}")
     where = " near the declared size, no less over the whole domain" * less
-    return f"{option.mechanism} ±{error:.3g}{where}"
+    return f"{option.mechanism} ±{figure(error)}{where}"
+
+
+def _called(plan: ReleasePlan, unit: UserUnit) -> tuple[str, str]:
+    """Return what one unit and several are called: in the publisher's words, or as the guarantee names one of them."""
+    given = None if plan.request is None else plan.request.schema.about.unit_name
+    return (unit.column, unit.column) if given is None else (given.one, given.many)
+
+
+def _said(plan: ReleasePlan) -> Iterable[str]:
+    """Return the summary with what a unit is called."""
+    lines = _summary(plan)
+    if not isinstance(plan.unit, UserUnit):
+        return lines
+    one, named = (
+        _called(plan, plan.unit)[0],
+        rf"\b(one|per|of a|each|any) {re.escape(plan.unit.column)}\b",
+    )
+    return (re.sub(named, lambda found: f"{found[1]} {one}", line) for line in lines)
 
 
 def _summary(plan: ReleasePlan) -> Iterable[str]:
@@ -225,7 +245,7 @@ def renderable(plan: ReleasePlan, width: int = 140, *, every: bool = False) -> R
     from rich.table import Table
     from rich.text import Text
 
-    lines = [Text(line) for line in (*_all_options(plan, every=every), *_summary(plan))]
+    lines = [Text(line) for line in (*_all_options(plan, every=every), *_said(plan))]
     if width < _WIDE:
         found: list[RenderableType] = []
         for label, domain, sensitivity, mechanism, others, epsilon, error in rows(plan):
@@ -266,5 +286,5 @@ def html(plan: ReleasePlan) -> str:
         + "</tr>"
         for row in rows(plan)
     )
-    lines = "<br>".join(escaping.escape(line) for line in _summary(plan))
+    lines = "<br>".join(escaping.escape(line) for line in _said(plan))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{lines}</p>"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.release_plan.explain import rows, text
+from dprelease.schema.about import UnitName
 from tests.planning.requests import USER, planned
 
 SHORT = {"kind": "number", "range": [0, 99], "step": 1}
@@ -41,3 +43,19 @@ def test_a_number_of_units_is_in_the_words_of_the_guarantee() -> None:
     persons, count = rows(plan)
     assert (persons[2], persons[6].split()[1]) == ("1 who", "who")
     assert (count[2], count[6].split()[1]) == ("3 rows", "rows")
+
+
+def test_a_unit_has_the_publishers_word() -> None:
+    plain = planned(
+        ["count(persons)", "sum(x)"], unit=USER, columns={"x": {**SHORT, "range": [0, 10**5]}}
+    )
+    assert plain.request is not None
+    name = UnitName(one="guest", many="guests")
+    about = plain.request.schema.about.model_copy(update={"unit_name": name})
+    schema = replace(plain.request.schema, about=about)
+    plan = replace(plain, request=replace(plain.request, schema=schema))
+    persons, _ = rows(plan)
+    assert (persons[2], persons[6].split()[1]) == ("1 guest", "guests")
+    said = text(plan, 140)
+    assert "for one guest" in said and "one who" not in said and "per who" not in said
+    assert "e+0" not in said  # 120,000 and not 1.2e+05
