@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -306,3 +307,11 @@ def test_a_weak_budget_is_called_weak_where_it_is_stated(file, tmp_path):
     other = project(tmp_path / "other")
     other.write_text(other.read_text().replace("epsilon: 100}", "epsilon: 10}"))
     assert "all of it" not in invoke("ledger", "init", other)
+
+
+def test_an_approval_that_a_later_one_replaces_is_not_shown_as_a_limit(file, tmp_path):
+    allowed(file, tmp_path, "--total", "2")
+    allowed(file, tmp_path, "--total", "3")
+    said = invoke("ledger", "show", file).replace("\n", " ")
+    first, second = re.findall(r"approval, event (\d+)", said)
+    assert f"replaced by event {second}" in said and f"replaced by event {first}" not in said
