@@ -179,6 +179,14 @@ def test_shapes_that_stand_elsewhere_are_told_the_whole_form() -> None:
     assert "whole numbers such as [1, 2, 3]" in (made.fix or "")
 
 
+def test_a_default_of_a_category_is_told_its_own_form() -> None:
+    k: dict[str, Any] = {**COLUMNS["k"], "nulls": {"default": "a"}}
+    error = refused(lambda: dp.plan(declared(columns={"k": k})), "DPR158")
+    k |= yaml.safe_load(re.findall(r"`(.*?)`", error.fix or "")[0])
+    asked = declared({"by": ["k"], "statistics": ["count"]}, columns={"k": k})
+    assert values(FRAME.assign(k=["a", None] * 6), asked) == [12, 0]
+
+
 def test_pandas_form_of_statistics_is_taken() -> None:
     asked: Any = {"x": ["sum", "mean"], "m": "max"}
     assert (

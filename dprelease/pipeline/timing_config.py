@@ -157,7 +157,7 @@ def _column_and_zone(
                 f"the period's {key} is `{here}`, and the schema's time has `{there}`",
                 key,
                 why="losses are added up by the time that the schema declares",
-                fix=f"remove `{key}` here: the schema says it",
+                fix=f"remove `{key}` here, or write `{here}` in the schema's `time`",
                 code="DPR141",
             )
     return time.column, time.timezone

@@ -275,6 +275,8 @@ def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
         return replace(column, nulls="default", null_default=Fraction(int(value)))
     if column.kind not in NUMERIC:
         fix = "use true or false" if column.kind is Kind.boolean else "use `nulls: drop`"
+        if column.kind is Kind.category:
+            fix = f"use `nulls: {{as: {value}}}`, a value of the column or a further one, or `nulls: drop`"
         file.fail(
             f"this default does not fit a column of kind {column.kind}",
             "nulls",
