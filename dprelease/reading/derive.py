@@ -32,6 +32,7 @@ _HIDDEN = (
     " of few listed groups can be said that they do"
 )
 _LIFTED = "a number near the threshold may be there by its noise alone: only its published interval allows for that"
+_PART = "what a suppressed cell is part of has no value here"
 _CONFIDENCE = "a group that does not belong to the true top is so far ahead with a chance of at most 1 less its confidence"
 
 COLUMNS = ("value", "lower", "upper", "status", "method")
@@ -136,6 +137,8 @@ def _less_sure(
     rules = of.periods.current.noised.plan.rules
     computed = level != LEVEL or not all(q.shown for q in found)
     lifted = (_LIFTED,) * bool(rules and rules.suppress and computed)
+    if any(q.suppressed and not q.shown for q in found):
+        lifted += (_PART + "; a coarser table may have it" * bool(of.periods.current.others),)
     for quantity, row in zip(found, rows, strict=False):
         if row[3] == "uninformative" and isinstance(quantity.form, Function):
             lower = round(reach(quantity, LEVEL), 2)
