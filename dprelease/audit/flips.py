@@ -10,6 +10,7 @@ Sources  `docs/theory/certificates.md#permute-and-flip`.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from fractions import Fraction
@@ -102,13 +103,16 @@ def _lot(width: Fraction, rest: Fraction, others: int) -> tuple[list[int], list[
     if not rest:
         least, most = power_bounds(*width.as_integer_ratio(), others, _ONE)
         return [0] * others + [least], [0] * others + [most]
-    low, high = ([n] for n in power_bounds(*rest.as_integer_ratio(), others, _ONE))
+    more_bits = math.ceil(
+        -others * math.log2(rest)
+    )  # none of many is rare, and the others are multiples of it
+    low, high = ([n] for n in power_bounds(*rest.as_integer_ratio(), others, _ONE << more_bits))
     odds = width / rest
     for n in range(min(others, _HEADS - 1)):
         more = odds * (others - n) / (n + 1)
         low.append(low[-1] * more.numerator // more.denominator)
         high.append(-(-high[-1] * more.numerator // more.denominator))
-    return low, high
+    return [n >> more_bits for n in low], [-(-n >> more_bits) for n in high]
 
 
 def _product(one: list[int], other: list[int], *, up: int = 0) -> list[int]:

@@ -52,6 +52,13 @@ def test_twin_a_law_of_too_high_a_rate_is_found() -> None:
 
 
 @pytest.mark.statistical
+def test_the_largest_ratio_of_many_alike_candidates_is_not_overstated() -> None:
+    """That none of 110 has its time in the last stretch is rarer than the numbers' last digit: a sound law of 111 ages was called broken."""
+    law = PermuteAndFlip.for_scores(111, spread=8, epsilon=Fraction(1, 6))
+    before, after = (np.array([111]), np.array([0])), (np.array([110, 1]), np.array([2, -2]))
+    assert flip_worst(law, before, after, [(0, 0), (0, 1)]).within(law.epsilon)
+
+
 def test_draws_fit_and_those_of_another_law_do_not() -> None:
     law = PermuteAndFlip.for_scores(8, spread=2, epsilon=2)
     counts, scores = np.array([1, 2, 1, 4]), np.array([3, 0, 1, 2])
