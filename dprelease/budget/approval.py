@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -154,6 +154,13 @@ class Approved:
 
     event: int
     approval: Approval
+
+    def among(self, known: Iterable[Approved]) -> str:
+        """Return it in one line, with the last approval of its request, which replaces it."""
+        own = self.approval.pipeline, self.approval.hash
+        by = max(a.event for a in known if (a.approval.pipeline, a.approval.hash) == own)
+        replaced = f"; replaced by event {by}" * (by != self.event)
+        return f"approval, event {self.event}: {self.approval}{replaced}"
 
 
 @dataclass(frozen=True, slots=True)

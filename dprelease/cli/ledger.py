@@ -165,11 +165,8 @@ def show(
         for line in over_time(book, name, partial(_called, pipeline, name)):
             say(line)
         known = book.approvals(name)
-        last = {(a.approval.pipeline, a.approval.hash): a.event for a in known}
         for found in known:
-            by = last[found.approval.pipeline, found.approval.hash]
-            gone = f"; replaced by event {by}" * (by != found.event)
-            say(f"approval, event {found.event}: {found.approval}{gone}")
+            say(found.among(known))
         table = Table(header_style="bold")
         headers = ("entry", "pipeline", "period", "ε", "state", "plan", "approved by")
         for header in headers if known else headers[:-1]:
