@@ -29,6 +29,11 @@ def test_every_cell_runs_and_the_rich_ones_are_html(outputs):
     assert notebook.texts(outputs[-1]).strip() == "True"
 
 
+def test_the_wish_is_of_a_statistic_that_costs_something(outputs):
+    [wish] = [o for o in outputs if "±" in notebook.texts(o) and "years'," in notebook.texts(o)]
+    assert "exact" not in notebook.texts(wish)
+
+
 def test_it_runs_in_a_plain_jupyter_kernel(tmp_path):
     """One without ipywidgets, which DuckDB asks for as soon as its progress bar is mentioned."""
     pytest.importorskip("nbclient", reason="the extra `test` brings nbclient and ipykernel")
