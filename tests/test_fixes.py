@@ -442,6 +442,22 @@ def test_the_key_that_a_fix_for_tables_names_is_one() -> None:
     assert dp.plan(declared(), tables=tables).hash
 
 
+@pytest.mark.parametrize(
+    "refuse",
+    ["AVG(x > 2)", "COUNT(x)", "COUNT_IF(x > 2)", "SUM(x > 2)"],
+)
+def test_the_item_that_a_select_is_told_to_write_is_read(refuse: str) -> None:
+    asked = f"SELECT {refuse} FROM t"
+    with pytest.raises(DpreleaseError) as caught:
+        dp.sql(asked, declared(), t=FRAME)
+    found = re.findall(r"COUNT\(\*\) FILTER \(.*?\)", caught.value.fix or "")
+    item = found[0].replace("condition", "x > 2").replace("column", "x")
+    number = 12 if "NULL" in item else 6
+    assert dp.sql(f"SELECT {item} FROM t", declared(), t=FRAME).table["value"].to_pylist() == [
+        number
+    ]
+
+
 # --- keys
 
 

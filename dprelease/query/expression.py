@@ -54,6 +54,15 @@ def parse_condition(text: str, columns: Mapping[str, Column], *, origin: str) ->
     return expression
 
 
+def type_of(text: str, columns: Mapping[str, Column]) -> Type | None:
+    """Return what `text` yields over `columns`; None where it is no expression of them."""
+    try:
+        found = parse_expression(text, columns, origin="")
+    except ConfigError:
+        return None
+    return found.type if found.columns else None
+
+
 def evaluate(expression: Expression, row: Mapping[str, object]) -> Value:
     """Return the expression's value on `row` (column name to cleaned value).
 

@@ -16,6 +16,7 @@
     AVG(CAST(condition AS INT)), PROPORTION(condition)                     proportion(condition)
     AVG(CASE WHEN condition THEN 1 ELSE 0 END)     proportion(coalesce(condition, false))
     HISTOGRAM(c, [edges]), EIGENVALUES(a, b, …)    as written
+    one of these FILTER (WHERE condition)          … where condition
 
 The result is the same texts as in YAML, merged and checked there: one plan, one hash. No part of
 the statement reaches an engine. A CASE with ELSE 0 counts unknown as no, a cast leaves it out, as
@@ -195,12 +196,16 @@ class _Select:
         if token.kind == "word" and left[0].kind == "(":
             statistic, left = calls.item(phrase)
             if left[0].word in ("FILTER", "OVER"):
-                self.read.fail(
-                    f"`{left[0].word}` is not read",
-                    left[0],
-                    fix="put the condition in WHERE, or ask for PROPORTION(condition)",
-                    code="DPR253",
-                )
+                inside = left[1].inside
+                of_one = left[0].word == "FILTER" and phrase[2].sign != "/"
+                if not of_one or inside is None or not inside.words("WHERE") or len(inside) == 1:
+                    self.read.fail(
+                        f"`{left[0].word}` is not read here",
+                        left[0],
+                        fix="write one statistic, e.g. COUNT(*) FILTER (WHERE condition)",
+                        code="DPR253",
+                    )
+                statistic, left = f"{statistic} where {names.plain(inside.after(1))}", left.after(2)
             self.items.append((statistic, self._alias(left), token))
             return
         if key is None or token.word == "CASE":

@@ -12,7 +12,9 @@ from functools import cache
 from typing import NoReturn
 
 from dprelease.query.arguments import Syntax, sql_functions
+from dprelease.query.expression import type_of
 from dprelease.query.functions import PARTS
+from dprelease.query.nodes import Type
 from dprelease.query.sql_text import Phrase, SqlText, SqlToken
 from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest, quoted
@@ -28,11 +30,12 @@ _INSTEAD = {
     "PERCENTILE_CONT": "PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY c)",
     "APPROX_QUANTILE": "QUANTILE_DISC(c, p)",
     "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT c)",
-    "COUNT_IF": "PROPORTION(condition), or COUNT(*) with WHERE",
-    "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "COUNT_IF": "COUNT(*) FILTER (WHERE condition)",
+    "COUNTIF": "COUNT(*) FILTER (WHERE condition)",
     "GROUPING": "the statistics alone: every grouping set is a table of its own, with its own keys",
     "GROUPING_ID": "the statistics alone: every grouping set is a table of its own",
     "MODE": "COUNT(*) with GROUP BY c",
+    "ROUND": "the statistic alone, and round the released values",
 }
 """Functions that are not released, and what to write instead."""
 _NUMBERS = ("INT", "INTEGER", "BIGINT", "DOUBLE", "FLOAT")
@@ -209,11 +212,16 @@ class Calls:
                 "DISTINCT is read in COUNT only", token, fix="leave it out", code="DPR254"
             )
         written = self.names.plain(phrase)[:60] or "…"
+        fix = (
+            f'declare a column for it: `NAME: {{kind: number, from: "{written}", range: [0, 100]}}`'
+        )
+        if type_of(written, self.columns) is Type.boolean:
+            fix = f"write PROPORTION({written}), or COUNT(*) FILTER (WHERE {written})"
         self.read.fail(
             "an argument is the name of a column",
             token,
             why="what is summed needs a declared range to clamp to",
-            fix=f'declare a column for it: `NAME: {{kind: number, from: "{written}", range: [0, 100]}}`',
+            fix=fix,
             code="DPR254",
         )
 
@@ -260,7 +268,7 @@ class Calls:
             self.read.fail(
                 "COUNT is of rows or of different values",
                 head,
-                fix="COUNT(*), with WHERE column IS NOT NULL; or COUNT(DISTINCT column)",
+                fix="write COUNT(*) FILTER (WHERE column IS NOT NULL), or COUNT(DISTINCT column)",
                 code="DPR254",
             )
         return rows

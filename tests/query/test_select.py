@@ -83,6 +83,8 @@ def statistics(item: str) -> list[Any]:
         ("AVG(CASE WHEN (a, 1) THEN 1.0 ELSE 0.0 END)", "proportion(coalesce((a, 1), false))"),
         ("HISTOGRAM(age, [0, 18, 65])", "histogram(age, [0, 18, 65])"),
         ("EIGENVALUES(a, b, c)", "eigenvalues(a, b, c)"),
+        ("COUNT(*) FILTER (WHERE v.age > 65)", "count where age > 65"),
+        ("SUM(age) FILTER (WHERE smoker)", "sum(age) where smoker"),
     ],
 )
 def test_a_select_item_becomes_the_statistic_that_it_asks_for(item: str, text: str) -> None:
@@ -182,7 +184,9 @@ FAULTS = {
     "SELECT VARIANCE(age) FROM visits": ("DPR257", 8),
     "SELECT QUANTILE_CONT(age, 0.5) FROM visits": ("DPR257", 8),
     "SELECT read_text('/etc/passwd') FROM visits": ("DPR257", 8),
-    "SELECT COUNT(*) FILTER (WHERE smoker) FROM visits": ("DPR253", 17),
+    "SELECT COUNT(*) FILTER (smoker) FROM visits": ("DPR253", 17),
+    "SELECT COUNT(*) FILTER (WHERE) FROM visits": ("DPR253", 17),
+    "SELECT SUM(a) / SUM(b) FILTER (WHERE smoker) FROM visits": ("DPR253", 24),
     "SELECT COUNT(*) OVER () FROM visits": ("DPR253", 17),
     "SELECT region FROM visits GROUP BY region": ("DPR253", 8),
     "SELECT AVG(age * 2) FROM visits": ("DPR254", 12),
