@@ -243,7 +243,7 @@ class _Reader:
                 over, expression = Over.different, inside.after(1)
         elif self.groups:
             if place not in self.groups or (len(left) and not left[0].named):
-                self._bad_item(token, "it is not grouped by: v.key, or min(v.column) AS name")
+                self._bad_item(token, "it is neither in GROUP BY nor made of a group's rows")
         elif place is None or token.word == "CASE" or not (left[0].named or not len(left)):
             place, (expression, left) = None, phrase.until("AS")
             if not len(expression):
@@ -268,7 +268,9 @@ class _Reader:
             f"`{at.value}` cannot stand here",
             at,
             why=why,
-            fix="write v.column, v.column AS name, or expression AS name",
+            fix="write a column of GROUP BY, or MIN(v.column) AS name; also MAX, AVG, SUM and COUNT"
+            if self.groups
+            else "write v.column, v.column AS name, or expression AS name",
             code="DPR263",
         )
 

@@ -298,6 +298,16 @@ def test_other_groups_are_refused(sql: str) -> None:
     assert caught.value.code in ("DPR120", "DPR260", "DPR263"), str(caught.value)
 
 
+@pytest.mark.parametrize("item", ["age", "median(age) AS age"])
+def test_an_item_of_no_group_is_told_one_that_is_read(item: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(f"SELECT pid, {item} FROM visits GROUP BY pid", **PERSON)
+    fix = caught.value.fix or ""
+    [written] = [part for part in fix.removeprefix("write ").split(", or ") if "MIN(" in part]
+    written = written.partition(";")[0].replace("v.column", "age").replace("name", "age")
+    assert plan(f"SELECT pid, {written} FROM visits GROUP BY pid", **PERSON).hash
+
+
 def test_rows_are_grouped_by_a_whole_person_alone() -> None:
     by_person = "SELECT pid, max(age) AS age FROM visits GROUP BY pid"
     assert "one unit's rows alone" in " ".join(plan(by_person, **PERSON).notes)
