@@ -480,6 +480,20 @@ def test_the_part_of_a_date_that_a_fix_names_is_a_key() -> None:
     refused(lambda: dp.plan(declared({"by": ["minute(at)"], "statistics": ["count"]})), "DPR136")
 
 
+def test_a_part_of_a_date_whose_name_has_blanks_is_told_the_quotes() -> None:
+    schema = declared(columns={"seen at": {"kind": "timestamp"}})
+    frame = FRAME.rename(columns={"at": "seen at"}).assign(at=FRAME["at"])
+    error = refused(lambda: dp.plan(schema, by=["month(seen at)"], statistics=["count"]), "DPR136")
+    [key] = re.findall("`(.*)`", error.fix or "")
+    assert values(frame, schema, by=[key], statistics=["count"]) == [1] * 12
+
+
+def test_a_day_is_not_told_that_it_has_an_hour() -> None:
+    schema = declared(columns={"at": {"kind": "date"}})
+    error = refused(lambda: dp.plan(schema, by=["hour(at)"], statistics=["count"]), "DPR136")
+    assert (error.fix or "").endswith("or a timestamp's hour")
+
+
 @pytest.mark.parametrize("key", ["decade(at)", "month(x)"])
 def test_what_is_no_part_of_a_date_is_told_the_parts_and_not_another_one(key: str) -> None:
     error = refused(lambda: dp.plan(declared(), by=[key], statistics=["count"]), "DPR136")

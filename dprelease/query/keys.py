@@ -24,7 +24,7 @@ from dprelease.query.functions import PARTS
 from dprelease.query.grammar import COLUMN_TYPES, MAX_SQL
 from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import did_you_mean, nearest
+from dprelease.schema.naming import did_you_mean, nearest, quoted
 from dprelease.schema.table import TableSchema
 
 _LISTED = 32
@@ -80,9 +80,13 @@ def unfit_key(
     part, _, inside = name.partition("(")
     of = schema.columns.get(inside.removesuffix(")"))
     if of and (part in PARTS or (of.kind in _TIMES and not nearest(part, _PARTS))):
+        closed = f"{part}({quoted(of.name)})"
+        listed = ", ".join(p for p in _PARTS if p != "hour")
         return (
             f"`{name}` is no key",
-            f"group by a part of a date or timestamp: {', '.join(_PARTS)}",
+            f"put the column in double quotes: `{closed}`"
+            if date_part(schema, closed)
+            else f"group by a part of a date or timestamp: {listed}, or a timestamp's hour",
             "DPR136",
         )
     dates = [c for c in schema.columns if schema.columns[c].kind in _TIMES]
