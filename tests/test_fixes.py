@@ -321,6 +321,28 @@ def test_a_count_of_a_column_is_told_the_condition(text: str, works: str) -> Non
     assert [one.text for one in pasted(error, COLUMNS).statistics] == [works]
 
 
+def test_a_condition_in_place_of_a_column_is_told_its_share_and_its_count() -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=["mean(k = 'a')"]), "DPR122")
+    share, number = re.findall(r'"(.*?)"', error.fix or "")
+    plan = dp.plan(declared(), statistics=[share])
+    assert plan.statistics[0].text == "proportion(k = 'a')"
+    assert values(FRAME, declared(), statistics=[number]) == [6]
+
+
+@pytest.mark.parametrize("inside", ["x + m", "month(at)"])
+def test_an_expression_in_place_of_a_column_is_told_to_be_declared(inside: str) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=[f"sum({inside})"]), "DPR122")
+    [line] = re.findall("`(NAME: .*)`", error.fix or "")
+    mended = declared(columns=yaml.safe_load(f"{{{line}}}"))
+    assert values(FRAME, mended, statistics=["sum(NAME)"]) == [102 if "x" in inside else 78]
+
+
+def test_a_function_of_a_column_that_cannot_be_read_is_not_taken_for_the_column() -> None:
+    schema = declared(columns={"wind": {"kind": "number", "range": [0, 9]}})
+    error = refused(lambda: dp.plan(schema, statistics=["mean(log(wind))"]), "DPR122")
+    assert "did you mean" not in (error.fix or "")
+
+
 def test_a_count_of_distinct_persons_is_told_its_name() -> None:
     unit = {"user": "who", "max_groups": 1, "max_rows_per_group": 1}
     schema = declared({"statistics": ["count(DISTINCT who)"]}, unit=unit)

@@ -23,11 +23,12 @@ from typing import Literal
 
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError, PlanError
+from dprelease.core.strict_json import json_text
 from dprelease.query.bounded import Condition, Fixed
 from dprelease.query.cleaning import code_of
-from dprelease.query.expression import parse_condition
+from dprelease.query.expression import parse_condition, type_of
 from dprelease.query.never_null import never_null
-from dprelease.query.nodes import Expression
+from dprelease.query.nodes import Expression, Type
 from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -288,13 +289,23 @@ def find_column(schema: TableSchema, name: str, where: str) -> Column:
     column = schema.columns.get(name)
     if column is None:
         known = f"declared columns: {', '.join(schema.columns)}"
+        near = known if "(" in name else did_you_mean(name, schema.columns, known)
         raise ConfigError(
             f"unknown column `{name}`",
             where=where,
-            fix=did_you_mean(name, schema.columns, known),
+            fix=_computed(schema, name) or near,
             code="DPR122",
         )
     return column
+
+
+def _computed(schema: TableSchema, text: str) -> str | None:
+    """Return what to write for an expression where a column's name is needed; None for anything else."""
+    found, shown = type_of(text, schema.columns), json_text(text)[1:-1]
+    if found is Type.boolean:
+        return f'for the share of rows write "proportion({shown})", for their number "count where {shown}"'
+    made = f'`NAME: {{kind: number, from: "{shown}", range: [0, 100]}}`'
+    return f"declare a column for it: {made}, with its own range" if found is Type.number else None
 
 
 def unquoted(argument: str) -> str:
