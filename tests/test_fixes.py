@@ -321,6 +321,15 @@ def test_a_count_of_a_column_is_told_the_condition(text: str, works: str) -> Non
     assert [one.text for one in pasted(error, COLUMNS).statistics] == [works]
 
 
+def test_a_count_of_distinct_numbers_is_told_at_once_which_columns_have_one() -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=["count(distinct x)"]), "DPR133")
+    assert (error.why or "").endswith(
+        "count_distinct of a category, a boolean or an integer with a short range"
+    )
+    whole = {"x": {"kind": "integer", "range": [0, 10]}}
+    assert pasted(error, whole).statistics[0].text == "count_distinct(x)"
+
+
 def test_a_condition_in_place_of_a_column_is_told_its_share_and_its_count() -> None:
     error = refused(lambda: dp.plan(declared(), statistics=["mean(k = 'a')"]), "DPR122")
     share, number = re.findall(r'"(.*?)"', error.fix or "")
@@ -341,6 +350,17 @@ def test_a_function_of_a_column_that_cannot_be_read_is_not_taken_for_the_column(
     schema = declared(columns={"wind": {"kind": "number", "range": [0, 9]}})
     error = refused(lambda: dp.plan(schema, statistics=["mean(log(wind))"]), "DPR122")
     assert "did you mean" not in (error.fix or "")
+
+
+def test_a_name_behind_as_is_told_its_key() -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=["sum(x) AS total"]), "DPR130")
+    [item] = re.findall("write ({.*})", error.fix or "")
+    assert dp.plan(declared(), statistics=[yaml.safe_load(item)]).statistics[0].name == "total"
+
+
+def test_the_counts_of_values_are_no_eigenvalues() -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=["value_counts(k)"]), "DPR131")
+    assert error.fix == "did you mean `count`?"
 
 
 def test_a_count_of_distinct_persons_is_told_its_name() -> None:

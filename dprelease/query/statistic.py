@@ -17,6 +17,7 @@ from typing import NoReturn
 from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import edges_text, plain
 from dprelease.core.patience import tick
+from dprelease.core.strict_json import json_text
 from dprelease.query.arguments import RequestContext, syntax_of, syntaxes, unquoted
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.column import NUMERIC, Column, Kind
@@ -283,10 +284,13 @@ def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[st
         _comma_split([body, "…"], origin)
     found = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\((.*)\))?", body, re.DOTALL)
     if found is None:
+        asked, named, name = re.sub(r"\s+(?i:as)\s+(\w+)$", r"\n\1", body).partition("\n")
         raise ConfigError(
             f"`{body[:60]}` is not a statistic",
             where=origin,
-            fix=f"write a name and its arguments: {_example(schema)}",
+            fix=f"write {{statistic: {json_text(asked)}, as: {name}}}"
+            if named
+            else f"write a name and its arguments: {_example(schema)}",
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)

@@ -30,6 +30,7 @@ STATISTICS: Mapping[str, str] = {
     "total": "sum",
     "n": "count",
     "size": "count",
+    "value_counts": "count",
     "nunique": "count_distinct",
     "distinct": "count_distinct",
     "percentile": "quantile",

@@ -50,7 +50,7 @@ class RowsOrPersons(Arguments):
         raise ConfigError(
             f"`count({text[:40]})` is not a statistic",
             where=spec.origin,
-            why="count is of rows, count(persons) of units",
+            why="count is of rows, count(persons) of units, count_distinct of a category, a boolean or an integer with a short range",
             fix=f'write "{asked}"',
             code="DPR133",
         )
