@@ -938,3 +938,22 @@ def test_a_relation_whose_connection_was_closed_is_told_so() -> None:
     assert "connection was closed" in str(
         refused(lambda: dp.release(relation, declared()), "DPR502")
     )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_given_for_a_schema_is_told_the_command_that_drafts_one(
+    tmp_path: Path, ending: str
+) -> None:
+    table = tmp_path / f"my table.{ending}"
+    FRAME.to_csv(table) if ending == "csv" else FRAME.to_parquet(table)
+    error = refused(lambda: dp.plan(table), "DPR102")
+    [command] = re.findall("`dprelease (schema draft .*?)`", error.fix or "")
+    drafted = CliRunner().invoke(app, [*shlex.split(command), "-o", str(tmp_path / "draft.yaml")])
+    assert drafted.exit_code == 0, drafted.output
+
+
+def test_a_draft_without_answers_is_told_to_answer(tmp_path: Path) -> None:
+    draft = dp.draft_schema(FRAME[["k"]])
+    (tmp_path / "draft.yaml").write_text(str(draft), encoding="utf-8")
+    error = refused(lambda: dp.plan(tmp_path / "draft.yaml"), "DPR112")
+    assert "answer the lines that begin with `# ANSWER`" in (error.fix or "")

@@ -112,7 +112,10 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
 
 
 _SHAPES = {
-    "dict_type": ("a mapping of names is needed here", "write a line `NAME: …` for each, indented"),
+    "dict_type": (
+        "a mapping of names is needed here",
+        "write a line `NAME: …` for each, indented; in a draft, answer the lines that begin with `# ANSWER`",
+    ),
     "too_short": ("at least one is needed here", "name one, or leave the key out"),
     "tuple_type": ("a list is needed here", "write it in brackets, `[ … ]`, also a single one"),
     "list_type": ("a list is needed here", "write a line `- …` for each, indented"),

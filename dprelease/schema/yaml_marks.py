@@ -152,6 +152,14 @@ def load_yaml(path: str | Path) -> Document:
                 fix="check the path",
                 code="DPR101",
             )
+        if file.suffix.lower() in (".csv", ".parquet"):
+            raise ConfigError(
+                "the file is a table, and a YAML file is read here",
+                where=str(path),
+                fix="name a pipeline or a schema; "
+                f"`dprelease schema draft {shlex.quote(str(path))}` drafts one from a table",
+                code="DPR102",
+            )
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError):
