@@ -274,18 +274,18 @@ def _svg(
     height: int,
     width: int = LEFT + WIDTH + RIGHT,
 ) -> str:
-    lines = wrap(note, (width - 24) // 7)
-    down = 16 * max(len(lines) - 1, 0)
+    heads = [("title", line) for line in wrap(title, (width - 24) // 9)]
+    heads += [("soft", line) for line in wrap(note, (width - 24) * 4 // 25)]
+    down = 16 * max(len(heads) - 2, 0)
     height += down
     shown = "".join(
-        f'<text class="soft" x="12" y="{34 + 16 * i}">{_text(line)}</text>'
-        for i, line in enumerate(lines)
+        f'<text class="{kind}" x="12" y="{18 + 16 * i}">{_text(line)}</text>'
+        for i, (kind, line) in enumerate(heads)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}"><title>{_text(described)}</title><style>{_STYLE}</style>'
         f'<rect width="{width}" height="{height}" fill="#fff"/>'
-        f'<text class="title" x="12" y="18">{_text(title)}</text>'
         f'{shown}<g transform="translate(0,{down})">{"".join(parts)}</g></svg>'
     )
 
