@@ -12,7 +12,7 @@ period. OBS_VALUE is the measure, LOWER and UPPER are the ends of its interval, 
     others          A  normal value                      F  free
 
 Sources  the field guide of SDMX-CSV 2.0 (sdmx-twg): STRUCTURE, STRUCTURE_ID and ACTION come first; ACTION is I, information.
-Limits   the structure is named, AGENCY:ID(1.0), and not written: the warehouse has its own, and its codes of the labels. `_T`
+Limits   the structure is named, AGENCY:ID(1.0), one for each table, and not written: the warehouse has its own, and its codes of the labels. `_T`
          stands where a row of a coarser level has no label. Cells that a spreadsheet would run are guarded as in `data.csv`.
 """
 
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from dprelease.core.periods import names_a_period
 from dprelease.results.draw import Draw
 from dprelease.results.formats.csv_ import encoded, finished_cells
-from dprelease.results.formats.format import several_tables
+from dprelease.results.formats.format import several_tables, table_file
 from dprelease.results.formats.public_words import public_words
 from dprelease.results.rules import IMPOSSIBLE, SUPPRESSED, WEAK
 from dprelease.schema.naming import plain_letters
@@ -36,15 +36,23 @@ from dprelease.schema.naming import plain_letters
 FILE = "sdmx.csv"
 
 
-@several_tables("each")
+@several_tables("all")
 def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return `{"sdmx.csv": ...}`."""
+    """Return `{"sdmx.csv": ...}`; of several tables one file each."""
+    if not noised.parts:
+        return {FILE: _file(noised, manifest, None)}
+    return {table_file(FILE, n): _file(part, manifest, n) for n, part in noised.parts.items()}
+
+
+def _file(noised: Draw, manifest: Mapping[str, Any], name: str | None) -> bytes:
+    """Return the file of one table, whose dimensions are its own: so is the structure that it names."""
     table, by = noised.table, noised.plan.by
     cells = dict(zip(table.column_names[len(by) :], finished_cells(noised)[len(by) :], strict=True))
     keys = [pc.replace_substring_regex(c, "^$", "_T") for c in finished_cells(noised)[: len(by)]]
     period, said = str(manifest.get("period")), public_words(manifest).about
     agency = _component(said.publisher.name if said.publisher else "dprelease")
-    place = f"{agency}:{_component(str(manifest.get('pipeline') or noised.plan.schema))}(1.0)"
+    structure = str(manifest.get("pipeline") or noised.plan.schema) + (f"_{name}" if name else "")
+    place = f"{agency}:{_component(structure)}(1.0)"
     timed = {"TIME_PERIOD": period} if names_a_period(period) else {}
     fixed = {"STRUCTURE": "dataflow", "STRUCTURE_ID": place, "ACTION": "I"}
     status = table.column("status").combine_chunks()
@@ -65,7 +73,7 @@ def write(noised: Draw, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     alike = [pa.repeat(text, len(status)) for text in (fixed | timed).values()]
     columns = [*alike[:3], *keys, cells["statistic"], *alike[3:], *measured.values()]
     header = [*fixed, *names, "STATISTIC", *timed, *measured]
-    return {FILE: encoded(header, [c.cast(pa.large_utf8()) for c in columns])}
+    return encoded(header, [c.cast(pa.large_utf8()) for c in columns])
 
 
 def _component(name: str) -> str:

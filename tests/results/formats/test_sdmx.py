@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pandas as pd
@@ -18,6 +19,7 @@ from dprelease.results.formats import sdmx
 from dprelease.testing import check_format
 from dprelease.testing.formats import sample_release
 from tests.results.formats import releases
+from tests.several_tables import people, schema
 
 SCHEMA = {
     "dprelease": "schema/1",
@@ -123,3 +125,26 @@ def test_what_says_nothing_has_low_reliability():
 def test_it_keeps_the_contract_of_formats():
     assert registry.load("formats", "sdmx") is sdmx.write
     check_format("sdmx")
+
+
+def test_each_of_several_tables_names_a_structure_of_its_own(tmp_path):
+    """A structure has one set of dimensions; that of the nation has no key."""
+    (tmp_path / "s.yaml").write_text(json.dumps(schema()))
+    people().to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "p.yaml").write_text(
+        "dprelease: pipeline/1\nname: places\nsource: {csv: t.csv}\nschema: s.yaml\n"
+        "budget: {ledger: l.db, dataset: people, epsilon: 1}\npublish: {to: public, formats: [sdmx]}\n"
+    )
+    init_ledger(load_pipeline(tmp_path / "p.yaml"))
+    out = run(tmp_path / "p.yaml").folder
+    made = {p.name: read(p.read_bytes()) for p in sorted(out.glob("*sdmx.csv"))}
+    assert {name: header[3:5] for name, (_, header) in made.items()} == {
+        "nation_sdmx.csv": ["STATISTIC", "OBS_VALUE"],
+        "regions_sdmx.csv": ["REGION", "STATISTIC"],
+        "districts_sdmx.csv": ["DISTRICT", "SEX"],
+    }
+    assert {name: set(found["STRUCTURE_ID"]) for name, (found, _) in made.items()} == {
+        f"{table}_sdmx.csv": {f"DPRELEASE:PLACES_{table.upper()}(1.0)"}
+        for table in ("nation", "regions", "districts")
+    }
+    assert dp.verify(out).ok
