@@ -27,7 +27,7 @@ from dprelease.schema.table import TableSchema, declared_time
 from dprelease.schema.time import time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
-_YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
+_YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4}
 
 
 def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
@@ -140,10 +140,11 @@ def _over_periods(query: Query, line: Timeline) -> str:
 
 def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows: bool) -> str:
     """Return what declaring the time immutable would save."""
-    count = _YEAR[calendar.every]
-    pair = 2 if rows and adjacency is Adjacency.substitution and count > 1 else 1
+    count = _YEAR.get(calendar.every, 10)
+    whole = ", a year," * (calendar.every in _YEAR)
+    pair = 2 if rows and adjacency is Adjacency.substitution else 1
     return (
-        f"losses of all releases add up: {counted(count, calendar.every)} of them, a"
-        f" year, cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
+        f"losses of all releases add up: {counted(count, calendar.every)} of them{whole}"
+        f" cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
         f" true}}` in the schema, if it is true, would make that {plain(pair * epsilon)}"
     )

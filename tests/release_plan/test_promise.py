@@ -52,6 +52,8 @@ def test_without_the_declaration_the_plan_says_what_it_would_save():
     assert "12 months of them, a year, cost epsilon 12" in said(
         plan("month", time=None, unit="row")
     )
+    years = said(plan("year", time=None, unit="row"))
+    assert "10 years of them cost epsilon 10;" in years and "would make that 1" in years
     person = plan(time=None, unit={k: v for k, v in USER.items() if k != "per"})
     assert "add up" not in said(person)
 
