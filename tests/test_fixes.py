@@ -530,6 +530,22 @@ def test_a_part_of_a_date_whose_name_has_blanks_is_told_the_quotes() -> None:
     assert values(frame, schema, by=[key], statistics=["count"]) == [1] * 12
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("at.dt.month", "month(at)"), ("at.quarter", "quarter(at)"), ("DayOfWeek(at)", "weekday(at)")],
+)
+def test_a_part_of_a_date_as_other_programs_write_it_is_told_ours(key: str, meant: str) -> None:
+    error = refused(lambda: dp.plan(declared(), by=[key], statistics=["count"]), "DPR136")
+    assert error.fix == f"did you mean `{meant}`?"
+    assert values(FRAME, declared(), by=[meant], statistics=["count"])
+
+
+@pytest.mark.parametrize("name", ["sem", "mad", "range"])
+def test_a_statistic_that_there_is_not_is_not_taken_for_another(name: str) -> None:
+    error = refused(lambda: dp.plan(declared(), statistics=[f"{name}(x)"]), "DPR131")
+    assert (error.fix or "").startswith("available: ")
+
+
 def test_a_day_is_not_told_that_it_has_an_hour() -> None:
     schema = declared(columns={"at": {"kind": "date"}})
     error = refused(lambda: dp.plan(schema, by=["hour(at)"], statistics=["count"]), "DPR136")

@@ -288,7 +288,7 @@ def find_column(schema: TableSchema, name: str, where: str) -> Column:
     """Return the column called `name`; ConfigError DPR122 where there is none."""
     column = schema.columns.get(name)
     if column is None:
-        known = f"declared columns: {', '.join(schema.columns)}"
+        known = f"declare it, or use a declared column: {', '.join(schema.columns)}"
         near = known if "(" in name else did_you_mean(name, schema.columns, known)
         raise ConfigError(
             f"unknown column `{name}`",

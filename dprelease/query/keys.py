@@ -25,6 +25,7 @@ from dprelease.query.grammar import COLUMN_TYPES, MAX_SQL
 from dprelease.query.nodes import Expression
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import did_you_mean, nearest, quoted
+from dprelease.schema.synonyms import DATE_PARTS, meant
 from dprelease.schema.table import TableSchema
 
 _LISTED = 32
@@ -77,22 +78,23 @@ def unfit_key(
         )
     if date_part(schema, name):
         return None
-    part, _, inside = name.partition("(")
+    part, _, inside = re.sub(r"^([^()]+?)\.(?:dt\.)?(\w+)$", r"\2(\1)", name).partition("(")
     of = schema.columns.get(inside.removesuffix(")"))
+    part = meant(part, DATE_PARTS) or part.lower()
+    closed = f"{part}({quoted(of.name)})" if of else ""
+    if date_part(schema, closed):
+        return f"`{name}` is no key", f"did you mean `{closed}`?", "DPR136"
     if of and (part in PARTS or (of.kind in _TIMES and not nearest(part, _PARTS))):
-        closed = f"{part}({quoted(of.name)})"
         listed = ", ".join(p for p in _PARTS if p != "hour")
         return (
             f"`{name}` is no key",
-            f"put the column in double quotes: `{closed}`"
-            if date_part(schema, closed)
-            else f"group by a part of a date or timestamp: {listed}, or a timestamp's hour",
+            f"group by a part of a date or timestamp: {listed}, or a timestamp's hour",
             "DPR136",
         )
     dates = [c for c in schema.columns if schema.columns[c].kind in _TIMES]
     parts = [f"{part}({c})" for c in dates for part in _PARTS]
     named = (*schema.columns, *(coarser if levels else ()), *parts)
-    known = f"declared columns: {', '.join(schema.columns)}"
+    known = f"declare it, or use a declared column: {', '.join(schema.columns)}"
     return (
         f"unknown column{' or level' * levels} `{name}`",
         did_you_mean(name, named, known),

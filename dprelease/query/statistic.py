@@ -297,7 +297,7 @@ def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[st
     syntax = syntax_of(function)
     if syntax is None:
         known = tuple(syntaxes())
-        near = meant(function, STATISTICS) or nearest(function, known)
+        near = meant(function, STATISTICS) or nearest(function, known, alike=0.7)  # sem is no sum
         near = near or nearest(function.rpartition("_")[0], known)
         raise ConfigError(
             f"unknown statistic `{function}`",

@@ -42,13 +42,13 @@ def found_key(text: str | None, other: str | None, null: str | None) -> str | No
     return text if 0 < len(text) <= LONGEST_KEY and is_shown(text) else other
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate most like `name`, case ignored, or None when nothing is close."""
+def nearest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str | None:
+    """Return the candidate most like `name`, case ignored, or None when nothing is so much `alike`, in [0, 1]."""
     pool = list(candidates)
     folded = {c.casefold(): c for c in reversed(pool)}
     if name.casefold() in folded:
         return folded[name.casefold()]
-    found = difflib.get_close_matches(name.casefold()[:200], list(folded), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name.casefold()[:200], list(folded), n=1, cutoff=alike)
     return folded[found[0]] if found else None
 
 

@@ -43,6 +43,8 @@ STATISTICS: Mapping[str, str] = {
     "maximum": "max",
 }
 
+DATE_PARTS: Mapping[str, str] = dict.fromkeys(("dow", "dayofweek", "day_of_week"), "weekday")
+
 UNITS: Mapping[str, str] = dict.fromkeys(
     ("person", "people", "patient", "customer", "client", "individual", "subject", "id", "column"),
     "user",

@@ -54,7 +54,7 @@ def read_probability(text: str, origin: str) -> Fraction:
         raise ConfigError(
             "a quantile's p lies strictly between 0 and 1",
             where=origin,
-            why="for 0 and 1 there are min and max",
+            why="for 0 and 1 there are min and max, and each p is a statistic of its own",
             code="DPR133",
         )
     return p
