@@ -2,32 +2,5 @@
 
 from __future__ import annotations
 
-from dprelease.core.errors import (
-    ArgumentError,
-    BudgetError,
-    ConfigError,
-    DpreleaseError,
-    InternalError,
-    LedgerError,
-    NotReadWarning,
-    PlanError,
-    SourceError,
-    UnledgeredWarning,
-    VerificationError,
-    WithheldError,
-)
-
-__all__ = [
-    "ArgumentError",
-    "BudgetError",
-    "ConfigError",
-    "DpreleaseError",
-    "InternalError",
-    "LedgerError",
-    "NotReadWarning",
-    "PlanError",
-    "SourceError",
-    "UnledgeredWarning",
-    "VerificationError",
-    "WithheldError",
-]
+from dprelease.core.errors import *  # noqa: F403
+from dprelease.core.errors import __all__ as __all__  # noqa: PLC0414
