@@ -63,10 +63,10 @@ def approve(
     if as_json:
         print_json({"event": event, "request_hash": made.hash, **made.to_json()})
         return
-    say(f"approved as event {event} of the ledger: {made}", soft_wrap=True)
+    say(f"approved as event {event} of the ledger: {made}")
     if weak := weak_promise(made.per_period):
-        say(weak, "yellow", soft_wrap=True)
+        say(weak, "yellow")
     for said in approving.of_no_use(made, file):
-        say(said, "yellow", soft_wrap=True)
+        say(said, "yellow")
     if signing_key is None:
-        say("not signed: anybody who can write the ledger can approve", "dim", soft_wrap=True)
+        say("not signed: anybody who can write the ledger can approve", "dim")

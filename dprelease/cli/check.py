@@ -31,13 +31,13 @@ def check(
         except DpreleaseError as problem:
             answers.append({"file": str(file), "ok": False, **problem.as_dict()})
             if not as_json:
-                say(f"{file}: faulty", "red", soft_wrap=True)
+                say(f"{file}: faulty", "red")
                 show_error(problem)
             continue
         answers.append({"file": str(file), "ok": True, **said})
         if not as_json:
             words = ", ".join(v for k, v in said.items() if k != "plan" and v)
-            say(f"{file}: valid {words}", "green", soft_wrap=True)
+            say(f"{file}: valid {words}", "green")
     if as_json:
         print_json(answers)
     if not all(answer["ok"] for answer in answers):

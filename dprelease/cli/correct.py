@@ -45,9 +45,8 @@ def supersede(
 
 
 def _said(folder: Path, entry: Correction) -> None:
-    say(f"{entry.period} is {entry.says()}", soft_wrap=True)
+    say(f"{entry.period} is {entry.says()}")
     say(
         f"recorded in {folder.resolve().parent / 'status.json'} as {entry.hash[:16]}…; the index "
-        "and the feed show it, `latest` passes over it, no published byte changed",
-        soft_wrap=True,
+        "and the feed show it, `latest` passes over it, no published byte changed"
     )

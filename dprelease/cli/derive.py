@@ -82,7 +82,7 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
         print_json(found.to_json())
         return
     if to is not None:
-        say(f"wrote {to}: {counted(found.table.num_rows, 'row')}", soft_wrap=True)
+        say(f"wrote {to}: {counted(found.table.num_rows, 'row')}")
         return
     from rich.table import Table
     from rich.text import Text
@@ -109,4 +109,4 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
             table.add_row(Text("  " + ", ".join(numbers)))
     out.print(table)
     for note in found.notes:
-        say(note, "dim", soft_wrap=True)
+        say(note, "dim")

@@ -33,7 +33,4 @@ def expectations(
     say(f"wrote {counted(len(files), 'file')} to {to}", style="green")
     published = config.publish.to / config.name / "latest"
     shown = published.relative_to(Path.cwd()) if published.is_relative_to(Path.cwd()) else published
-    say(
-        f"check a release:  python {to / 'gx' / 'plugins' / 'dprelease_release.py'} {shown}",
-        soft_wrap=True,
-    )
+    say(f"check a release:  python {to / 'gx' / 'plugins' / 'dprelease_release.py'} {shown}")

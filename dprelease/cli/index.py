@@ -37,7 +37,7 @@ def index(
     if not changed:
         say(f"{folder / 'index.html'} is up to date")
     for name in series.unreadable:
-        say(f"left out: `dprelease verify {folder / name}` says why", "yellow", soft_wrap=True)
+        say(f"left out: `dprelease verify {folder / name}` says why", "yellow")
     away = sum(p.correction is not None for p in series.periods)
     note = f", {away} of them withdrawn or superseded" if away else ""
     say(f"{counted(len(series.periods), 'period')}{note}")

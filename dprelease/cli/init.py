@@ -30,6 +30,5 @@ def init(
         "  dprelease run pipelines/clinic_weekly.yaml --period 2026-W46\n"
         "  dprelease verify public/clinic_weekly/2026-W46       # needs no data\n"
         "then open public/clinic_weekly/2026-W46/report.html; what a scheduler would call:\n"
-        "  dprelease schedule pipelines/clinic_weekly.yaml --once",
-        soft_wrap=True,
+        "  dprelease schedule pipelines/clinic_weekly.yaml --once"
     )

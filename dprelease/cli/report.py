@@ -66,4 +66,4 @@ def _write(to: Path, data: bytes, gone: str) -> None:
     save(to, data)
     say(f"wrote {to}")
     if gone:
-        say(f"this release does not stand: {gone}", style="yellow", soft_wrap=True)
+        say(f"this release does not stand: {gone}", style="yellow")

@@ -96,11 +96,11 @@ def _printer(log_format: str) -> Report:
         name = " ".join(str(event[k]) for k in ("pipeline", "period") if event.get(k))
         level = str(event["level"]).upper()
         said = f"{name}: {event['message']}" if name else event["message"]
-        say(f"{event['time']} {level:<7} {event['event']:<11} {said}", soft_wrap=True)
+        say(f"{event['time']} {level:<7} {event['event']:<11} {said}")
         if event["level"] == "error":
             for part in ("where", "why", "fix", "code"):
                 if event.get(part):
-                    say(f"  {part:<6} {event[part]}", soft_wrap=True)
+                    say(f"  {part:<6} {event[part]}")
 
     return as_json if log_format == "json" else as_text
 

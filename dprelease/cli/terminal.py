@@ -59,12 +59,10 @@ def save(to: Path, data: bytes) -> None:
         raise cannot_write(to, problem.strerror, fix) from None
 
 
-def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
-    """Print a text as it is: nothing in it is markup."""
+def say(text: str, style: str = "") -> None:
+    """Print a text as it is, in lines that flow: nothing in it is markup, and no pipe breaks it."""
     out = console()
-    out.print(
-        flowing(out, text) if soft_wrap else text, style=style, markup=False, soft_wrap=soft_wrap
-    )
+    out.print(flowing(out, text), style=style, markup=False, soft_wrap=True)
 
 
 def flowing(out: Console, text: str, head: int = 0) -> Text:

@@ -88,15 +88,15 @@ def _periods(folder: Path) -> list[Path]:
 def _print(result: Verification, *, named: bool, short: bool) -> None:
     """Print one answer, below its folder's name where there are several; `short`: in a line if it verifies."""
     if short and result.ok:
-        say(f"ok    {result.folder}: {result.summary}", soft_wrap=True)
+        say(f"ok    {result.folder}: {result.summary}")
         return
     styles = {True: "", False: "bold red", None: "yellow"}
     if named:
-        say(result.folder, style="bold", soft_wrap=True)
+        say(result.folder, style="bold")
     for check in result.checks:
         line = f"{check.mark:<4}  {check.name:<13} {check.detail}"
-        say(line, style=styles[check.ok], soft_wrap=True)
+        say(line, style=styles[check.ok])
     style = "bold" if result.ok else "bold red"
-    say(result.summary, style=style, soft_wrap=True)
+    say(result.summary, style=style)
     for line in ("no folder can show:", *(f"  {unknown}" for unknown in result.unknown)):
-        say(line, style="dim", soft_wrap=True)
+        say(line, style="dim")
