@@ -2,5 +2,32 @@
 
 from __future__ import annotations
 
-from dprelease.core.errors import *  # noqa: F403
-from dprelease.core.errors import __all__ as __all__  # noqa: PLC0414
+from dprelease.core.errors import (
+    ArgumentError,
+    BudgetError,
+    ConfigError,
+    DpreleaseError,
+    InternalError,
+    LedgerError,
+    NotReadWarning,
+    PlanError,
+    SourceError,
+    UnledgeredWarning,
+    VerificationError,
+    WithheldError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "ConfigError",
+    "DpreleaseError",
+    "InternalError",
+    "LedgerError",
+    "NotReadWarning",
+    "PlanError",
+    "SourceError",
+    "UnledgeredWarning",
+    "VerificationError",
+    "WithheldError",
+]
