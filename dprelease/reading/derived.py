@@ -126,8 +126,8 @@ class Derived:
     @property
     def said(self) -> str:
         """What its intervals are, in one word: `no` of choices by rank, which have none."""
-        ends = self.table["lower"]
-        if 0 < ends.null_count == len(ends):
+        values, ends = self.table["value"], self.table["lower"]
+        if values.null_count < len(ends) == ends.null_count:
             return "no"
         return "certain" if self.level == 1 else f"{100 * self.level:.6g} %"
 

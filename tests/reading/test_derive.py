@@ -489,6 +489,11 @@ def test_a_choice_by_rank_is_read_over_periods_without_an_interval():
     assert "near in rank" in page(found) and found.plot().svg.startswith("<svg")
     assert "certainty" not in page(found) and "95 %" not in page(found)
     assert "with no intervals" in repr(found) and "95 %" in repr(derive(two, "count"))
+    bare = pa.nulls(found.table.num_rows, pa.float64())
+    empty = replace(
+        found, table=found.table.set_column(found.table.column_names.index("value"), "value", bare)
+    )
+    assert "chosen by rank" in page(found) and "chosen by rank" not in page(empty)
     for text in ("median_x - median_x@previous", "growth(median_x)", "rank(median_x)"):
         with pytest.raises(dp.errors.ArgumentError, match="no interval to compute with"):
             derive(two, text)
