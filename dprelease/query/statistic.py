@@ -18,7 +18,7 @@ from dprelease.core.errors import ConfigError, PlanError
 from dprelease.core.numeric import edges_text, plain
 from dprelease.core.patience import tick
 from dprelease.core.strict_json import json_text
-from dprelease.query.arguments import RequestContext, syntax_of, syntaxes, unquoted
+from dprelease.query.arguments import NumberColumn, RequestContext, syntax_of, syntaxes, unquoted
 from dprelease.query.statistic_options import DOMAIN, OPTIONS, Options
 from dprelease.schema.column import NUMERIC, Column, Kind
 from dprelease.schema.domain import Domain
@@ -307,9 +307,14 @@ def _call(text: str, origin: str, schema: TableSchema | None = None) -> tuple[st
         )
     arguments = () if inside is None else split_arguments(inside, origin)
     if not syntax.least <= len(arguments) <= syntax.most:
+        column = schema.columns.get(unquoted(arguments[0])) if schema and arguments else None
+        takes, why = syntax.arguments, None
+        if column is not None and isinstance(takes, NumberColumn) and not takes.fits(column):
+            why = f"nor a column of kind {column.kind}; {takes.instead(column)}"
         raise ConfigError(
             f"`{function}` takes {syntax.arity}, not {len(arguments)}",
             where=origin,
+            why=why,
             fix=f"write e.g. {_example(schema, function, arguments)}",
             code="DPR133",
         )
@@ -346,7 +351,7 @@ def split_arguments(text: str, origin: str) -> tuple[str, ...]:
             "a statistic's arguments are not well formed",
             where=origin,
             why="a bracket or quote is not closed, or an argument is empty",
-            fix='write e.g. "covariance(age, bmi)"',
+            fix="close it, or write a column's name with such signs in quotes: mean(\"it's\")",
             code="DPR130",
         )
     return tuple(parts)

@@ -136,7 +136,10 @@ class TypeChecker:
         )
 
 
-DECLARE = "declare the column as a number, one that only a view reads too: `NAME: {kind: number, range: [0, 100], step: 1}`"
+DECLARE = (
+    "declare the column as a number, one that only a view reads too: `NAME: {kind: number, range: [0, 100], step: 1}`;"
+    " a name that is declared in other capitals is written so in the file's header"
+)
 
 
 def article(kind: Type) -> str:

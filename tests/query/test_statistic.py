@@ -98,6 +98,7 @@ FAULTS: list[tuple[object, str, str]] = [
     ("mean(a) + 1", "DPR130", ""),
     ("mean(a,)", "DPR130", ""),
     ("mean(')", "DPR130", ""),
+    ("mean(it's)", "DPR130", 'in quotes: mean("it\'s")'),
     (None, "DPR130", ""),
     (["mean(a)"], "DPR130", ""),
     ("mean()", "DPR133", "mean(age)"),
@@ -153,6 +154,21 @@ def test_a_faulty_statistic_is_refused_with_code_place_and_fix(
         parse_statistic(item, origin="f.yaml:3")
     assert (caught.value.code, caught.value.where) == (code, "f.yaml:3")
     assert fix in (caught.value.fix or "")
+
+
+def test_a_histogram_of_a_category_is_told_to_group_by_it() -> None:
+    ward = {"kind": "category", "values": ["a", "b"]}
+    schema = schema_from_dict(
+        {
+            "dprelease": "schema/1",
+            "name": "people",
+            "unit": "row",
+            "adjacency": "add_remove",
+            "columns": {"ward": ward},
+        }
+    )
+    with pytest.raises(ConfigError, match=r"by: \[ward\]"):
+        parse_statistic("histogram(ward)", origin="f.yaml:3", schema=schema)
 
 
 def test_options_are_located() -> None:

@@ -81,6 +81,8 @@ def test_long_and_pivoted_forms_hold_the_same_numbers(folder):
     assert len(held.to_pandas(pivot=by)) == 1
     with pytest.raises(dp.ArgumentError, match="no key"):
         held.to_pandas(pivot="count")
+    with pytest.raises(dp.ArgumentError, match="`True` is no key"):
+        held.to_pandas(pivot=True)
 
 
 def test_a_notebook_says_which_values_say_nothing():

@@ -5,7 +5,7 @@ What says nothing in a whole number is a missing one (NA), so that the others st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dprelease.core.errors import ArgumentError
@@ -41,7 +41,8 @@ def frame_of(
     if pivot is None:
         above = {} if drawn.all_tables is None else labels_above(drawn.all_tables, drawn.plan)
         return frame.assign(**above)
-    by, columns = drawn.plan.by, [pivot] if isinstance(pivot, str) else list(pivot)
+    by, one = drawn.plan.by, isinstance(pivot, str) or not isinstance(pivot, Iterable)
+    columns = [pivot] if one else list(pivot)
     unknown = next((name for name in columns if name not in by), None)
     if unknown is not None:
         raise ArgumentError(
