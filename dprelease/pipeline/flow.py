@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from dprelease.planning.make import what_if
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.draw import Draw
 from dprelease.results.publish import publish_files
+from dprelease.results.published_folder import standing_of
 from dprelease.results.receipt import Receipt
 from dprelease.results.rules import unsaid
 
@@ -158,6 +160,10 @@ class Flow:
         if problem := refresh_after_publication(out.parent):
             self.report("index", problem)
         self.report("publish", str(out))
+        named, release = asdict(key), sha256(files["release.json"]).hexdigest()
+        stands, said = (True, "") if problem else standing_of(out, named, release)
+        if not stands:
+            self.report("status", said)
         return out, files
 
 
