@@ -133,7 +133,7 @@ def audit_plan(
     if plan.tables is not None:
         said = "several tables that are fitted to each other are not audited yet"
         findings.append(Finding("A exact laws", "tables", None, plan.guarantee, said, "none", ""))
-        return Evidence(plan.hash, plan.guarantee, engine_name, tuple(findings), 0.0)
+        return Evidence(plan.hash, plan.in_words(plan.guarantee), engine_name, tuple(findings), 0.0)
     for part in (
         _laws(plan),
         _draws(plan, draws),
@@ -143,7 +143,11 @@ def audit_plan(
             findings.append(finding)
             report(f"{finding.layer}: {finding.subject}")
     return Evidence(
-        plan.hash, plan.guarantee, engine_name, tuple(findings), time.perf_counter() - start
+        plan.hash,
+        plan.in_words(plan.guarantee),
+        engine_name,
+        tuple(findings),
+        time.perf_counter() - start,
     )
 
 

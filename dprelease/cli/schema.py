@@ -37,7 +37,7 @@ def check(
     planned = plan_release(schema, origin=str(file), brief=True) if schema.release else None
     found = {
         "schema": schema.name,
-        "protects": describe(schema.adjacency, schema.unit),
+        "protects": describe(schema.adjacency, schema.unit, schema.about.unit_name),
         "columns": {c.name: c.kind.value for c in schema.columns.values()},
         "statistics": [s.name for s in planned.statistics] if planned else [],
     }
@@ -52,9 +52,8 @@ def check(
         lists = "".join(f" {each.partition('@')[0]}" for each in column.lists)
         say(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}{lists}")
     if planned:
-        say(
-            f"default release: {counted(len(planned.statistics), 'statistic')}, {planned.guarantee}"
-        )
+        asks = counted(len(planned.statistics), "statistic")
+        say(f"default release: {asks}, {planned.in_words(planned.guarantee)}")
         if weak := weak_promise(planned.epsilon):
             say(weak, style="yellow")
 

@@ -29,4 +29,4 @@ def checked(file: Path) -> dict[str, str | None]:
 def _said(kind: str, plan: ReleasePlan | None) -> dict[str, str | None]:
     if plan is None:
         return {"kind": kind, "guarantee": None, "plan": None}
-    return {"kind": kind, "guarantee": plan.guarantee, "plan": plan.hash}
+    return {"kind": kind, "guarantee": plan.in_words(plan.guarantee), "plan": plan.hash}

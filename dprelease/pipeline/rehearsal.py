@@ -68,7 +68,7 @@ def rehearse(
     _must_lie_apart(folder, config.publish.to)
     source = replace(config.source, view=None)
     plan = plan_pipeline(replace(config, source=source), name if config.period else None)
-    report("plan", plan.guarantee)
+    report("plan", plan.in_words(plan.guarantee))
     rows = made_up_rows(config.schema, plan)
     flow = Flow(plan, None, preflight.engine_named("duckdb", config.limits), report)
     made_up = as_source(rows)

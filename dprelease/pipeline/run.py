@@ -124,7 +124,7 @@ def run(
     plan = plan_pipeline(replace(config, schema=fixed), name if config.period else None)
     if planned is not None:
         planned(plan)
-    report("plan", plan.guarantee)
+    report("plan", plan.in_words(plan.guarantee))
     request = _request(config, name, now)
     moment = now or datetime.now(UTC)
     ahead = None if closes is None or closes <= moment else closes

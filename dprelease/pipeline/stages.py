@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +91,13 @@ def charge(
         got = ledger.charge(entry, again=again, wanted=_approval_request(plan, request))
     except LedgerError as refused:
         raise _line_by_line(refused, plan, request) from None
-    return Receipt(
-        epsilon=_text(plan.epsilon),
-        delta=_text(plan.delta),
-        protects=describe(plan.adjacency, plan.unit),
+    return replace(
+        unledgered(plan),
         ledger=str(ledger.path),
         **asdict(got.anchor),
         **asdict(key),
-        spent=_text(got.spent),
-        budget=_text(got.budget),
+        spent=str(plain(got.spent)),
+        budget=str(plain(got.budget)),
         fresh=got.fresh,
         early=got.early,
         approval=got.approval,
@@ -280,7 +277,11 @@ def _approval_request(plan: ReleasePlan, request: Request) -> ApprovalRequest | 
 
 def unledgered(plan: ReleasePlan) -> Receipt:
     """Return the receipt of a release that nothing records."""
-    return Receipt(_text(plan.epsilon), _text(plan.delta), describe(plan.adjacency, plan.unit))
+    return Receipt(
+        str(plain(plan.epsilon)),
+        str(plain(plan.delta)),
+        plan.in_words(describe(plan.adjacency, plan.unit)),
+    )
 
 
 def draw(
@@ -384,7 +385,3 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
         **person,
         **({} if member is None else {"member": member.to_json()}),
     }
-
-
-def _text(value: Fraction) -> str:
-    return str(plain(value))

@@ -106,7 +106,8 @@ class Released:
                 "Noise is in every number: `to_pandas()` has intervals, `plot()` shows them."
             )
         lines += self.plan.bounded_count_lines()
-        return f"{names}<p>{'<br>'.join(map(escaping.escape, lines))}</p>"
+        said = "<br>".join(escaping.escape(self.plan.in_words(line)) for line in lines)
+        return f"{names}<p>{said}</p>"
 
     def _html(self, table: str | None = None, most: int = 40) -> str:
         """Return the wide table for a notebook, with signs of thousands, and words for values that say nothing."""

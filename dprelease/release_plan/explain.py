@@ -117,18 +117,6 @@ def _called(plan: ReleasePlan, unit: UserUnit) -> tuple[str, str]:
     return (unit.column, unit.column) if given is None else (given.one, given.many)
 
 
-def _said(plan: ReleasePlan) -> Iterable[str]:
-    """Return the summary with what a unit is called."""
-    lines = _summary(plan)
-    if not isinstance(plan.unit, UserUnit):
-        return lines
-    one, named = (
-        _called(plan, plan.unit)[0],
-        rf"\b(one|per|of a|each|any) {re.escape(plan.unit.column)}\b",
-    )
-    return (re.sub(named, lambda found: f"{found[1]} {one}", line) for line in lines)
-
-
 def _summary(plan: ReleasePlan) -> Iterable[str]:
     yield plan.guarantee
     weak = weak_promise(plan.epsilon)
@@ -245,7 +233,10 @@ def renderable(plan: ReleasePlan, width: int = 140, *, every: bool = False) -> R
     from rich.table import Table
     from rich.text import Text
 
-    lines = [Text(line) for line in (*_all_options(plan, every=every), *_said(plan))]
+    lines = [
+        Text(line)
+        for line in (*_all_options(plan, every=every), *map(plan.in_words, _summary(plan)))
+    ]
     if width < _WIDE:
         found: list[RenderableType] = []
         for label, domain, sensitivity, mechanism, others, epsilon, error in rows(plan):
@@ -286,5 +277,5 @@ def html(plan: ReleasePlan) -> str:
         + "</tr>"
         for row in rows(plan)
     )
-    lines = "<br>".join(escaping.escape(line) for line in _said(plan))
+    lines = "<br>".join(escaping.escape(line) for line in map(plan.in_words, _summary(plan)))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{lines}</p>"

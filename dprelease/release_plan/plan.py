@@ -31,6 +31,7 @@ from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.release_spec import Rules
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, UserUnit, WrittenUnit, caps_words, describe
+from dprelease.schema.unit_words import called
 from dprelease.statistics.base import kind_named
 
 PLAN_VERSION = "plan/2"
@@ -126,6 +127,11 @@ class ReleasePlan(Stored):
             f"differentially private with epsilon={plain(self.epsilon)}{delta} "
             f"for {describe(self.adjacency, self.unit)}"
         )
+
+    def in_words(self, text: str) -> str:
+        """Return one of the plan's sentences with the publisher's word for the protected unit."""
+        name = None if self.request is None else self.request.schema.about.unit_name
+        return text if name is None else called(text, self.unit, name)
 
     @property
     def hash(self) -> str:

@@ -39,7 +39,7 @@ def html(schema: TableSchema) -> str:
         )
         if value is not None
     ]
-    said = [f"protects {describe(schema.adjacency, schema.unit)}"]
+    said = [f"protects {describe(schema.adjacency, schema.unit, schema.about.unit_name)}"]
     if schema.population is not None:
         said.append(f"of population {schema.population}")
     if schema.time is not None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dprelease.core.codec import decode, encode
 from dprelease.core.codec_notes import AtLeast, StoredAs, WrittenAs
 from dprelease.core.periods import Every
+
+if TYPE_CHECKING:
+    from dprelease.schema.about import UnitName
 
 
 class Adjacency(StrEnum):
@@ -74,15 +77,16 @@ class EdgeUnit:
 Unit = RowUnit | UserUnit | EdgeUnit
 
 
-def describe(adjacency: Adjacency, unit: Unit) -> str:
-    """Return one English phrase, for receipts, plans and manifests."""
+def describe(adjacency: Adjacency, unit: Unit, name: UnitName | None = None) -> str:
+    """Return one English phrase, for receipts, plans and manifests; `name` has the publisher's word for a unit."""
     match unit:
         case RowUnit():
             who = "one row"
         case UserUnit(column=c, max_groups=g, max_rows_per_group=m, per=per):
             rows = "1 row" if m == 1 else f"{m} rows"
             groups = "one group" if g == 1 else f"each of {g} groups"
-            whose = f"one {c}" if per is None else f"one {c}'s rows of one {per}"
+            whose = f"one {c if name is None else name.one}"
+            whose += "" if per is None else f"'s rows of one {per}"
             who = f"{whose} (at most {rows} in {groups})"
         case EdgeUnit(k=k):
             who = "one edge" if k == 1 else f"{k} edges"

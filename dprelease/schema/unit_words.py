@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dprelease.schema.about import ROWS, UnitName
@@ -29,6 +30,14 @@ def one_unit(unit: Unit, name: UnitName | None) -> str:
     if unit.k == 1:
         return f"one {'connection' if name is None else name.one}"
     return f"{unit.k} {'connections' if name is None else name.many}"
+
+
+def called(text: str, unit: Unit, name: UnitName | None) -> str:
+    """Return a text with the publisher's word for what it calls by the column: one patient, not one patient_id."""
+    if name is None or not isinstance(unit, UserUnit):
+        return text
+    column = rf"\b(one|per|of a|each|any) {re.escape(unit.column)}\b"
+    return re.sub(column, lambda found: f"{found[1]} {name.one}", text)
 
 
 def whole_unit(unit: Unit, name: UnitName | None) -> str:

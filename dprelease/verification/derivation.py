@@ -366,7 +366,7 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
     return Receipt(
         epsilon=str(plain(plan.epsilon)),
         delta=str(plain(plan.delta)),
-        protects=describe(plan.adjacency, plan.unit),
+        protects=plan.in_words(describe(plan.adjacency, plan.unit)),
         counted=(" by the most charged unit" if timeline_of(plan).apart else "") + sum_of,
         **spent,
         **key,

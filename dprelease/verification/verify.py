@@ -329,7 +329,7 @@ def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
             return False, f"not verified here: needs the time zone tables {calendar.zones[:20]}"
         return False, f"the plan is not the request's: {', '.join(where)}"
     made.plan_hash, made.what_if  # noqa: B018 - planned here, under the clock
-    return True, plan.guarantee
+    return True, plan.in_words(plan.guarantee)
 
 
 def _certificates(made: Derivation) -> tuple[bool, str]:

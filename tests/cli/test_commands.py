@@ -86,6 +86,22 @@ def test_the_report_of_a_withdrawn_release_says_so(project, tmp_path):
     assert "ok    values" in invoke("verify", place).output
 
 
+def test_who_is_protected_has_the_publishers_word_wherever_a_run_says_it(project):
+    """The starter names its units patients; the id's column is called patient_id. Nor is a withdrawn release run in silence."""
+    folder, pipeline, ran = project
+    again = ["run", pipeline, "--period", "2026-W46"]
+    said = [invoke("check", pipeline), invoke("verify", ran["folder"]), invoke(*again)]
+    said += [invoke("schema", "check", folder / "schemas" / "clinic.yaml")]
+    receipt = str(dp.read(ran["folder"]).receipt)
+    for text in [*(s.output for s in said), receipt]:
+        assert "one patient (at most 2 rows" in " ".join(text.split())
+        assert not re.search(r"\b(one|per|each|any) patient_id\b", text)
+    assert "withdrawn" not in said[2].output
+    assert invoke("withdraw", ran["folder"], "--reason", "test rows").exit_code == 0
+    assert re.search(r"status +withdrawn on .*: test rows", invoke(*again).output)
+    (Path(ran["folder"]).parent / "status.json").unlink()
+
+
 def test_run_prints_one_json_object(project):
     _, _, said = project
     assert said["charged"] == said["epsilon"]

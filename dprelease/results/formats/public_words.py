@@ -33,7 +33,7 @@ from dprelease.schema.unit import (
     describe,
     unit_from_json,
 )
-from dprelease.schema.unit_words import cap_in_words, one_unit, whole_unit
+from dprelease.schema.unit_words import called, cap_in_words, one_unit, whole_unit
 from dprelease.statistics.base import kind_named
 
 _MOST = 500
@@ -131,10 +131,7 @@ class PublicWords:
         """Return a plan's sentence with the publisher's words for statistics, groups and the protected unit in it."""
         text = _CALL.sub(self._called, text)
         text = _FINEST.sub(lambda found: found[1] + self._columns(found[2]), text)
-        if self.about.unit_name is None or not isinstance(self.unit, UserUnit):
-            return text
-        column = rf"\b(one|per|of a|each|any) {re.escape(self.unit.column)}\b"
-        return re.sub(column, rf"\1 {_plain(self.about.unit_name.one)}", text)
+        return called(text, self.unit, self.about.unit_name)
 
     def _called(self, found: re.Match[str]) -> str:
         made = heading(found[0], found[1], self.columns)
@@ -248,11 +245,6 @@ class PublicWords:
 def _counts(statistic: PlannedStatistic) -> bool:
     known = statistic.function in registry.names("aggregates")
     return known and kind_named(statistic.function).counting
-
-
-def _plain(text: str) -> str:
-    """Return a text that stands for itself in a replacement."""
-    return text.replace("\\", r"\\")
 
 
 def public_words(manifest: Mapping[str, Any]) -> PublicWords:
