@@ -25,21 +25,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 from unicodedata import category
 
-__all__ = [
-    "ArgumentError",
-    "BudgetError",
-    "ConfigError",
-    "DpreleaseError",
-    "InternalError",
-    "LedgerError",
-    "NotReadWarning",
-    "PlanError",
-    "SourceError",
-    "UnledgeredWarning",
-    "VerificationError",
-    "WithheldError",
-]
-
 NOT_READ = "your frame was not read"
 
 

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from dprelease import errors as caught
 from dprelease.cli.terminal import show_error
 from dprelease.core import errors
 from dprelease.core.errors import ConfigError, DpreleaseError
@@ -13,7 +14,7 @@ from tests.sizes import some
 
 CLASSES = [
     getattr(errors, name)
-    for name in errors.__all__
+    for name in caught.__all__
     if issubclass(getattr(errors, name), DpreleaseError)
 ]
 TABLE = {
