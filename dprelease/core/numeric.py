@@ -278,7 +278,7 @@ def edges_text(edges: Sequence[Fraction | int]) -> str:
     step = edges[1] - edges[0]
     steps = len(edges) > FEW and all(b - a == step for a, b in pairwise(edges))
     listed = (edges[0], edges[-1], step) if steps else edges
-    text = ", ".join([str(plain(Fraction(edge))) for edge in listed])
+    text = ", ".join(str(e if isinstance(e, int) else plain(Fraction(e))) for e in listed)
     return f"range({text})" if steps else f"[{text}]"
 
 
