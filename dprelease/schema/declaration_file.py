@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.core.errors import ArgumentError, ConfigError
 from dprelease.core.periods import zone
-from dprelease.schema.column import Column
 from dprelease.schema.naming import did_you_mean
 from dprelease.schema.paths import confined
 from dprelease.schema.yaml_marks import Marks
+
+if TYPE_CHECKING:
+    from dprelease.schema.column import Column
 
 
 @dataclass(frozen=True, slots=True)
