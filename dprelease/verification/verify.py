@@ -111,7 +111,10 @@ class Verification:
                 f"not verified by dprelease {__version__}. The folder states that {self.needs} made it:"
                 " only that version makes it again to the byte, so verify it with that one"
             )
-        if not self.ok:
+        failed = [check for check in self.checks if check.ok is False]
+        if [check.name for check in failed] == ["status"]:
+            return f"NOT verified: {failed[0].detail}; all else verifies"
+        if failed:
             return "NOT verified"
         left = ", ".join(self.not_checked)
         said = f"verified under the rules of {VERSION}: {self.of}"

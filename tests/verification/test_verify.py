@@ -523,7 +523,9 @@ def test_another_version_does_not_explain_a_withdrawal(published, tmp_path):
         (place / "2026-W46" / name).write_bytes(data)
     withdraw(place / "2026-W46", reason="the source held test rows")
     result = verify(place / "2026-W46")
-    assert (result.made_by, result.summary) == ("0.1.9", "NOT verified")
+    assert (result.ok, result.made_by, result.needs) == (False, "0.1.9", None)
+    assert result.summary.startswith("NOT verified: withdrawn on ")
+    assert result.summary.endswith(": the source held test rows; all else verifies")
 
 
 def test_a_forged_registry_record_is_found(copy):
