@@ -45,7 +45,10 @@ def fault(code: str, message: str, fix: str = "", **context: object) -> Pydantic
 class Strict(BaseModel):
     """Base: unknown keys are errors that name the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    # a model is built when it is first read: a command needs few of them
+    model_config = ConfigDict(
+        defer_build=True, extra="forbid", frozen=True, arbitrary_types_allowed=True
+    )
     words: ClassVar[Mapping[str, str]] = {}
     """Other programs' words for keys."""
 
