@@ -28,8 +28,9 @@ def parse_expression(text: str, columns: Mapping[str, Column], *, origin: str) -
     Raises:
         ConfigError: syntax (DPR120), size (DPR121), unknown column (DPR122), mismatched types
             (DPR123), unknown function (DPR124), chained comparison (DPR125), faulty constant
-            (DPR126), null for a value (DPR129), a wrong number of arguments (DPR162), a value that
-            its column cannot have (DPR164); `where` is `origin` plus the character.
+            (DPR126), a column in single quotes (DPR127), null for a value (DPR129), a wrong number of
+            arguments (DPR162), a value that its column cannot have (DPR164); `where` is `origin` plus
+            the character.
     """
     parser = Parser(text, columns, origin)
     tree, kind = parser.parse()

@@ -30,7 +30,7 @@ from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
 from dprelease.query.typecheck import Part, TypeChecker, constant
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import did_you_mean, nearest
+from dprelease.schema.naming import did_you_mean, nearest, quoted
 
 MAX_SQL = 20_000
 
@@ -199,6 +199,7 @@ class Parser:
 
     def _known(self, left: Part, right: Part) -> None:
         """Refuse a constant that a cleaned value never is: the test would be idle, or hold from elsewhere on."""
+        self._no_column_among(left, right)
         if max(n.depth(left.node), n.depth(right.node)) > MAX_DEPTH:
             self.read.too_deep(right)
         at = None if isinstance(left.node, n.Literal) else n.crossing(left.node, right.node)
@@ -222,6 +223,19 @@ class Parser:
             else f"declare it, or use one of {shown}",
             code="DPR164",
         )
+
+    def _no_column_among(self, *texts: Part) -> None:
+        """Refuse a column in single quotes: a text beside another is the same for every row, whatever the rows hold."""
+        values = [text.node.value for text in texts if isinstance(text.node, n.Literal)]
+        name = next((value for value in values if value in self.columns), None)
+        if isinstance(name, str) and len(values) == len(texts):
+            self.read.fail(
+                f"`'{name}'` is a text here, not the column",
+                texts[values.index(name)],
+                why="no row would be read: the answer is the same for all",
+                fix=f"write the column without single quotes: {quoted(name)}",
+                code="DPR127",
+            )
 
     def _in(self, left: Part) -> Part:
         self.read.next()
@@ -255,6 +269,7 @@ class Parser:
                 fix="write `is null`, `is not null`, or compare with =",
             )
         end = self.read.next().end
+        self._no_column_among(left)
         node: Node = n.IsNull(left.node)
         self._refuse_chain()
         return Part(n.Not(node) if negated else node, Type.boolean, left.start, end)

@@ -150,6 +150,21 @@ def test_what_is_no_condition_is_refused(statistic, code) -> None:
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(
+    "condition", ["'sex' = 'f'", "'f' = 'sex'", "'sex' in ('f', 'm')", "'sex' is not null", "b and 'sex' = 'f'"]
+)  # fmt: skip
+def test_a_column_in_single_quotes_is_refused_where_no_row_would_be_read(condition) -> None:
+    with pytest.raises(ConfigError, match="write the column without single quotes: sex") as caught:
+        dp.plan(asked([f"proportion({condition})"]))
+    assert caught.value.code == "DPR127"
+
+
+def test_a_label_may_be_called_like_a_column() -> None:
+    cell = {"kind": "category", "values": ["sex", "age"]}
+    asks = asked(["count where label = 'sex'"])
+    assert dp.plan({**asks, "columns": {**asks["columns"], "label": cell}}).statistics
+
+
 def test_a_graph_has_no_rows_to_choose() -> None:
     made = {
         "dprelease": "schema/1",
