@@ -32,7 +32,7 @@ from dprelease.query.nodes import Expression, Type
 from dprelease.query.resolved import Statistic
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
-from dprelease.schema.naming import did_you_mean, quoted
+from dprelease.schema.naming import nearest, quoted
 from dprelease.schema.release_spec import ReleaseSpec, StatisticSpec
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import EdgeUnit
@@ -289,11 +289,11 @@ def find_column(schema: TableSchema, name: str, where: str) -> Column:
     column = schema.columns.get(name)
     if column is None:
         known = f"declare it, or use a declared column: {', '.join(schema.columns)}"
-        near = known if "(" in name else did_you_mean(name, schema.columns, known)
+        near = nearest(name, schema.columns, alike=0.9 if "(" in name else 0.6)
         raise ConfigError(
             f"unknown column `{name}`",
             where=where,
-            fix=_computed(schema, name) or near,
+            fix=_computed(schema, name) or (f"did you mean `{near}`?" if near else known),
             code="DPR122",
         )
     return column

@@ -349,6 +349,9 @@ class Parser:
         if column is None:
             known = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
             fix = did_you_mean(name, self.columns, known)
+            rest = self.read.text[token.start :]
+            if longer := [c for c in self.columns if len(c) > len(name) and rest.startswith(c)]:
+                fix = f"put the column's name into double quotes: {quoted(max(longer, key=len))}"
             if name.lower() in ("none", "nan", "nat"):
                 fix = "a missing value is found by `is null`"
             elif token.kind == "quoted" or self.read.peek(-2).text in _COMPARE:

@@ -92,7 +92,7 @@ def unfit_key(
             "DPR136",
         )
     dates = [c for c in schema.columns if schema.columns[c].kind in _TIMES]
-    parts = [f"{part}({c})" for c in dates for part in _PARTS]
+    parts = [f"{part}({quoted(c)})" for c in dates for part in _PARTS]
     named = (*schema.columns, *(coarser if levels else ()), *parts)
     known = f"declare it, or use a declared column: {', '.join(schema.columns)}"
     return (

@@ -60,10 +60,11 @@ _INSTEAD = {
     "−": "write `-`",
     "‘’“”„": "text takes straight single quotes: 'a'",
     "`": 'a name that needs quotes takes double ones: "a b"',
-    "[]{}": "write a list in parentheses: column in ('a', 'b')",
-    ":?$@": "write the value itself",
+    "[]{}": "write a list in parentheses: column in ('a', 'b'); a column with such a name takes double quotes",
+    ":?$@": "write the value itself; a column with such a name takes double quotes",
 }
 """What is written instead of characters that the language has not."""
+_REMOVE = "remove it; a column with such a name takes double quotes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class TokenReader:
                 fix="write a decimal such as 12.5, or quote text with single quotes",
                 code="DPR126",
             )
-        fix = next((fix for chars, fix in _INSTEAD.items() if char in chars), "remove it")
+        fix = next((fix for chars, fix in _INSTEAD.items() if char in chars), _REMOVE)
         self.fail(f"unexpected character {char!r}", here, fix=fix)
 
     def peek(self, ahead: int = 0) -> Token:

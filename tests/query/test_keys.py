@@ -241,6 +241,15 @@ def test_a_part_that_is_misspelled_is_named() -> None:
         assert caught.value.fix == f"did you mean `{meant}`?"
 
 
+def test_a_key_that_is_meant_is_written_with_the_quotes_that_it_needs() -> None:
+    odd = {"Day of visit": {"kind": "date", "range": ["2026-01-01", "2026-12-31"]}}
+    for written in ("months(Day of visit)", "month('Day of visit')"):
+        with pytest.raises(ConfigError) as caught:
+            plan([written], columns=odd)
+        assert caught.value.fix == 'did you mean `month("Day of visit")`?'
+    assert plan(['month("Day of visit")'], columns=odd).keys[0] == ("2026-01",)
+
+
 @pytest.mark.parametrize(
     "ends", [["2024-02-30", "2025-01-01"], ["2025-01-01", "2024-01-01"], [1, 2]]
 )

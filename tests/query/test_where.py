@@ -159,6 +159,26 @@ def test_a_column_in_single_quotes_is_refused_where_no_row_would_be_read(conditi
     assert caught.value.code == "DPR127"
 
 
+ODD = ("Body Mass (g)", "net-income", "Height [cm]", "new?", "#visits", "Pay €")
+
+
+@pytest.mark.parametrize(
+    ("asks", "fix"),
+    [
+        *((f"proportion({name} > 4)", "double quotes") for name in ODD),
+        ("proportion(Body Mass (g) > 4)", 'double quotes: "Body Mass (g)"'),
+        ("proportion(net-income > 4)", 'double quotes: "net-income"'),
+        ("mean(body mass (g))", "did you mean `Body Mass (g)`?"),
+        ("mean([Body Mass (g)])", "did you mean `Body Mass (g)`?"),
+    ],
+)
+def test_an_odd_name_without_its_quotes_is_told_how_it_is_written(asks, fix) -> None:
+    odd = {name: {"kind": "integer", "range": [0, 90]} for name in ODD}
+    with pytest.raises(ConfigError) as caught:
+        dp.plan({**asked([asks]), "columns": odd})
+    assert fix in str(caught.value.fix)
+
+
 def test_a_label_may_be_called_like_a_column() -> None:
     cell = {"kind": "category", "values": ["sex", "age"]}
     asks = asked(["count where label = 'sex'"])
