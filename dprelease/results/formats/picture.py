@@ -333,12 +333,13 @@ def release_picture(
     title, said = words.heading(chosen), words.error(chosen)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
     measure = words.titled(chosen)[1]
-    unit = f" {measure}" if measure and measure not in said else ""
+    unit = f"{measure}; " if measure and measure not in said else ""
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
     planned = "error expected beforehand " if said.startswith("±") else ""
-    note = f"{planned}{said}{unit}; {bars_say}"
-    note += _some(len(keys))
+    weak = any(point.weak for point in found.values())
+    empty = "grey columns" if len(chosen.columns) > 1 else "hollow dots"
+    note = f"{unit}{planned}{said}; {bars_say}" + f", {empty} say nothing" * weak + _some(len(keys))
     keys = keys[:LIMIT]
     names = [group_name(key, mixed=bool(noised.rows)) if key else "" for key in keys]
     if len(chosen.columns) > 1:

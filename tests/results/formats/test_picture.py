@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -161,6 +162,25 @@ def test_the_note_promises_no_interval_and_no_error_that_is_not_there():
     assert note == "no error known; there is no interval for it"
     shown = texts(release_picture(GOOD, "count"))
     assert "error expected beforehand ±4.5; bars are 95 % intervals for the noise" in shown
+
+
+def test_the_note_says_of_ranks_in_rows_and_of_the_unit_apart():
+    said = {"error_text": "±198 rows in rank where rows differ, ±350 at most (95 %)", "measure": "years"}  # fmt: skip
+    median = replace(releases.statistic("m", "median(age)", Domain(0, 110), "1", block="m"), **said)
+    plan = releases.plan([median], [releases.block("m", family="ranks")], by=(), keys=[()])
+    drawn = releases.noised(plan, {"m": [(40.0, None, None, "ok")]})
+    note = f"years; error expected beforehand {said['error_text']}; there is no interval for it"
+    assert note in " ".join(texts(release_picture(drawn, None)))
+
+
+def test_the_note_says_what_is_hollow_where_something_is():
+    for statistic, what in ((GOOD.plan.statistics[0], "hollow dots"), (HISTOGRAM, "grey columns")):
+        said = f", {what} say nothing"
+        assert said not in " ".join(texts(release_picture(GOOD, statistic.name)))
+        rows = [(1.0, 0.0, 2.0, "uninformative")] * len(GOOD.plan.keys)
+        plan = releases.plan([statistic], list(GOOD.plan.blocks), by=GOOD.plan.by, keys=GOOD.plan.keys)  # fmt: skip
+        drawn = releases.noised(plan, dict.fromkeys(statistic.columns, rows))
+        assert said in " ".join(texts(release_picture(drawn, statistic.name)))
 
 
 def test_a_long_note_goes_on_in_a_second_line_and_pushes_the_picture_down():
