@@ -160,6 +160,6 @@ class _Reader:
             "GROUP BY takes names of columns",
             at,
             why="keys come from the declaration of a column, never from the data",
-            fix="name the column; for a computed key declare one with `from`",
+            fix="name the column, or a part of a date, e.g. MONTH(c); for another computed key declare one with `from`",
             code="DPR255",
         )

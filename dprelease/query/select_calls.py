@@ -20,7 +20,13 @@ from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest, quoted
 from dprelease.schema.unit import Unit, UserUnit
 
+_PART = "the part of the date, here and in GROUP BY: MONTH(c), or YEAR, QUARTER, WEEK, DAY, WEEKDAY, HOUR"
 _INSTEAD = {
+    "DATE_PART": _PART,
+    "DATE_TRUNC": _PART,
+    "EXTRACT": _PART,
+    "STRFTIME": _PART,
+    "TO_CHAR": _PART,
     "VAR_SAMP": "VAR_POP(c), the population form",
     "VARIANCE": "VAR_POP(c), the population form",
     "STDDEV": "STDDEV_POP(c), the population form",

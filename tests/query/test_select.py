@@ -259,6 +259,14 @@ def test_everything_else_is_refused_where_it_stands(sql: str) -> None:
     )
 
 
+@pytest.mark.parametrize("by", ["date_trunc('month', day)", "EXTRACT(MONTH FROM day)"])
+def test_a_month_in_another_dialect_is_told_how_it_is_written(by: str) -> None:
+    for sql in (f"SELECT {by}, COUNT(*) FROM visits GROUP BY {by}", f"SELECT COUNT(*) FROM visits GROUP BY {by}"):  # fmt: skip
+        with pytest.raises(PlanError) as caught:
+            merge_release(schema(), {"sql": sql})
+        assert "MONTH(c)" in str(caught.value.fix)
+
+
 def test_exactly_one_table_under_its_name() -> None:
     frame = pd.DataFrame({"age": [1]})
     for tables in ({}, {"visits": frame, "others": frame}):
