@@ -46,7 +46,7 @@ class Periods:
             f"there is no period {side} {self._name or 'this release'} that stands",
             where="derive(...)",
             why="other periods are read from the folders beside a publication",
-            fix=f"published are: {', '.join(names[-5:])}"
+            fix=f"published are: {'…, ' * (len(names) > 5)}{', '.join(names[-5:])}"
             if names
             else "read it with dp.read(folder)",
             code="DPR664",

@@ -118,7 +118,7 @@ def _what_is_there(path: Path) -> tuple[str, str] | None:
     if MANIFEST not in names:
         periods = [n for n in names if n != "latest" and (path / n / MANIFEST).is_file()]
         if periods:
-            listed = ", ".join(periods[-3:])
+            listed = "…, " * (len(periods) > 3) + ", ".join(periods[-3:])
             return (
                 f"it is the folder of a pipeline, with {counted(len(periods), 'period')}: {listed}",
                 f"name one of them: {path / periods[-1]}",

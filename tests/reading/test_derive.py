@@ -303,6 +303,12 @@ def test_ranks_lie_between_what_is_sure_above_and_below():
     assert {g: r["value"] for g, r in found.items()} == places  # equal counts share a place
 
 
+def test_of_many_periods_the_last_are_named_and_more_are_hinted_at():
+    here = Periods(None, "2029", dict.fromkeys(map(str, range(2020, 2030))))
+    with pytest.raises(dp.errors.ArgumentError, match="published are: …, 2025, 2026"):
+        here.named("2019")
+
+
 def test_unknown_periods_and_columns():
     for text, code in (("count@2025", "DPR664"), ("count@previous@2", "DPR120")):
         with pytest.raises(dp.errors.DpreleaseError) as caught:

@@ -62,6 +62,14 @@ def test_the_folder_of_a_pipeline_names_its_periods(folder: Path) -> None:
     assert verify(Path(named)).ok
 
 
+def test_the_folder_of_a_pipeline_says_that_it_lists_the_last_periods(tmp_path: Path) -> None:
+    for year in range(2020, 2024):
+        (tmp_path / str(year)).mkdir()
+        (tmp_path / str(year) / "release.json").touch()
+    with pytest.raises(VerificationError, match="with 4 periods: …, 2021, 2022, 2023"):
+        dp.read(tmp_path)
+
+
 def test_beside_the_periods_they_disturb_nothing(folder: Path) -> None:
     for name in FOLDERS:
         (folder.parent / name).mkdir()
