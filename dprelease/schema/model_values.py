@@ -99,7 +99,9 @@ def _text(value: object) -> str:
     if isinstance(value, bool | int | float | Decimal):
         shown = _shown(value)
         raise fault("DPR108", f"`{shown}` is not text", f'quote it: "{shown}"', word=True)
-    raise fault("DPR112", "text is needed here", 'e.g. "name"', word=True)
+    raise fault(
+        "DPR112", "text is needed here", 'write a text, e.g. "name" or "age >= 18"', word=True
+    )
 
 
 def one_line(value: object) -> str:

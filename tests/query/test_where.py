@@ -159,6 +159,12 @@ def test_a_column_in_single_quotes_is_refused_where_no_row_would_be_read(conditi
     assert caught.value.code == "DPR127"
 
 
+def test_a_mask_is_told_what_a_condition_is() -> None:
+    with pytest.raises(ConfigError) as caught:
+        FRAME.dp.plan(SCHEMA, epsilon=1, statistics=["count"], where=FRAME.age >= 18)
+    assert caught.value.fix == 'write a text, e.g. "name" or "age >= 18"'
+
+
 ODD = ("Body Mass (g)", "net-income", "Height [cm]", "new?", "#visits", "Pay €")
 
 
