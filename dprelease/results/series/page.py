@@ -163,12 +163,11 @@ def _part(track: Track, periods: Sequence[Period], listed: int, shown: int) -> d
     widths = track.lines.widths()
     error = float(np.median(widths / 4)) if len(widths) else None
     decimals = reading_decimals(s.step, error)
-    groups = [
-        _group(key, line, track, periods, decimals, shown)
-        for key, line in track.lines.first(listed).items()
-    ]
+    lines = track.lines.first(listed)
+    groups = [_group(key, line, track, periods, decimals, shown) for key, line in lines.items()]
     return {
         "label": track.column.removeprefix(s.name) or track.column,
+        "ranked": any(v and v.lower is None for line in lines.values() for v in line),
         "open": groups[:OPEN],
         "folded": groups[OPEN:],
         "hidden": len(track.lines) - len(groups),

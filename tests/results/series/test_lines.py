@@ -111,6 +111,7 @@ def test_a_choice_by_rank_has_no_interval_and_is_shown_all_the_same(tmp_path, wr
     text = page.write(series).decode()
     assert "newest, 2026-W46: 41" in text
     assert "<td>41</td><td>–</td><td>–</td>" in text
+    assert "dots have noise and no bars" in text
 
 
 def test_a_folder_with_an_infinity_is_left_out_as_strict_json_cannot_hold_it(tmp_path) -> None:

@@ -83,6 +83,7 @@ def test_nothing_is_loaded_and_the_style_is_pinned(folder):
     text = written(folder)
     outline = Outline(text)
     assert outline.loaded == []
+    assert "dots have noise and no bars" not in text
     assert "script" not in outline.counts
     assert "http://" not in text.replace("http://www.w3.org", "")
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
