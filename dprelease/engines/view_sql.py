@@ -20,7 +20,7 @@ from dprelease.engines.typed_sql import case, number, try_cast, typed
 from dprelease.query.expression import parse_condition, parse_expression
 from dprelease.query.nodes import Expression, Type
 from dprelease.query.sql import to_sql
-from dprelease.query.typecheck import DECLARE
+from dprelease.query.typecheck import DECLARE, article
 from dprelease.query.view import COUNTS, ENDS, Over, Place, View, ViewColumn, ViewJoin
 from dprelease.schema.column import Column, Kind
 
@@ -120,7 +120,8 @@ def _of_group(column: ViewColumn, cell: Expression) -> Expression:
     raise PlanError(
         f"{column.over}() takes no {cell.type}",
         where=column.at,
-        fix=DECLARE
+        why=f"`{column.text[:60]}` is {article(cell.type)}",
+        fix=DECLARE + "; one of dates `NAME: {kind: date}`" * bool(times)
         if cell.type is Type.text
         else "count it, or write e.g. sum(if(condition, 1, 0))",
         code="DPR264",

@@ -193,6 +193,11 @@ def test_a_sum_has_one_order() -> None:
 
 def test_a_group_has_no_sum_of_texts() -> None:
     source = tables_source({"visits": as_source(pa.table({"pid": ["a"], "age": ["x"]}))})
+    for over in ("min(pid)", "avg(pid)"):
+        task = asked(f"SELECT pid, {over} AS age, count(*) AS score FROM visits GROUP BY pid")
+        with pytest.raises(PlanError, match="`pid` is text") as refused:
+            DuckDBEngine().preflight(source, task)
+        assert ("{kind: date}" in str(refused.value.fix)) == over.startswith("min")
     for over in ("sum(pid)", "min(pid)", "max(age > 3)", "avg(pid)", "max(*)", "max(DISTINCT age)"):
         task = asked(f"SELECT pid, {over} AS age, count(*) AS score FROM visits GROUP BY pid")
         for engine in (DuckDBEngine(), ReferenceEngine()):
