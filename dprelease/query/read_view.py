@@ -249,7 +249,8 @@ class _Reader:
             if not len(expression):
                 self._bad_item(token, "an item is missing")
         if place is None and not left.words("AS"):
-            self._bad_item(token, "an expression needs a name")
+            alone = "a statistic of a group's rows stands alone, each with a name: a column's `from` computes with them"
+            self._bad_item(token, alone if over else "an expression needs a name")
         name = left.after(int(left.words("AS")))
         if len(left) and not (len(name) and name[0].named):
             self._bad_item(token, "an expression needs a name")

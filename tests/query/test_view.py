@@ -298,6 +298,12 @@ def test_other_groups_are_refused(sql: str) -> None:
     assert caught.value.code in ("DPR120", "DPR260", "DPR263"), str(caught.value)
 
 
+def test_what_is_computed_of_two_statistics_is_sent_to_the_schema() -> None:
+    with pytest.raises(PlanError, match="stands alone") as caught:
+        plan("SELECT pid, max(age) - min(age) AS age FROM visits GROUP BY pid", **PERSON)
+    assert "`from`" in str(caught.value.why)
+
+
 @pytest.mark.parametrize("item", ["age", "median(age) AS age"])
 def test_an_item_of_no_group_is_told_one_that_is_read(item: str) -> None:
     with pytest.raises(PlanError) as caught:
