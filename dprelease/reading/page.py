@@ -71,6 +71,7 @@ def _picture(
         "measure": derived.called.measures.get(place, "") if place[1] else "",
         "plot": plot,
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks),
+        "hollow": plot is not None and any(m.weak for m in plot.marks),
         "rows": [{**row, "name": name} for row, name in zip(shown, names, strict=True)],
         "count": len(rows),
     }

@@ -388,6 +388,20 @@ def test_a_bar_that_leaves_the_picture_has_arrows_and_one_that_does_not_has_none
     assert ".weak .cut { stroke-dasharray: none; }" in text  # dashes leave two specks of an arrow
 
 
+def test_the_picture_of_medians_says_that_hollow_dots_say_nothing_and_speaks_of_no_interval(tmp_path):  # fmt: skip
+    found = derive(pair(), "count")
+    rows = [
+        {**row, "lower": None, "upper": None, "status": "no_interval", "method": "none"}
+        for row in found.table.to_pylist()
+    ]
+    rows[0].update(value=9999, status="uninformative")
+    drawn = replace(found, table=pa.Table.from_pylist(rows, schema=found.table.schema))
+    text = drawn.write(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Arrows: the value lies beyond. Hollow dots say nothing.</figcaption>" in text
+    clear = derive(pair(), "count").write(tmp_path / "b.html").read_text(encoding="utf-8")
+    assert "Hollow dots" not in clear
+
+
 def test_a_histogram_s_name_alone_is_answered_with_names_that_can_be_written():
     held = release(statistics=[{"statistic": "histogram(x, [0, 2, 4, 6, 10])", "as": "bins"}])
     for text in ("bins", "share(bins)", "bins[0,2)"):
