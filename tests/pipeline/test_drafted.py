@@ -109,7 +109,7 @@ def test_csv_has_names_and_no_types(tmp_path):
     FRAME.to_csv(tmp_path / "visits.csv", index=False)
     text = dp.draft_schema(tmp_path / "visits.csv")
     assert "# ANSWER age:" in text
-    assert "what does it hold?" in text
+    assert "what does it hold?" in text and "boolean (as yes or true)" in text
     assert SECRET not in text
 
 

@@ -143,7 +143,7 @@ def _line(column: DraftColumn) -> tuple[str, str]:
             )
         case None:
             if not column.said:
-                kinds = "category, integer, number, boolean, date (as 2026-03-31), timestamp or identifier"
+                kinds = "category, integer, number, boolean (as yes or true), date (as 2026-03-31), timestamp or identifier"
                 return "{kind: ...}", f"what does it hold? {kinds}"
             return (
                 "{kind: category}",
