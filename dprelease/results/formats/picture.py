@@ -44,7 +44,7 @@ LINE = 20
 """Characters of a row's name in one line."""
 PANEL = 152
 MANY = 12
-"""Over more groups than these, statistics stand side by side: `ABREAST` at most, `NARROW` each, rows `THIN`."""
+"""Over more groups than these, statistics stand side by side: `ABREAST` at most, `NARROW` each, rows `THIN`, a bit more for names in two lines."""
 ABREAST = 5
 NARROW = 120
 STEP = 146
@@ -109,9 +109,10 @@ def _frame(plot: DotPlot, width: float = WIDTH) -> list[str]:
     ]
     for tick in plot.ticks:
         x = _x(tick.at, width)
+        anchor = "middle" if width == WIDTH else ("end", "start")[tick is plot.ticks[0]]
         out += [
             f'<line class="grid" x1="{x}" x2="{x}" y1="{HEAD}" y2="{base}"/>',
-            f'<text class="soft" x="{x}" y="{base + 18}" text-anchor="middle">{_text(tick.label)}</text>',
+            f'<text class="soft" x="{x}" y="{base + 18}" text-anchor="{anchor}">{_text(tick.label)}</text>',
         ]
     out.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT + width}" y1="{base}" y2="{base}"/>')
     return out
@@ -121,11 +122,7 @@ def _marks(plot: DotPlot, names: list[str], width: float = WIDTH) -> list[str]:
     out = []
     for name, mark in zip(names, plot.marks, strict=True):
         y, low, high = HEAD + mark.y, _x(mark.low, width), _x(mark.high, width)
-        dot = (
-            ""
-            if mark.outside
-            else f'<circle class="dot" cx="{_x(mark.at, width)}" cy="{y}" r="5"/>'
-        )
+        dot = f'<circle class="dot" cx="{_x(mark.at, width)}" cy="{y}" r="5"/>' * (not mark.outside)
         out += [
             *_name(name, y),
             f'<g class="{"weak" if mark.weak else "clear"}">',
@@ -138,10 +135,12 @@ def _marks(plot: DotPlot, names: list[str], width: float = WIDTH) -> list[str]:
 
 
 def _name(name: str, y: int, x: float = LEFT - 12, anchor: str = "end", most: int = 2) -> list[str]:
-    """Return a name, a long one in smaller letters and in `most` lines."""
+    """Return a name, a long one in smaller letters and in `most` lines; its end tells it from others, so it stays."""
     if len(name) <= LINE:
         return [f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{_text(name)}</text>']
-    lines = wrap(name, LINE + 5, max_lines=most, placeholder="…")
+    lines = wrap(name, LINE + 5)
+    if len(lines) > most:
+        lines[most - 2 :] = [lines[most - 2][: LINE + 4] + "…", name[-LINE - 5 :]]
     return [
         f'<text class="small" x="{x}" y="{y + 9 + 11 * i - 5 * len(lines)}" text-anchor="{anchor}">{_text(line)}</text>'
         for i, line in enumerate(lines)
@@ -169,24 +168,25 @@ def side_by_side(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
     parts = _name(" · ".join(map(words.column, plan.by)), HEAD + 22)
     keys, width = list(plan.keys[:LIMIT]), LEFT + len(chosen) * STEP
     names = [group_name(key, mixed=bool(noised.rows)) for key in keys]
+    thin = THIN if max(map(len, names)) <= LINE else THIN + 4
     for i, one in enumerate(chosen):
         found, domain = _points(noised, one, keys), one.domain
         points = [found[key, one.columns[0]] for key in keys]
-        plot = dot_plot(points, domain.hull, domain.forbidden, ("", ""), row=THIN)
+        plot = dot_plot(points, domain.hull, domain.forbidden, ("", ""), row=thin)
         plot = replace(plot, ticks=plot.ticks[:: max(len(plot.ticks) - 1, 1)])
         title, measure = words.titled(one)
         sure = "" if plan.block(one.block).has_interval else " (no interval)"
         parts += [
             f'<g transform="translate({i * STEP},{HEAD})">',
             *_name(title, 18, LEFT, "start", 2 if measure + sure else 4),
-            f'<text class="soft small" x="{LEFT}" y="36">{_text(measure + sure)}</text>',
+            f'<text class="soft small" x="{LEFT}" y="39">{_text(measure + sure)}</text>',
             *_frame(plot, NARROW),
             *_marks(plot, [""] * len(keys) if i else names, NARROW),
             "</g>",
         ]
     for i in range(1, len(keys)):
         if plan.by[1:] and keys[i][0] != keys[i - 1][0]:
-            y = 2 * HEAD + plot.top + THIN * i
+            y = 2 * HEAD + plot.top + thin * i
             parts.append(f'<line class="axis" x1="0" x2="{width}" y1="{y}" y2="{y}"/>')
     note = f"dots with their 95 % intervals for the noise, hollow ones say nothing{_some(len(plan.keys))}"
     return Picture(
@@ -263,7 +263,7 @@ def _panel(panel: Panel, left: float, width: float, above: int) -> tuple[list[st
 
 
 def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+    return name if len(name) <= most else name[: most // 2] + "…" + name[most // 2 + 1 - most :]
 
 
 def _svg(
@@ -337,9 +337,10 @@ def release_picture(
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
     planned = "error expected beforehand " if said.startswith("±") else ""
-    weak = any(point.weak for point in found.values())
-    empty = "grey columns" if len(chosen.columns) > 1 else "hollow dots"
-    note = f"{unit}{planned}{said}; {bars_say}" + f", {empty} say nothing" * weak + _some(len(keys))
+    note = f"{unit}{planned}{said}; {bars_say}"
+    if any(point.weak for point in found.values()):
+        note += f", {'grey columns' if len(chosen.columns) > 1 else 'hollow dots'} say nothing"
+    note += _some(len(keys))
     keys = keys[:LIMIT]
     names = [group_name(key, mixed=bool(noised.rows)) if key else "" for key in keys]
     if len(chosen.columns) > 1:

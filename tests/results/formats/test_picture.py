@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -213,6 +214,27 @@ def test_a_long_name_stands_in_two_lines_and_is_told_from_others():
     assert max(map(len, lines)) <= 25
     one = texts(dots("t", "n", ["short", "x" * 60], points, (0.0, 3.0), []))
     assert "short" in one and any(text.endswith("…") for text in one)
+
+
+def test_long_names_that_differ_at_their_ends_are_told_apart_and_nothing_overlaps():
+    keys = [("Adelie penguin (Pygoscelis adeliae)", f"2026-{i:02d}") for i in range(1, 14)]
+    asked = [releases.statistic(n, "count", Domain(0, 9000), "1", block="b") for n in ("n", "m")]
+    plan = releases.plan(asked, [releases.block("b")], by=("species", "month"), keys=keys)
+    rows = [(float(i), 0.0, 8999.0, "ok") for i in range(13)]
+    drawn = releases.noised(plan, {"n": rows, "m": rows})
+    tree = ET.fromstring(release_picture(drawn, None).svg)
+    shown = [t for t in tree.iter(f"{SVG}text") if t.text]
+    assert [t.text[-7:] for t in shown if t.text[-7:-3] == "2026"] == [month for _, month in keys]
+    names = [t for t in shown if (t.get("class"), t.get("text-anchor")) == ("small", "end")]
+    assert min(b - a for a, b in pairwise(sorted(int(t.get("y")) for t in names))) >= 11
+    ticks = [
+        t.get("text-anchor") for t in shown if t.get("class") == "soft" and t.get("text-anchor")
+    ]
+    assert ticks == ["start", "end"] * 2
+    abreast = panels(
+        "t", "n", [Panel(" · ".join(k), ["a"], [Point(1.0, 0.0, 2.0, weak=False)]) for k in keys]
+    )
+    assert sum(text.endswith("2026-13") for text in texts(abreast)) == 1
 
 
 def test_a_picture_of_a_single_group_says_so():
