@@ -113,6 +113,11 @@ def test_csv_has_names_and_no_types(tmp_path):
     assert SECRET not in text
 
 
+def test_a_whole_number_is_asked_whether_it_numbers_persons():
+    asked = dp.draft_schema(pd.DataFrame({"nr": [1], "wage": [2.5]})).splitlines()
+    assert ["kind: identifier" in line for line in asked if "rows are clamped" in line] == [True, False]  # fmt: skip
+
+
 def test_the_command(tmp_path):
     doors(tmp_path)
     out = tmp_path / "visits.yaml"

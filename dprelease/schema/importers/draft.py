@@ -162,7 +162,8 @@ def _numeric(column: DraftColumn) -> tuple[str, str]:
         side = "both ends" if low is None and high is None else "the other end"
         return (
             f"{{kind: {column.kind.value}{measure}, range: {ends}}}",
-            f"give {side} of the valid range; rows are clamped to it",
+            f"give {side} of the valid range; rows are clamped to it"
+            + "; or `kind: identifier` if it numbers persons" * (column.kind is Kind.integer),
         )
     body = f"kind: {column.kind.value}{measure}, range: [{plain(low)}, {plain(high)}]"
     step = column.step
