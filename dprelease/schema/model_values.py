@@ -169,7 +169,9 @@ def _kind(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    return f"`{_shown(value)}`"
+    if isinstance(value, Ambiguous | str | int | float | Decimal | Fraction | None):
+        return f"`{_shown(value)}`"
+    return f"an object of type {type(value).__name__}"  # never its text: a column's is of rows
 
 
 class _Real:

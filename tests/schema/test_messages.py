@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dprelease as dp
@@ -97,3 +100,12 @@ def test_messages_stay_short_whatever_is_given():
 def test_a_large_epsilon_is_taken_and_called_weak():
     assert "weak: at epsilon 100 " in str(dp.plan(changed(("release", "epsilon"), 100)))
     assert "weak" not in str(dp.plan(changed(("release", "epsilon"), 10)))
+
+
+@pytest.mark.parametrize("key", ["by", "statistics", "epsilon", "delta", "where"])
+@pytest.mark.parametrize("column", [pd.Series, np.array, pd.Index, pa.array])
+def test_a_column_in_place_of_its_name_is_not_printed(key, column):
+    """Its text is that of rows, which nobody may see."""
+    with pytest.raises(dp.errors.ConfigError) as caught:
+        dp.plan(BASE, **{key: column(["Geheimrat", "98765"])})
+    assert "Geheimrat" not in str(caught.value) and "98765" not in str(caught.value)
