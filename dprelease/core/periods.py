@@ -73,11 +73,12 @@ def check_period_name(text: str) -> str:
     fits = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(text))
     if isinstance(text, str) and fits:
         return text
-    what, fix = "the period is not a valid name", "use 1 to 64 of A-Z a-z 0-9 _ -"
+    what = "the period is not a valid name"
+    fix = "use 1 to 64 of A-Z a-z 0-9 _ -, e.g. 2013-02, 2013-Q1 or 2013-W05"
     if fits:
         what, fix = f"the period {text} is not a text", f'write it in quotes: "{text}"'
     elif text == "":
-        what, fix = "the period has no name: its text is empty", f"{fix}, e.g. 2013-W05"
+        what = "the period has no name: its text is empty"
     raise ArgumentError(what, fix=fix, code="DPR640")
 
 

@@ -12,6 +12,7 @@ from dprelease.core.errors import ArgumentError
 from dprelease.core.periods import (
     Every,
     check_period_name,
+    every_of,
     following_period,
     parse_period,
     period_id,
@@ -171,3 +172,9 @@ def test_clocks_put_back_over_midnight_belong_to_the_day_that_has_begun() -> Non
 def test_a_date_has_no_zone(zone: str) -> None:
     assert row_window("2024-11", "month", zone, dates=True) == parse_period("2024-11", "month")
     assert row_window("2024-11", "month", zone) == parse_period("2024-11", "month", zone)
+
+
+def test_a_quarter_in_words_is_shown_how_one_is_written() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        every_of("Q1 2026")
+    assert "2013-Q1" in str(caught.value.fix)
