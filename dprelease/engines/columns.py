@@ -31,7 +31,7 @@ def stored_columns(source: Source) -> dict[str, Physical | None]:
         opened = unquoted(partial(tables.open, source, columns, rows=False), closed(source))
     if opened.repeated:
         raise SourceError(
-            f"{source.name} has several columns of one name",
+            f"{source.name} has several columns called {min(opened.repeated)!r}",
             fix="rename them in the source",
             code="DPR505",
         )

@@ -118,6 +118,13 @@ def test_a_whole_number_is_asked_whether_it_numbers_persons():
     assert ["kind: identifier" in line for line in asked if "rows are clamped" in line] == [True, False]  # fmt: skip
 
 
+def test_names_that_repeat_are_named(tmp_path):
+    (tmp_path / "twice.csv").write_text("id,visit day,visit day\n1,2,3\n")
+    for data in (pd.DataFrame([[1, 2]], columns=["visit day"] * 2), tmp_path / "twice.csv"):
+        with pytest.raises(dp.SourceError, match="columns called 'visit day'"):
+            dp.draft_schema(data)
+
+
 def test_the_command(tmp_path):
     doors(tmp_path)
     out = tmp_path / "visits.yaml"
