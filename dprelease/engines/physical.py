@@ -273,7 +273,9 @@ def check_columns(
             raise SourceError(
                 f"column {name!r} is declared {column.kind.value} but stored as {stored[name]}",
                 where=where,
-                fix="declare another kind, or convert the column in the source",
+                fix="convert the column in the source, e.g. to text: `.astype(str)` in pandas"
+                if stored[name] is Physical.other
+                else "declare another kind, or convert the column in the source",
                 code="DPR504",
             )
         _check_values(where, column, stored[name], types.get(name, ""))

@@ -109,3 +109,15 @@ def test_a_column_in_place_of_its_name_is_not_printed(key, column):
     with pytest.raises(dp.errors.ConfigError) as caught:
         dp.plan(BASE, **{key: column(["Geheimrat", "98765"])})
     assert "Geheimrat" not in str(caught.value) and "98765" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::dprelease.UnledgeredWarning")
+@pytest.mark.parametrize(
+    "column", [pd.cut([1, 2], [0, 1, 2]), pd.period_range("2026-01", periods=2, freq="M")]
+)
+def test_intervals_and_periods_are_told_how_they_become_labels(column):
+    frame = pd.DataFrame({"g": column, "x": [1, 2]})
+    with pytest.raises(dp.errors.SourceError) as caught:
+        frame.dp.release(BASE)
+    assert "`.astype(str)`" in caught.value.fix
+    assert frame.assign(g=frame["g"].astype(str)).dp.release(BASE).table.num_rows == 2
