@@ -13,6 +13,7 @@ from fractions import Fraction
 from dprelease.core import registry
 from dprelease.core.errors import ConfigError
 from dprelease.core.numeric import short
+from dprelease.query.arguments import unquoted
 from dprelease.query.statistic import split_arguments, split_where
 from dprelease.statistics.base import kind_named
 
@@ -39,7 +40,9 @@ def heading(text: str, function: str, titles: Mapping[str, str] | None = None) -
         arguments = split_arguments(listed, text)
     except ConfigError:
         return text
-    named = tuple(inside(titles[a]) if titles and a in titles else a for a in arguments)
+    named = tuple(
+        inside(titles[a]) if titles and a in titles else a for a in map(unquoted, arguments)
+    )
     return (kind_named(function).title(named) or text) + (where and f", where {where}")
 
 

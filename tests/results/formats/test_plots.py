@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.results.formats.chart import Point, ticks
+from dprelease.results.formats.chart import Point, point, ticks
 from dprelease.results.formats.plots import bars, dot_plot
 
 HULL = (0.0, 1000.0)
@@ -24,9 +24,9 @@ points = st.lists(
 @given(points)
 def test_marks_stay_in_the_picture_and_only_weak_values_may_leave_it(group):
     plot = dot_plot(group, HULL, [(200.0, 300.0)], ENDS)
-    for point, mark in zip(group, plot.marks, strict=True):
+    for one, mark in zip(group, plot.marks, strict=True):
         assert 0 <= mark.low <= mark.at <= mark.high <= 100
-        assert point.weak or not mark.outside
+        assert one.weak or not mark.outside
     for band in plot.gaps:
         assert band.at >= 0
         assert band.at + band.width <= 100.01
@@ -49,6 +49,14 @@ def test_a_weak_value_sets_no_window():
     only_weak = dot_plot([Point(500.0, 0.0, 1000.0, True)], HULL, [], ENDS)
     assert only_weak.marks[0].at == 50
     assert only_weak.strip is None
+
+
+def test_nothing_is_drawn_of_a_suppressed_value_without_an_interval():
+    plot = dot_plot(
+        [Point(5.0, 5.0, 5.0, False), point(None, None, None, weak=True)], HULL, [], ENDS
+    )
+    _, none = plot.marks
+    assert none.outside and none.low == none.high and not (none.cut_low or none.cut_high)
 
 
 def test_degenerate_windows_still_have_a_width():

@@ -36,6 +36,11 @@ def test_a_heading_names_the_statistic_in_words(text, function, words):
     assert heading(text, function) == words
 
 
+def test_a_column_in_quotes_has_its_title():
+    assert heading('mean("Body (g)")', "mean", {"Body (g)": "Body mass"}) == "Mean of body mass"
+    assert heading('mean("Body (g)")', "mean") == "Mean of Body (g)"
+
+
 def test_periods_and_names():
     assert period_words("2013-W05") == "week 5 of 2013"
     assert period_words("2013-02") == "February 2013"
