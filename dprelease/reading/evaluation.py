@@ -19,6 +19,7 @@ from dprelease.reading.grammar import PREVIOUS, Across, Reference, references
 from dprelease.reading.public_table import PublicTable
 from dprelease.reading.quantity import Quantity, added, combined, number
 from dprelease.reading.released_values import Key, ReleasedValues
+from dprelease.schema.naming import texts_given
 
 
 class Periods:
@@ -77,7 +78,7 @@ def result_keys(
     """
     by = values.by
     if wanted is not None:
-        known, wanted = (*values.levels, *by), (wanted,) if isinstance(wanted, str) else wanted
+        known, wanted = (*values.levels, *by), texts_given(wanted)
         for name in wanted:
             if name not in known:
                 raise ArgumentError(

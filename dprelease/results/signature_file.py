@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from dprelease.budget.record import canonical
 from dprelease.budget.signature import load_signer, public_key, signed_text, verifies
@@ -96,9 +96,8 @@ def read_public_keys(keys: object) -> frozenset[str]:
     """
     if keys is None:
         return frozenset()
-    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        keys = [keys]
-    found = frozenset(map(read_public_key, keys))
+    several = keys if isinstance(keys, list | tuple | set | frozenset | dict) else (keys,)
+    found = frozenset(map(read_public_key, several))
     if not found:
         raise LedgerError(
             "the list of public keys is empty",

@@ -52,6 +52,14 @@ def nearest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str 
     return folded[found[0]] if found else None
 
 
+def texts_given(given: object) -> tuple[str, ...]:
+    """Return what a caller names, one text or several; of anything else its type, never its text: a column's is of rows."""
+    several = given if isinstance(given, list | tuple | set | frozenset) else (given,)
+    return tuple(
+        x if isinstance(x, str) else f"an object of type {type(x).__name__}" for x in several
+    )
+
+
 def did_you_mean(name: str, candidates: Iterable[str], otherwise: str) -> str:
     """Return what to do about an unknown name: write the candidate most like it, or `otherwise`."""
     near = nearest(name, candidates)

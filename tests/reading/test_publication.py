@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -81,8 +82,26 @@ def test_long_and_pivoted_forms_hold_the_same_numbers(folder):
     assert len(held.to_pandas(pivot=by)) == 1
     with pytest.raises(dp.ArgumentError, match="no key"):
         held.to_pandas(pivot="count")
-    with pytest.raises(dp.ArgumentError, match="`True` is no key"):
+    with pytest.raises(dp.ArgumentError, match="`an object of type bool` is no key"):
         held.to_pandas(pivot=True)
+
+
+def test_a_column_in_place_of_a_name_is_not_printed(folder):
+    """Its text would be of rows: of whatever frame it comes from."""
+    place, column = folder / "2026-W02", pd.Series(["cell one", "cell two"])
+    held = dp.read(place)
+    asked = [
+        lambda: held.to_pandas(pivot=column),
+        lambda: held.derive("count", by=column),
+        lambda: held.plot("count", group=column),
+        lambda: held.plot(column),
+        lambda: dp.verify(place, public_key=column),
+    ]
+    for ask in asked:
+        with pytest.raises(dp.ArgumentError) as refused:
+            ask()
+        assert "cell" not in str(refused.value)
+        assert "Series" in str(refused.value)
 
 
 def test_a_notebook_says_which_values_say_nothing():

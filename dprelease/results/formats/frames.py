@@ -5,13 +5,14 @@ What says nothing in a whole number is a missing one (NA), so that the others st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dprelease.core.errors import ArgumentError
 from dprelease.results.draw import Draw
 from dprelease.results.formats.cross_tabs import labels_above
 from dprelease.results.formats.wide import wide_table
+from dprelease.schema.naming import texts_given
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +42,7 @@ def frame_of(
     if pivot is None:
         above = {} if drawn.all_tables is None else labels_above(drawn.all_tables, drawn.plan)
         return frame.assign(**above)
-    by, one = drawn.plan.by, isinstance(pivot, str) or not isinstance(pivot, Iterable)
-    columns = [pivot] if one else list(pivot)
+    by, columns = drawn.plan.by, list(texts_given(pivot))
     unknown = next((name for name in columns if name not in by), None)
     if unknown is not None:
         raise ArgumentError(

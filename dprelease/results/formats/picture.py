@@ -30,7 +30,7 @@ from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import planned_words
 from dprelease.results.formats.report_sections import released_rows
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import nearest, texts_given
 
 LIMIT = 60
 WIDTH = 480
@@ -309,12 +309,14 @@ def release_picture(
     plan = noised.plan
     if statistic is None and len(plan.statistics) > 1:
         return below(", ".join(s.name for s in plan.statistics), _all(noised, group))
-    chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
+    asked = plan.statistics[0].name if statistic is None else statistic
+    text = asked if isinstance(asked, str) else ""
+    chosen = next((s for s in plan.statistics if text in (s.name, s.text)), None)
     if chosen is None:
         names = [s.name for s in plan.statistics]
-        near = nearest(statistic, names) if isinstance(statistic, str) else None
+        near = nearest(text, names)
         raise ArgumentError(
-            f"the release has no statistic `{statistic}`",
+            f"the release has no statistic `{', '.join(texts_given(asked))}`",
             where="plot(...)",
             fix=f"did you mean `{near}`?"
             if near
@@ -373,10 +375,10 @@ def _some(groups: int) -> str:
 
 def _group(noised: Draw, group: str | Sequence[str]) -> tuple[str, ...]:
     plan = noised.plan
-    labels = (group,) if isinstance(group, str) else tuple(group)
+    labels = texts_given(group)
     if labels in plan.keys:
         return labels
-    shown = " · ".join(map(str, labels))
+    shown = " · ".join(labels)
     near = nearest(shown, [" · ".join(key) for key in plan.keys])
     raise ArgumentError(
         f"the release has no group `{shown}`",
