@@ -51,6 +51,7 @@ from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.results.draw import Draw, as_raw
 from dprelease.results.fitted import Fits, noised_of
 from dprelease.results.formats.json_ import REPORT, SOFTWARE, cells_from_json
+from dprelease.results.formats.public_words import public_words
 from dprelease.results.receipt import Receipt, summed_by
 from dprelease.results.validate.rules import check
 from dprelease.results.validate.verdict import Verdict
@@ -366,7 +367,7 @@ def receipt_of(manifest: Mapping[str, Any], plan: ReleasePlan) -> Receipt:
     return Receipt(
         epsilon=str(plain(plan.epsilon)),
         delta=str(plain(plan.delta)),
-        protects=plan.in_words(describe(plan.adjacency, plan.unit)),
+        protects=describe(plan.adjacency, plan.unit, public_words(manifest).about.unit_name),
         counted=(" by the most charged unit" if timeline_of(plan).apart else "") + sum_of,
         **spent,
         **key,
