@@ -216,8 +216,8 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
     """Run one period; report and return what went wrong."""
 
     def between(stage: str, detail: str) -> None:
-        if stage == "index":
-            _say(work, "warning", "index", detail, **_named(config.name, due))
+        if stage in ("index", "status"):  # a page that failed, a release that does not stand
+            _say(work, "warning", stage, detail, **_named(config.name, due))
         if work.stop.is_set() and stage not in ("publish", "index"):
             raise _StoppedError
 

@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.cli import app
 from dprelease.core.errors import ConfigError, WithheldError
 from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
@@ -232,6 +234,22 @@ def test_a_lost_folder_is_copied_out_of_the_ledger_for_nothing(tmp_path):
     assert told.of("released", "republished") == [("republished", "weekly", "2026-W05")]
     assert read_folder(folder) == before
     assert spent(config) == 1
+
+
+def test_a_withdrawn_release_that_is_copied_out_again_is_told_to_be_withdrawn(tmp_path):
+    config = loaded(tmp_path, catch_up=1)
+    passes(config, TUESDAY)
+    folder = config.publish.to / "weekly" / "2026-W05"
+    assert (
+        CliRunner().invoke(app, ["withdraw", str(folder), "--reason", "it was wrong"]).exit_code
+        == 0
+    )
+    folder.rename(tmp_path / "moved")
+    _, told = passes(config, TUESDAY)
+    (said,) = (event for event in told if event["event"] == "status")
+    assert (said["level"], said["period"]) == ("warning", "2026-W05")
+    assert "withdrawn" in said["message"]
+    assert "it was wrong" in said["message"]
 
 
 def test_schedulers_at_once_make_one_charge_and_the_same_bytes(tmp_path):
