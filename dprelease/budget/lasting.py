@@ -65,22 +65,19 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
         yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}"
 
 
-def whole(budget: Fraction, epsilon: Fraction, line: Timeline, period: str) -> int:
-    """Return how many periods from `period` on a whole budget pays for at epsilon each, where they tell units apart."""
-    cost = Cost.rounded_up(epsilon)
+def whole(budget: Cost, cost: Cost, line: Timeline, period: str) -> int:
+    """Return how many periods from `period` on a whole budget pays for at `cost` each, where they tell units apart."""
     ahead = [(TimedCost(line.instants(w), cost),) for w in _windows(period, ALWAYS, line)]
-    return _covered(Cost.budget(budget), None, (), ahead, pairs=line.pairs)
+    return _covered(budget, None, (), ahead, pairs=line.pairs)
 
 
 def whole_of_members(
-    terms: Population, declared: Declaration, epsilon: Fraction, period: str
+    terms: Population, declared: Declaration, epsilon: Fraction, delta: Fraction, period: str
 ) -> int:
     """Return how many periods a population's whole budget pays for, of one dataset alone; 0 where no number bounds one."""
     windows = _windows(period, ALWAYS, timeline(*declared))
     try:
-        each = [
-            member_costs(terms, declared, (epsilon, Fraction(0), None, w, False)) for w in windows
-        ]
+        each = [member_costs(terms, declared, (epsilon, delta, None, w, False)) for w in windows]
     except UncountableError:
         return 0
     return _covered(terms.budget, terms.nano_rho, (), each, pairs=False)

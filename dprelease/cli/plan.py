@@ -131,7 +131,7 @@ def load_and_show(
     out = console()
     out.print(renderable(made, out.width, every=every))
     if pays := releases_words(config, made, made.epsilon):
-        whole = f"the whole budget, epsilon {config.budget.epsilon}{shared_words(config)}, pays for"
+        whole = f"the whole budget, epsilon {short(config.budget.epsilon)}{shared_words(config)}, pays for"
         out.print(
             f"{whole} {pays} such release{'s' * (pays != '1')}; `dprelease ledger show` says for how many more",
             markup=False,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from dprelease.budget.accountant import Cost
 from dprelease.budget.lasting import MOST, whole, whole_of_members
 from dprelease.budget.population import member_words
 from dprelease.core.errors import UNREADABLE, ArgumentError, ConfigError, DpreleaseError
@@ -183,16 +184,22 @@ def releases_left(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) 
 
     At most `MOST` if periods are told apart, or the dataset is of a population.
     """
-    terms, every = config.budget.population, config.period
+    terms, every, delta = config.budget.population, config.period, config.budget.delta
     if "zcdp" in (config.budget.composition, terms and terms.composition) or epsilon <= 0:
         return None
     period = "" if every is None else every.first or EXAMPLES[every.every]
     found = math.floor(config.budget.epsilon / epsilon)
+    if plan.delta:
+        found = min(found, math.floor(delta / plan.delta))
     if period and (line := timeline_of(plan)).apart:
-        found = whole(config.budget.epsilon, epsilon, line, period)
+        budget, cost = (
+            Cost.budget(config.budget.epsilon, delta),
+            Cost.rounded_up(epsilon, plan.delta),
+        )
+        found = whole(budget, cost, line, period)
     if terms is None:
         return found
-    return min(found, whole_of_members(terms, declaration_in(plan), epsilon, period))
+    return min(found, whole_of_members(terms, declaration_in(plan), epsilon, plan.delta, period))
 
 
 def releases_words(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction) -> str:
@@ -205,11 +212,12 @@ def releases_words(config: PipelineConfig, plan: ReleasePlan, epsilon: Fraction)
 
 
 def shared_words(config: PipelineConfig) -> str:
-    """Return what the population's budget gives beside the dataset's, after its figure; "" without one."""
+    """Return what stands beside a dataset's epsilon, after its figure: its delta, and its population's budget."""
+    delta = f", delta {plain(config.budget.delta)}" if config.budget.delta else ""
     if (terms := config.budget.population) is None:
-        return ""
+        return delta
     member = member_words(terms.name, terms.interval)
-    return f", with epsilon {plain(terms.budget.epsilon)} for {member} over all tables"
+    return f"{delta}, with epsilon {plain(terms.budget.epsilon)} for {member} over all tables"
 
 
 def plan_of(path: str | Path) -> ReleasePlan:

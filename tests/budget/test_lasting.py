@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dprelease.budget import lasting
+from dprelease.budget.accountant import Cost
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.record import Entry, Key
 from dprelease.core.errors import BudgetError
@@ -118,9 +119,11 @@ def test_a_population_s_whole_budget_pays_for_what_an_empty_ledger_takes(
     book = populations.joined(tmp_path / "l.db", "a", shared, per=per)
     declared = ("add_remove", populations.unit(per), populations.time(per))
     first = populations.entry("a", "2013-W01", per=per, period="2013-W01")
-    assert lasting.whole_of_members(shared, declared, first.epsilon, "2013-W01") == count
+    assert (
+        lasting.whole_of_members(shared, declared, first.epsilon, Fraction(0), "2013-W01") == count
+    )
     assert taken(book, first, 12) == min(count, 12)
-    always = lasting.whole_of_members(shared, declared, first.epsilon, "")
+    always = lasting.whole_of_members(shared, declared, first.epsilon, Fraction(0), "")
     assert always == (count if per is None else 0 if interval is None else epsilon // 7)
 
 
@@ -134,4 +137,4 @@ def test_a_whole_budget_without_a_debit():
         ("add_remove", Fraction(1, 2), 0),
     ):
         line = timeline(adjacency, '"row"', time())
-        assert lasting.whole(Fraction(budget), Fraction(1), line, "2013-01") == count
+        assert lasting.whole(Cost.stated(budget, 0), Cost.stated(1, 0), line, "2013-01") == count

@@ -140,6 +140,19 @@ def test_a_plan_proposes_to_count_undeclared_values_and_says_what_the_budget_pay
     assert "undeclared" not in invoke("plan", file).output
 
 
+def test_what_a_budget_pays_for_counts_its_delta_and_is_no_fraction(tmp_path):
+    """Only epsilon was counted, and 2.05 was printed as 41/20."""
+    create_starter(tmp_path)
+    file = tmp_path / "pipelines" / "short.yaml"
+    text = SHORT.replace("by: [],", "by: [], epsilon: 0.3, delta: 1e-6,")
+    file.write_text(text.replace("epsilon: 12", "epsilon: 2.05, delta: 3e-6"))
+    said = " ".join(invoke("plan", file).output.split())
+    assert "the whole budget, epsilon 2.05, delta 3e-06, pays for 3 such releases" in said
+    invoke("plan", file, "--html", tmp_path / "plan.html")
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "ε = 2.05, delta 3e-06, enough for 3 such releases" in " ".join(page.split())
+
+
 def test_a_plan_by_the_part_of_a_date_is_shown(tmp_path):
     """It is no column of the schema: a sentence on undeclared values looked for one and failed."""
     create_starter(tmp_path)
