@@ -141,6 +141,8 @@ class Verification:
         if self.publisher is not None:
             stated = f"the publisher, {self.publisher}, is stated"
         how = "the folder is not signed" if found is None else "`--public-key KEY` says who signed"
+        if found is not None and found.ok is False:
+            how = "the check of its signature failed"
         return (*UNKNOWN, f"who made it: {stated}; {how}")
 
     def to_json(self) -> dict[str, Any]:

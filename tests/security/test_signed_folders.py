@@ -76,6 +76,7 @@ def test_a_folder_verifies_under_its_own_key_and_under_no_other(office):
         assert (ok, list(failed)) == (False, ["signature"])
         assert "none of those given" in failed["signature"]
         assert unknown[-1].startswith("who made it")
+        assert unknown[-1].endswith("is stated; the check of its signature failed")
 
 
 def test_without_a_key_it_is_said_that_nobody_knows_who_made_it(office):

@@ -45,7 +45,7 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
         if version == VERSION or (revoked and version in REVOKED):
             return dict(manifest)
     except (LookupError, TypeError, ValueError) as problem:
-        if isinstance(problem, ValueError) and data:
+        if isinstance(problem, ValueError) and data is not None:
             why = f"it is not strict JSON: {problem}"
             fix = "ask the publisher, who moves the folder away and runs its period again: it returns the same bytes"
     if isinstance(version, str):
