@@ -37,7 +37,7 @@ from dprelease.core.errors import (
     WithheldError,
 )
 from dprelease.core.periods import instant_text
-from dprelease.pipeline.config import PipelineConfig
+from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.due import Due, due_periods, next_due, require_schedule
 from dprelease.pipeline.health import Health
 from dprelease.pipeline.ready import is_ready
@@ -170,14 +170,15 @@ def _tick(work: Job) -> tuple[int, bool]:
         if work.stop.is_set():
             break
         try:
-            for due, waits in _unpublished(work, config):
+            made = _with_newest_lists(config)
+            for due, waits in _unpublished(work, made):
                 busy = True
                 if waits:
                     again = True
                     event = _named(config.name, due)
                     _say(work, "info", "waiting", "its rows have not arrived", **event)
                     continue
-                error = _attempt(work, config, due)
+                error = _attempt(work, made, due)
                 if work.stop.is_set():
                     break
                 if error is not None:
@@ -193,6 +194,13 @@ def _tick(work: Job) -> tuple[int, bool]:
         _say(work, "info", "idle", "nothing is due")
     _note(work, {0: "ok", 3: "withheld"}.get(status, "refused"), work.clock.now())
     return status, again
+
+
+def _with_newest_lists(config: PipelineConfig) -> PipelineConfig:
+    """Return the pipeline with the keys that published lists hold by now: a pipeline before it may have released them."""
+    if any(column.folders for column in config.schema.columns.values()):
+        return load_pipeline(config.origin.rpartition(":")[0])
+    return config
 
 
 def _unpublished(work: Job, config: PipelineConfig) -> Iterator[tuple[Due, bool]]:

@@ -123,6 +123,26 @@ def test_a_schedule_finds_the_keys_of_every_week_once(project: Said) -> None:
     assert list(dp.read_series("public/birds")) == ["2026-W36", "2026-W37", "2026-W38"]
 
 
+def test_one_pass_finds_keys_and_counts_by_them(project: Said) -> None:
+    """The list was read when the command began: the first week was refused, and later ones were counted by an old list."""
+    schema = json.loads(Path("birds_schema.yaml").read_text())
+    schema["columns"]["page"]["values_from"] = {"keys": "public/birds/latest"}
+    schema["release"] = {"epsilon": 1, "by": ["page"], "statistics": ["count"]}
+    schema["rows"] = {"max": 1000}
+    Path("counts_schema.yaml").write_text(json.dumps(schema))
+    counts = json.loads(Path("jobs/birds.yaml").read_text()) | {"name": "counts"}
+    counts |= {"schema": "../counts_schema.yaml"}
+    counts["budget"] |= {"dataset": "counts"}
+    Path("jobs/counts.yaml").write_text(json.dumps(counts))
+    assert project("ledger", "init", "jobs/counts.yaml")[0] == 0
+    for at, week in (("2026-09-07", "2026-W36"), ("2026-09-28", "2026-W39")):
+        both = "jobs/birds.yaml", "jobs/counts.yaml", "--once", "--at", f"{at}T04:00:00Z"
+        status, output = project("schedule", *both)
+        assert status == 0, output
+        listed = Ledger.open("private/l.db").entries("counts")[-1].lists
+        assert listed["page"][0].startswith(f"birds/{week}@")
+
+
 def test_a_repeat_of_one_week_costs_nothing_and_says_so_once(project: Said) -> None:
     status, output = project("keys", "jobs/birds.yaml", "--period", "2026-W36")
     assert (status, output.count("project root:")) == (0, 1)
