@@ -58,11 +58,14 @@ def lasting_words(book: Ledger, dataset: str) -> Iterator[str]:
     ]  # names that are no period stay in this order
     paid.sort(key=lambda e: (e.window[0] or "", e.key.period * e.key.period[:4].isdigit()))
     last = {entry.key.pipeline: entry for entry in paid}
+    line, alone = book.timeline(dataset), dataset not in book.populations().member
     for newest in last.values():
         count = lasting(book, newest)
         most = f"at least {count}" if count == MOST else str(count)
         many = f"period{'s' * (count != 1)}{' of it alone' * (len(last) > 1)}"
-        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}"
+        apart = alone and line.per and not line.pairs and newest.window[0] and count < MOST
+        later = f"; those of a later {line.per} may fit again" if apart else ""
+        yield f"{newest.key.pipeline}: after {newest.key.period}, the budget lasts for {most} more such {many}{later}"
 
 
 def whole(budget: Cost, cost: Cost, line: Timeline, period: str) -> int:

@@ -69,6 +69,7 @@ def test_the_ledger_takes_as_many_more_and_no_other(tmp_path, budget, debit, cou
     words = list(lasting.lasting_words(book, "visits"))
     assert len(words) == 1
     assert words[0].startswith("weekly: after 2013-W")
+    assert ("a later month may fit again" in words[0]) == (count == 6)
 
 
 def test_a_population_s_budget_ends_it_too(tmp_path):
