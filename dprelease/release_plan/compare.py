@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 from dprelease.core.codec import Stored
 from dprelease.core.codec_notes import Note
 from dprelease.core.numeric import plain
+from dprelease.core.strict_json import canonical_json
+from dprelease.query.bounded import Fixed
 from dprelease.release_plan.curve import error_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -29,7 +31,7 @@ class Change(Stored):
     """One difference.
 
     Attributes:
-        statistic: the published name; empty for the release as a whole.
+        statistic: the published name, behind its table's; empty for the release as a whole.
         what: what differs, e.g. `epsilon`, `domain`, or `added`.
         before, after: as text; "–" where there is none.
         remark: how much it is, e.g. `half` of an error, else empty.
@@ -44,13 +46,13 @@ class Change(Stored):
 
 def compare(before: ReleasePlan, after: ReleasePlan) -> tuple[Change, ...]:
     """Return every difference that a reader of the release would meet; none if they are equal."""
-    old = {s.name: s for s in before.statistics}
-    new = {s.name: s for s in after.statistics}
+    old = {s.called: s for s in before.statistics}
+    new = {s.called: s for s in after.statistics}
     found = list(_whole(before, after))
     found += [Change(n, "removed", old[n].text, "–") for n in old if n not in new]
     for name, statistic in new.items():
         if name in old:
-            found += _one(before, old[name], after, statistic)
+            found += _one(name, before, old[name], after, statistic)
         else:
             found.append(Change(name, "added", "–", f"{statistic.text}, {statistic.error_text}"))
     return tuple(found)
@@ -69,7 +71,10 @@ def _whole(before: ReleasePlan, after: ReleasePlan) -> Iterator[Change]:
         ("by", ", ".join(before.by) or "–", ", ".join(after.by) or "–"),
         ("where", before.where or "–", after.where or "–"),
         ("composition", _method(before), _method(after)),
+        ("rules", _rules(before), _rules(after)),
     ]
+    old, new = _cells(before), _cells(after)
+    pairs += [(f"cells of {name}", old[name], new[name]) for name in old if name in new]
     if before.epsilon != after.epsilon:
         yield _epsilon("", before.epsilon, after.epsilon)
     yield from (Change("", what, a, b) for what, a, b in pairs if a != b)
@@ -87,25 +92,25 @@ def _whole(before: ReleasePlan, after: ReleasePlan) -> Iterator[Change]:
 
 
 def _one(
-    before: ReleasePlan, old: PlannedStatistic, after: ReleasePlan, new: PlannedStatistic
+    name: str, before: ReleasePlan, old: PlannedStatistic, after: ReleasePlan, new: PlannedStatistic
 ) -> Iterator[Change]:
     spent, spends = before.block(old.block).epsilon, after.block(new.block).epsilon
     if spent != spends:
-        yield _epsilon(new.name, spent, spends)
+        yield _epsilon(name, spent, spends)
     for what, a, b in (
         ("statistic", old.text, new.text),
         ("mechanism", old.mechanism, new.mechanism),
         ("domain", str(old.domain), str(new.domain)),
         ("step", str(plain(old.step)), str(plain(new.step))),
         ("columns", ", ".join(old.columns), ", ".join(new.columns)),
-        ("sensitivity", old.sensitivity, new.sensitivity),
+        ("sensitivity", old.sensitivity_text, new.sensitivity_text),
         ("spikes", _point_masses(old), _point_masses(new)),
     ):
         if a != b:
-            yield Change(new.name, what, a, b)
+            yield Change(name, what, a, b)
     if old.error_text != new.error_text:
         yield Change(
-            new.name,
+            name,
             "expected error",
             old.error_text,
             new.error_text,
@@ -127,6 +132,19 @@ def _times(before: float | None, after: float | None) -> str:
 
 def _method(plan: ReleasePlan) -> str:
     return "basic/1" if plan.composition is None else plan.composition.method
+
+
+def _rules(plan: ReleasePlan) -> str:
+    return "–" if plan.rules is None else canonical_json(plan.rules.to_json())
+
+
+def _cells(plan: ReleasePlan) -> dict[str, str]:
+    """Return how the cells of each column of numbers are read, beyond its range."""
+    return {
+        c.column: f"step {plain(c.step)}" + (c.default is not None) * ", a value for nulls"
+        for c in plan.query.codes
+        if isinstance(c, Fixed)
+    }
 
 
 def _point_masses(statistic: PlannedStatistic) -> str:

@@ -95,7 +95,7 @@ def _runners_up(statistic: PlannedStatistic) -> list[Option]:
 
 def _all_options(plan: ReleasePlan, *, every: bool) -> Iterable[str]:
     for statistic in plan.statistics if every else ():
-        yield f"{statistic.name} by each admissible mechanism, at the same share of ε:"
+        yield f"{statistic.called} by each admissible mechanism, at the same share of ε:"
         for option in statistic.chosen:
             said = f"{_option(option, statistic)} {option.rank}".rstrip()
             yield f"  {said}{option.note and f' ({option.note})'}"

@@ -131,6 +131,11 @@ class PlannedStatistic(Stored):
     table: str | None = None
 
     @property
+    def called(self) -> str:
+        """Its published name, behind that of its table if there are several."""
+        return self.name if self.table is None else f"{self.table}: {self.name}"
+
+    @property
     def sensitivity_text(self) -> str:
         """The sensitivity for people: of several tables plans keep `1 rows over all cells`."""
         return re.sub(r"^1 (row|unit)s\b", r"1 \1", self.sensitivity)
