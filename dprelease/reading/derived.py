@@ -79,7 +79,7 @@ class Derived:
 
     def _dots(self, title: str, rows: list[dict[str, Any]], keys: Sequence[str]) -> Picture:
         points = [_point(row) for row in rows]
-        ends = [v for p in points for v in (p.value, p.lower, p.upper) if not p.weak]
+        ends = [v for p in points for v in p[:3] if not p.weak and math.isfinite(v)]
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
         names = [self.called.group(row, keys) for row in rows]

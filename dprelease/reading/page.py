@@ -120,7 +120,7 @@ def _plot(rows: list[dict[str, Any]], names: Sequence[str]) -> DotPlot | None:
         point(row["value"], row["lower"], row["upper"], weak=row["status"] in WEAK)
         for row in rows[:_SHOWN]
     ]
-    ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
+    ends = [v for p in points if not p.weak for v in p[:3] if math.isfinite(v)]
     if not ends or min(ends) == max(ends):
         return None
     room = (max(ends) - min(ends)) / 20

@@ -33,11 +33,12 @@ class Point(NamedTuple):
 
 
 def point(value: float | None, lower: float | None, upper: float | None, *, weak: bool) -> Point:
-    """Return what is drawn of a row: no dot where there is no value, no bar that does not end."""
+    """Return what is drawn of a row: no dot where there is no value, no bar of what says nothing that does not end."""
     shown = math.inf if value is None else value
     if lower is None or upper is None:
         return Point(shown, shown, shown, weak or value is None)
-    bounded = math.isfinite(upper - lower)
+    known = math.isfinite(lower) + math.isfinite(upper)
+    bounded = known == 2 or (known == 1 and not weak and value is not None)
     ends = (lower, upper) if bounded else (shown, shown)
     return Point(shown, *ends, weak or value is None or not bounded)
 
@@ -102,7 +103,8 @@ def window(points: Sequence[Point], hull: Window, *, pad: float = 0.0) -> Window
     clear = [p for p in points if not p.weak]
     low, high = hull if all(map(math.isfinite, hull)) else (0.0, 1.0)
     if clear:
-        usual = median(p.upper - p.lower for p in clear)
+        widths = [w for p in clear if math.isfinite(w := p.upper - p.lower)]
+        usual = median(widths or [0.0])
         near = [p for p in clear if p.upper - p.lower <= VAGUE * usual]
         low = min([p.value for p in clear] + [p.lower for p in near])
         high = max([p.value for p in clear] + [p.upper for p in near])

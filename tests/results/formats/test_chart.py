@@ -14,10 +14,12 @@ from dprelease.results.formats.chart import (
     Point,
     Scale,
     log_ticks,
+    point,
     slots,
     ticks,
     window,
 )
+from dprelease.results.formats.plots import dot_plot
 
 HULL = (0.0, 1000.0)
 points = st.lists(
@@ -26,6 +28,25 @@ points = st.lists(
     ),
     max_size=12,
 )
+
+
+def test_a_value_with_one_open_end_says_something_and_its_bar_goes_on():
+    """A growth of at least -0.04 had a hollow dot, which stands for values that say nothing."""
+    known = point(1.6, -0.04, math.inf, weak=False)
+    assert known == (1.6, -0.04, math.inf, False)
+    assert point(-1.6, -math.inf, 0.04, weak=False) == (-1.6, -math.inf, 0.04, False)
+    group = [known, point(0.2, -0.7, 9.3, weak=False)]
+    low, high = window(group, (-1.0, 10.0))
+    assert (low, high) == (-0.7, 9.3)
+    assert window([known], (-1.0, 10.0))[1] < 10
+    mark = dot_plot(group, (-1.0, 10.0), (), ("", "")).marks[0]
+    assert (mark.weak, mark.cut_high, mark.high) == (False, True, 100.0)
+    for weak, value, ends in (
+        (True, 1.6, (0, math.inf)),
+        (False, None, (0, math.inf)),
+        (False, 1.6, (-math.inf, math.inf)),
+    ):
+        assert point(value, *ends, weak=weak).weak
 
 
 @given(points, st.sampled_from([0.0, 0.06]), st.sampled_from([HULL, (-math.inf, math.inf)]))
