@@ -190,7 +190,9 @@ def _group(
     if current:
         value, period = current[-1]
         shown = _numbers(value, period, decimals)
-        newest = "newest says nothing" if value.weak else f"newest {shown.value}"
+        last = next(p for p in reversed(periods) if p.stands)  # it may have no value of this group
+        when = "newest" if period is last else f"{shown.period}:"
+        newest = f"{when} says nothing" if value.weak else f"{when} {shown.value}"
         summary = f"{counted(len(current), 'value')}; the newest, {shown.period}: {shown.value}"
         if value.lower is not None:
             summary += f", 95 % interval {shown.lower} to {shown.upper}"

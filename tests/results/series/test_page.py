@@ -147,6 +147,16 @@ def test_a_withdrawn_period_is_marked_everywhere_and_not_the_newest(tmp_path):
     assert "1 period does not stand" in text.replace("</strong>", "")
 
 
+def test_a_group_without_a_value_in_the_newest_period_names_the_period_of_its_last_one(tmp_path):
+    """A cell that was suppressed since had the value of years ago beside the word newest."""
+    publish(tmp_path, "2026-W01", 0, groups=2)
+    publish(tmp_path, "2026-W02", 1, groups=1)
+    text = written(tmp_path / "weekly")
+    there, gone = re.findall(r"g00[01]</h3>|g00[01]<span>([^<]*)</span>", text)[:2]
+    assert there.startswith("newest ")
+    assert gone.startswith("2026-W01: ")
+
+
 def test_values_that_say_nothing_are_not_quoted_as_the_newest(tmp_path):
     publish(tmp_path, "p1", 0)
     publish(tmp_path, "p2", 1, weak=True)
