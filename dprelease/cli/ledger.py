@@ -166,7 +166,9 @@ def show(
             say(line)
         known = book.approvals(name)
         for found in known:
-            say(found.among(known))
+            under = [row.entry.epsilon for row in entries if row.approval == found.event]
+            spent = f"epsilon {_shown(sum(under, Fraction(0)))} in {counted(len(under), 'debit')}"
+            say(f"{found.among(known)}; charged under it: {spent}")
         table = Table(header_style="bold")
         headers = ("entry", "pipeline", "period", "ε", "state", "plan", "approved by")
         for header in headers if known else headers[:-1]:

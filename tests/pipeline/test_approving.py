@@ -315,3 +315,10 @@ def test_an_approval_that_a_later_one_replaces_is_not_shown_as_a_limit(file, tmp
     said = invoke("ledger", "show", file).replace("\n", " ")
     first, second = re.findall(r"approval, event (\d+)", said)
     assert f"replaced by event {second}" in said and f"replaced by event {first}" not in said
+
+
+def test_the_ledger_says_how_much_of_an_approval_is_used_up(file, tmp_path):
+    allowed(file, tmp_path, "--total", "3")
+    run(file, period="2025-W50", now=AFTER)
+    said = " ".join(invoke("ledger", "show", file).split())
+    assert "charged under it: epsilon 1 in 1 debit" in said
