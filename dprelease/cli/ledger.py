@@ -159,7 +159,9 @@ def show(
     for name, budget in budgets.items():
         say(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
-            f"left {_shown(budget.left)}{_of_delta(budget)}",
+            f"left {_shown(budget.left)}{_of_delta(budget)}"
+            + ", for the unit that lost most"
+            * book.timeline(name).apart,
             style="bold",
         )
         for line in over_time(book, name, partial(_called, pipeline, name)):

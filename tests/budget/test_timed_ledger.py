@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
+from typer.testing import CliRunner
 
 from dprelease.budget import chain
 from dprelease.budget.accountant import Cost
@@ -15,6 +16,7 @@ from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.person import PersonLoss, group_rule, person_loss
 from dprelease.budget.record import protected_unit
+from dprelease.cli import app
 from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.core.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.core.numeric import exp_upper
@@ -364,6 +366,14 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
         "weekly: after 2013-W10, the budget lasts for at least 100 more such periods",
     ]
     assert over_time_json(timed_ledger(tmp_path / "s.db", time=None), "visits") == {}
+
+
+def test_what_is_left_is_said_to_be_one_unit_s_where_others_have_it_all(tmp_path):
+    """`left 0` stood beside `the budget lasts for at least 100 more such periods`."""
+    for name, stated, of_one in (("apart.db", {}, True), ("whole.db", {"time": None}, False)):
+        book = timed_ledger(tmp_path / name, **stated)
+        said = CliRunner().invoke(app, ["ledger", "show", "--ledger", str(book.path)]).output
+        assert (", for the unit that lost most" in " ".join(said.split())) is of_one
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
