@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.ledger_time import datasets_of, over_time, over_time_json
+from dprelease.cli.ledger_time import datasets_of, of_one, over_time, over_time_json, used_up
 from dprelease.cli.terminal import AsJson, console, guarded, loaded, loaded_budget, print_json, say
 from dprelease.core.codec import encode
 from dprelease.core.errors import ArgumentError, ConfigError, LedgerError
@@ -159,18 +159,14 @@ def show(
     for name, budget in budgets.items():
         say(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
-            f"left {_shown(budget.left)}{_of_delta(budget)}"
-            + ", for the unit that lost most"
-            * book.timeline(name).apart,
+            f"left {_shown(budget.left)}{_of_delta(budget)}{of_one(book, name)}",
             style="bold",
         )
         for line in over_time(book, name, partial(_called, pipeline, name)):
             say(line)
         known = book.approvals(name)
-        for found in known:
-            under = [row.entry.epsilon for row in entries if row.approval == found.event]
-            spent = f"epsilon {_shown(sum(under, Fraction(0)))} in {counted(len(under), 'debit')}"
-            say(f"{found.among(known)}; charged under it: {spent}")
+        for line in used_up(book, name):
+            say(line)
         table = Table(header_style="bold")
         headers = ("entry", "pipeline", "period", "ε", "state", "plan", "approved by")
         for header in headers if known else headers[:-1]:

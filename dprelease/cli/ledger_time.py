@@ -26,6 +26,21 @@ def datasets_of(book: Ledger, population: str | None) -> tuple[str, ...]:
     return tuple(n for n in names if population in (None, found.member.get(n)))
 
 
+def of_one(book: Ledger, dataset: str) -> str:
+    """Return whose budget is left, where the units of each period have their own."""
+    return ", for the unit that lost most" * book.timeline(dataset).apart
+
+
+def used_up(book: Ledger, dataset: str) -> Iterator[str]:
+    """Yield each approval in words, with what was charged under it."""
+    known = book.approvals(dataset)
+    for found in known:
+        paid = (row for row in book.entries(dataset) if row.approval == found.event)
+        under = [row.entry.epsilon for row in paid]
+        spent = f"epsilon {plain(sum(under, Fraction(0)))} in {counted(len(under), 'debit')}"
+        yield f"{found.among(known)}; charged under it: {spent}"
+
+
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
     from dprelease.budget.person import PersonLoss, person_at
