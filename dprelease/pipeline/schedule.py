@@ -226,7 +226,7 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
     def between(stage: str, detail: str) -> None:
         if stage in ("index", "status"):  # a page that failed, a release that does not stand
             _say(work, "warning", stage, detail, **_named(config.name, due))
-        if work.stop.is_set() and stage not in ("publish", "index"):
+        if work.stop.is_set() and stage not in ("publish", "index", "status"):
             raise _StoppedError
 
     try:

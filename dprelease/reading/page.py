@@ -83,8 +83,8 @@ def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]
         "key": [derived.called.label(row, k, compared=compared) for k in derived.keys],
         "extra": [_text(row[k], 4 if k == "confidence" else decimals) for k in _EXTRA if k in row],
         "value": _text(row["value"], decimals),
-        "lower": _text(row["lower"], decimals),
-        "upper": _text(row["upper"], decimals),
+        "lower": _text(row["lower"], decimals, -1),
+        "upper": _text(row["upper"], decimals, 1),
         "status": _STATUS.get(row["status"], row["status"]),
         "weak": row["status"] in WEAK or row["status"] == "within_noise",
     }
@@ -107,11 +107,14 @@ def _decimals(rows: list[dict[str, Any]]) -> int:
     return reading_decimals(Fraction(1, 10**6), widths[len(widths) // 4] / 4)
 
 
-def _text(value: float | None, decimals: int) -> str:
+def _text(value: float | None, decimals: int, outward: int = 0) -> str:
+    """Return a number for readers; the end of an interval is rounded `outward`: -1 down, 1 up."""
     if value is None:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "\u2212∞"
+    if outward:
+        value = outward * math.ceil(round(outward * value * 10**decimals, 6)) / 10**decimals
     return reading_text(value, decimals)
 
 

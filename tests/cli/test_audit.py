@@ -84,7 +84,7 @@ def test_what_is_printed(tmp_path, monkeypatch):
     said = CliRunner().invoke(app, ["audit", str(clinic(tmp_path)), "--draws", "200"])
     assert said.exit_code == 0, said.output
     lines = said.stdout.splitlines()
-    assert lines[0].startswith("differentially private with epsilon=1 for one patient_id")
+    assert lines[0].startswith("differentially private with epsilon=1 for one patient (at most ")
     heads = [line for line in lines if line.startswith(tuple(cli_audit.SECTIONS))]
     assert [h[:4] for h in heads] == ["A ex", "A ex", "B dr", "C bl"]
     assert "each: 200 draws per table" in said.stdout

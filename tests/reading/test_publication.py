@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
+from dprelease.reading import page
 from tests.reading.drawn import schema, table
 from tests.rules_alone import built_in_rules_only
 
@@ -228,3 +229,13 @@ def test_a_series_says_what_its_periods_say(folder):
     assert found.table.num_rows == 4 + 6
     assert found.notes[0].startswith("2026-W01: there is no period before 2026-W01")
     assert found.notes[1].startswith("2026-W02: left out, as not in the other period: west")
+
+
+@pytest.mark.parametrize(
+    ("value", "outward", "shown"),
+    [(-0.0434, -1, "−0.1"), (0.26, -1, "0.2"), (0.26, 1, "0.3"), (0.3, -1, "0.3"), (0.3, 1, "0.3")],
+)
+def test_an_end_of_an_interval_is_rounded_away_from_it(value, outward, shown):
+    """A growth from -0.0434 on was shown to begin at 0."""
+    assert page._text(value, 1, outward) == shown
+    assert page._text(float("inf"), 1, 1) == "∞"

@@ -120,7 +120,7 @@ def dot_plot(
             high=scale.inside(p.upper),
             y=TOP + row * i + row // 2,
             cut_low=p.lower < low,
-            cut_high=high < p.upper < math.inf,  # without value and interval nothing is drawn
+            cut_high=p.upper > high and p.value < math.inf,  # without a value nothing goes on
             weak=p.weak,
             outside=not low <= p.value <= high,
         )
