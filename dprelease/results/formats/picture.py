@@ -12,10 +12,10 @@ Limits  The first `LIMIT` groups, and the note says so; `group` picks any one.
 
 from __future__ import annotations
 
-import html as escaping
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from textwrap import wrap
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import counted
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.draw import Draw
 from dprelease.results.formats.chart import Point
@@ -30,7 +31,7 @@ from dprelease.results.formats.plain_words import group_name
 from dprelease.results.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.results.formats.public_words import planned_words
 from dprelease.results.formats.report_sections import released_rows
-from dprelease.schema.naming import nearest, texts_given
+from dprelease.schema.naming import did_you_mean, texts_given
 
 LIMIT = 60
 WIDTH = 480
@@ -112,7 +113,7 @@ def _frame(plot: DotPlot, width: float = WIDTH) -> list[str]:
         anchor = "middle" if width == WIDTH else ("end", "start")[tick is plot.ticks[0]]
         out += [
             f'<line class="grid" x1="{x}" x2="{x}" y1="{HEAD}" y2="{base}"/>',
-            f'<text class="soft" x="{x}" y="{base + 18}" text-anchor="{anchor}">{_text(tick.label)}</text>',
+            f'<text class="soft" x="{x}" y="{base + 18}" text-anchor="{anchor}">{escape(tick.label)}</text>',
         ]
     out.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT + width}" y1="{base}" y2="{base}"/>')
     return out
@@ -137,12 +138,12 @@ def _marks(plot: DotPlot, names: list[str], width: float = WIDTH) -> list[str]:
 def _name(name: str, y: int, x: float = LEFT - 12, anchor: str = "end", most: int = 2) -> list[str]:
     """Return a name, a long one in smaller letters and in `most` lines; its end tells it from others, so it stays."""
     if len(name) <= LINE:
-        return [f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{_text(name)}</text>']
+        return [f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{escape(name)}</text>']
     lines = wrap(name, LINE + 5)
     if len(lines) > most:
         lines[most - 2 :] = [lines[most - 2][: LINE + 4] + "…", name[-LINE - 5 :]]
     return [
-        f'<text class="small" x="{x}" y="{y + 9 + 11 * i - 5 * len(lines)}" text-anchor="{anchor}">{_text(line)}</text>'
+        f'<text class="small" x="{x}" y="{y + 9 + 11 * i - 5 * len(lines)}" text-anchor="{anchor}">{escape(line)}</text>'
         for i, line in enumerate(lines)
     ]
 
@@ -179,7 +180,7 @@ def side_by_side(noised: Draw, chosen: Sequence[PlannedStatistic]) -> Picture:
         parts += [
             f'<g transform="translate({i * STEP},{HEAD})">',
             *_name(title, 18, LEFT, "start", 2 if measure + sure else 4),
-            f'<text class="soft small" x="{LEFT}" y="39">{_text(measure + sure)}</text>',
+            f'<text class="soft small" x="{LEFT}" y="39">{escape(measure + sure)}</text>',
             *_frame(plot, NARROW),
             *_marks(plot, [""] * len(keys) if i else names, NARROW),
             "</g>",
@@ -244,18 +245,18 @@ def _panel(panel: Panel, left: float, width: float, above: int) -> tuple[list[st
     out = ['<g class="panel">']
     if panel.name:
         out.append(
-            f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{_text(_short(panel.name, 34))}</text>'
+            f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{escape(_short(panel.name, 34))}</text>'
         )
     for bar, label, point in zip(found.bars, panel.labels, panel.points, strict=True):
         out += [
             f'<g class="{"weak" if point.weak else "clear"}"><rect class="column" x="{x(bar.at)}" y="{start + bar.y}" width="{round(width * bar.width / 100, 2)}" height="{bar.height}">',
-            f"<title>{_text(label)}: {point.value:,.6g}</title></rect>",
+            f"<title>{escape(label)}: {point.value:,.6g}</title></rect>",
             f'<line class="bar" x1="{x(bar.middle)}" x2="{x(bar.middle)}" y1="{start + bar.low}" y2="{start + bar.high}"/></g>',
         ]
     out += [
         f'<line class="axis" x1="{x(0)}" x2="{right}" y1="{base}" y2="{base}"/>',
-        f'<text class="soft" x="{x(0)}" y="{base + 18}">{_text(_short(panel.labels[0], 20))}</text>',
-        f'<text class="soft" x="{right}" y="{base + 18}" text-anchor="end">{_text(_short(panel.labels[-1], 20))}</text>',
+        f'<text class="soft" x="{x(0)}" y="{base + 18}">{escape(_short(panel.labels[0], 20))}</text>',
+        f'<text class="soft" x="{right}" y="{base + 18}" text-anchor="end">{escape(_short(panel.labels[-1], 20))}</text>',
         f'<text class="soft" x="{x(0) - 8}" y="{start + BAR_TOP + 8}" text-anchor="end">{top:,.4g}</text>',
         "</g>",
     ]
@@ -279,19 +280,15 @@ def _svg(
     down = 16 * max(len(heads) - 2, 0)
     height += down
     shown = "".join(
-        f'<text class="{kind}" x="12" y="{18 + 16 * i}">{_text(line)}</text>'
+        f'<text class="{kind}" x="12" y="{18 + 16 * i}">{escape(line)}</text>'
         for i, (kind, line) in enumerate(heads)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}"><title>{_text(described)}</title><style>{_STYLE}</style>'
+        f'width="{width}" height="{height}"><title>{escape(described)}</title><style>{_STYLE}</style>'
         f'<rect width="{width}" height="{height}" fill="#fff"/>'
         f'{shown}<g transform="translate(0,{down})">{"".join(parts)}</g></svg>'
     )
-
-
-def _text(value: str) -> str:
-    return escaping.escape(value)
 
 
 def release_picture(
@@ -309,20 +306,7 @@ def release_picture(
     plan = noised.plan
     if statistic is None and len(plan.statistics) > 1:
         return below(", ".join(s.name for s in plan.statistics), _all(noised, group))
-    asked = plan.statistics[0].name if statistic is None else statistic
-    text = asked if isinstance(asked, str) else ""
-    chosen = next((s for s in plan.statistics if text in (s.name, s.text)), None)
-    if chosen is None:
-        names = [s.name for s in plan.statistics]
-        near = nearest(text, names)
-        raise ArgumentError(
-            f"the release has no statistic `{', '.join(texts_given(asked))}`",
-            where="plot(...)",
-            fix=f"did you mean `{near}`?"
-            if near
-            else f"it has: {', '.join(names)}; name one, or none for all",
-            code="DPR613",
-        )
+    chosen = _chosen(plan, statistic)
     if plan.by and not plan.keys:
         raise ArgumentError(
             "there is nothing to plot: every group is suppressed, or no key was found",
@@ -353,9 +337,24 @@ def release_picture(
         ]
         return panels(title, note, made)
     points = [found[key, chosen.columns[0]] for key in keys]
-    domain = chosen.domain
-    named = [name or "all rows" for name in names]
+    named, domain = [name or "all rows" for name in names], chosen.domain
     return dots(title, note, named, points, domain.hull, list(domain.forbidden))
+
+
+def _chosen(plan: ReleasePlan, statistic: str | None) -> PlannedStatistic:
+    asked = plan.statistics[0].name if statistic is None else statistic
+    text = asked if isinstance(asked, str) else ""
+    chosen = next((s for s in plan.statistics if text in (s.name, s.text)), None)
+    if chosen is None:
+        names = [s.name for s in plan.statistics]
+        listed = f"it has: {', '.join(names)}; name one, or none for all"
+        raise ArgumentError(
+            f"the release has no statistic `{', '.join(texts_given(asked))}`",
+            where="plot(...)",
+            fix=did_you_mean(text, names, listed),
+            code="DPR613",
+        )
+    return chosen
 
 
 def _all(noised: Draw, group: str | Sequence[str] | None) -> list[Picture]:
@@ -379,14 +378,13 @@ def _group(noised: Draw, group: str | Sequence[str]) -> tuple[str, ...]:
     if labels in plan.keys:
         return labels
     shown = " · ".join(labels)
-    near = nearest(shown, [" · ".join(key) for key in plan.keys])
+    names = [" · ".join(key) for key in plan.keys]
+    instead = "leave `group` out, or give one label per column of `by`"
     raise ArgumentError(
         f"the release has no group `{shown}`",
         where="plot(...)",
         why=None if plan.by else "it has one group, of all rows",
-        fix=f"did you mean `{near}`?"
-        if near
-        else "leave `group` out, or give one label per column of `by`",
+        fix=did_you_mean(shown, names, instead),
         code="DPR618",
     )
 
