@@ -94,7 +94,9 @@ def _suppressed(plan: ReleasePlan, query: Query, rules: Rules, rule: Suppress) -
         )
     if plan.tables is not None:
         out.append(
-            "tables add up, so a suppressed number may follow from its neighbours and totals: privacy does not rest on suppression"
+            "tables add up: a cell's least-squares estimate decides, and the number that is published may lie below"
+            f" {rule.below:,}, even at 0; a suppressed one may follow from its neighbours and totals, and privacy does not"
+            " rest on suppression"
         )
     return out
 
