@@ -18,7 +18,7 @@ charge they are raised anew, and say so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -161,9 +161,10 @@ class Flow:
             self.report("index", problem)
         self.report("publish", str(out))
         named, release = asdict(key), sha256(files["release.json"]).hexdigest()
-        stands, said = (True, "") if problem else standing_of(out, named, release)
-        if not stands:
-            self.report("status", said)
+        with suppress(DpreleaseError, OSError):  # it is published by now
+            stands, said = standing_of(out, named, release)
+            if not stands:
+                self.report("status", said)
         return out, files
 
 

@@ -113,7 +113,7 @@ def _text(value: float | None, decimals: int, outward: int = 0) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "\u2212∞"
-    if outward:
+    if outward and abs(value) < 2**53:  # a larger one has no decimals
         value = outward * math.ceil(round(outward * value * 10**decimals, 6)) / 10**decimals
     return reading_text(value, decimals)
 

@@ -18,6 +18,7 @@ from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 from dprelease.results.draw import Draw
 from dprelease.results.rules import IMPOSSIBLE
+from dprelease.schema.naming import texts_given
 
 _ROOM = 1e-9
 """What of a domain may be rounding."""
@@ -216,6 +217,7 @@ def named_table(noised: Draw, table: str | None) -> str | None:
         ArgumentError: there is no such table, or there are several and none is named (DPR669).
     """
     names = list(noised.parts)
+    table = None if table is None else ", ".join(texts_given(table))
     if not names and table in (None, "data"):
         return None
     if table in names or (table is None and len(names) == 1):

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.core.errors import ConfigError
 from dprelease.query.arguments import NumberColumn, syntaxes
-from dprelease.query.load import schema_from_dict
+from dprelease.query.load import Schema, schema_from_dict
 from dprelease.query.statistic import parse_statistic, parse_statistics, split_arguments
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
@@ -156,17 +156,21 @@ def test_a_faulty_statistic_is_refused_with_code_place_and_fix(
     assert fix in (caught.value.fix or "")
 
 
-def test_a_histogram_of_a_category_is_told_to_group_by_it() -> None:
-    ward = {"kind": "category", "values": ["a", "b"]}
-    schema = schema_from_dict(
+def people(**columns: object) -> Schema:
+    return schema_from_dict(
         {
             "dprelease": "schema/1",
             "name": "people",
             "unit": "row",
             "adjacency": "add_remove",
-            "columns": {"ward": ward},
+            "columns": columns,
+            "release": {"epsilon": 1, "statistics": ["count"]},
         }
     )
+
+
+def test_a_histogram_of_a_category_is_told_to_group_by_it() -> None:
+    schema = people(ward={"kind": "category", "values": ["a", "b"]})
     with pytest.raises(ConfigError, match=r"by: \[ward\]"):
         parse_statistic("histogram(ward)", origin="f.yaml:3", schema=schema)
 
@@ -253,16 +257,7 @@ def test_a_column_that_a_statistic_does_not_take_is_named_with_a_way_out(
         if lower == "b"
         else {"kind": "integer", "range": [lower, 9]}
     )
-    schema = schema_from_dict(
-        {
-            "dprelease": "schema/1",
-            "name": "people",
-            "unit": "row",
-            "adjacency": "add_remove",
-            "columns": {"income": income},
-            "release": {"epsilon": 1, "statistics": ["count"]},
-        }
-    )
+    schema = people(income=income)
     spec = parse_statistic("mean(income)", origin="here")
     if says is None:
         assert _AboveZero().check(spec, schema) is spec

@@ -96,6 +96,8 @@ def test_a_column_in_place_of_a_name_is_not_printed(folder):
         lambda: held.derive("count", by=column),
         lambda: held.plot("count", group=column),
         lambda: held.plot(column),
+        lambda: held.long([column]),
+        lambda: held.derive("count", table=column),
         lambda: dp.verify(place, public_key=column),
     ]
     for ask in asked:
@@ -239,3 +241,4 @@ def test_an_end_of_an_interval_is_rounded_away_from_it(value, outward, shown):
     """A growth from -0.0434 on was shown to begin at 0."""
     assert page._text(value, 1, outward) == shown
     assert page._text(float("inf"), 1, 1) == "∞"
+    assert page._text(1.5e308, 6, outward).startswith("1")
