@@ -81,6 +81,18 @@ def test_what_is_expected_to_say_nothing_is_marked_and_explained():
     assert "†" not in page()  # the control: a plan whose numbers say something
 
 
+def test_of_two_spreads_the_table_has_the_larger_error_and_says_so():
+    schema = SCHEMA | {"release": {"epsilon": 1, "statistics": ["variance(age)", "std(age)"]}}
+    plan = dp.plan(schema)
+    few = trace(Fraction(1), lambda epsilon: dp.plan(schema, epsilon=epsilon), [Fraction(1)])
+    for statistic, words in zip(plan.statistics, few.points[0].words, strict=True):
+        two = re.findall(r"±([\d.,]+)", statistic.error_text)
+        assert len(two) == 2
+        assert words.startswith(f"±{max(two, key=lambda one: float(one.replace(',', '')))}")
+    said = "the larger of two: for values that fill the range, and for a standard deviation of 5 %"
+    assert said in page(plan=plan, curve=few)
+
+
 def test_every_picture_has_its_words_and_a_refused_point_none():
     refused = (CurvePoint(Fraction(1, 2), refused="too little"), *CURVE.points[1:])
     text = page(curve=type(CURVE)(refused, 1))
