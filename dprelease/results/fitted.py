@@ -111,8 +111,10 @@ def _table(
     by = None if rule is None else deciding(plan.statistics, rule)
     if rule is not None and by is not None:
         own = columns[name, by.columns[0]]
-        flat = np.where(own["reach"] > 0, 1.0, -np.inf)
-        decision = Decision.decide(by, own["unbiased"], own["reach"], flat, rule.below)
+        lower = np.minimum(own["unbiased"], own["value"])
+        near = float(by.step) + np.ceil(own["unbiased"] - lower)
+        flat = np.where(own["reach"] > 0, near, -np.inf)
+        decision = Decision.decide(by, lower, own["reach"], flat, rule.below)
         without_values(plan.statistics, parts, decision)
     made = tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts, drawn)
     return without_impossible(made, len(plan.by), empty) if any(empty) else made

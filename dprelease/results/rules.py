@@ -1,9 +1,10 @@
 """Suppression in a drawn table: post-processing of noisy numbers, the same everywhere.
 
 A cell is suppressed where the number that decides, before it is moved into its domain or rounded, is below the
-threshold. What suppressed cells show follows from the threshold and the law alone:
+threshold; in tables that add up, where its estimate or its fitted number is. What suppressed cells show:
 
-    the number that decides    [least answer, w]: an answer above w falls below the threshold with 2.5 % at most
+    the number that decides    [least answer, w]: an answer above w falls below the threshold with 2.5 % at most;
+                               where an estimate is not below it, up to the upper end that the estimate has
     all else of the cell       its whole domain
     where noise ends           no certain interval: its middle would be the noisy number
 
@@ -67,8 +68,9 @@ class Decision(NamedTuple):
         """Decide by noisy numbers, each within `reach` of its answer at 95 %, and in each direction at 97.5 %.
 
         Args:
-            flat: over how much the chance of their noise does not fall, at most: 0 where it falls everywhere, one row for
-                an estimate of several draws, -inf for a public number, which no noise lifted.
+            flat: over how much the chance of their noise does not fall, at most: 0 where it falls everywhere; for an
+                estimate one published step, and by how much its fitted number is lower; -inf for a public number,
+                which no noise lifted.
         """
         most = np.broadcast_to(below + np.asarray(reach), number.shape)
         return cls(by, number < below, most, below + flat)

@@ -9,7 +9,8 @@
     interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank;
                where noise ends, the certain ends alike, which a suppressed one has not
     status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap; impossible where no row can be,
-               and nowhere else: then there is no value and no interval
+               and nowhere else: then there is no value and no interval. Where tables add up, no number that decides what is
+               suppressed is below the threshold
     adds_up    several tables: every constraint between them holds
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
 
@@ -33,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic
+from dprelease.release_plan.statistic import CERTAIN_NAMES, PlannedStatistic, deciding
 from dprelease.results.draw import Draw, tidy_columns
 from dprelease.results.fitted import broken
 from dprelease.results.formats.tidy_rows import group_places, places_of
@@ -167,6 +168,9 @@ def _statistic_rules(
     missing = table.missing[mine] & np.isnan(value) & np.isnan(fitted)
     valid = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
     legal = table.legal_status[mine] & (~table.missing[mine] | np.isnan(value))
+    rule = plan.rules and plan.rules.suppress
+    if plan.fitted and rule and deciding(plan.statistics, rule) is statistic:
+        legal &= ~(value < rule.below)
     return [
         result("groups", times == 1),
         result("finite", np.isfinite(value) | missing),

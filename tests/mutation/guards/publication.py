@@ -410,8 +410,36 @@ GUARDS = (
     Guard(
         "estimates of tables that add up are taken for noise that falls at every step",
         file="results/fitted.py",
-        old='flat = np.where(own["reach"] > 0, 1.0, -np.inf)',
-        new='flat = np.where(own["reach"] > 0, 0.0, -np.inf)',
+        old="near = float(by.step) + np.ceil(",
+        new="near = np.ceil(",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "in tables that add up the estimate alone decides what is suppressed",
+        file="results/fitted.py",
+        old='lower = np.minimum(own["unbiased"], own["value"])',
+        new='lower = own["unbiased"]',
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "the interval of a published number looks at its estimate alone",
+        file="results/fitted.py",
+        old='np.ceil(own["unbiased"] - lower)',
+        new='0 * np.ceil(own["unbiased"] - lower)',
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "a cell that its fitted number leaves out ends where noise alone would end it",
+        file="results/rules.py",
+        old='np.maximum(np.array(parts["upper"][i])[gone, 0], most[gone])',
+        new="most[gone]",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
+        "a fitted number below the threshold passes validation",
+        file="results/validate/rules.py",
+        old="        legal &= ~(value < rule.below)\n",
+        new="        pass\n",
         tests=("tests/results/test_rules.py",),
     ),
     Guard(
