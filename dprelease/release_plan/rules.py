@@ -94,8 +94,8 @@ def _suppressed(plan: ReleasePlan, query: Query, rules: Rules, rule: Suppress) -
         )
     if plan.tables is not None:
         out.append(
-            "tables add up: the lower of a cell's least-squares estimate and its fitted number decides, so no published"
-            f" {name} is below {rule.below:,}; that 95 % of the published ones are covered is observed there, not proved."
+            "tables add up: the lower of a cell's least-squares estimate and its fitted number decides, so none is"
+            f" published below {rule.below:,}; that 95 % of the published ones are covered is observed there, not proved."
             " A suppressed number may follow from its neighbours and totals, and privacy does not rest on suppression"
         )
     return out

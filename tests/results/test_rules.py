@@ -110,6 +110,8 @@ def test_rules_cost_nothing_and_change_no_law(
     assert ruled.delta == bare.delta
     assert ruled.blocks == bare.blocks
     assert ruled.hash != bare.hash  # what is published differs, so the ledger tells them apart
+    said = " ".join(ruled.notes)
+    assert ("fitted number decides" in said) == ("tables" in release and "suppress" in rules)
 
 
 def test_a_stated_error_of_rounded_numbers_is_the_exact_mean_error() -> None:
