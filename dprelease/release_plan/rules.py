@@ -41,12 +41,13 @@ def ruled(plan: ReleasePlan, rules: Rules, query: Query) -> ReleasePlan:
             "files and pages would be the same without it",
             "add e.g. `suppress: {below: 10}`",
         )
-    if rules.suppress is not None:
-        notes += _suppressed(plan, query, rules, rules.suppress)
+    rounded = []
     if rules.round is not None:
         plan, said = _rounded(plan, query, rules.round)
-        notes.append(said)
-    return replace(plan, rules=rules, notes=tuple(notes))
+        rounded.append(said)
+    if rules.suppress is not None:
+        notes += _suppressed(plan, query, rules, rules.suppress)
+    return replace(plan, rules=rules, notes=(*notes, *rounded))
 
 
 def _refuse(query: Query, what: str, why: str, fix: str | None = None) -> NoReturn:
@@ -84,8 +85,12 @@ def _suppressed(plan: ReleasePlan, query: Query, rules: Rules, rule: Suppress) -
                 if named
                 else "add `count` to the statistics",
             )
-        _check_decides(plan, query, count)
-    said = f"a cell whose noisy {name} is below {rule.below:,} is published without a value, and so is all else of it"
+        _check_decides(plan, query, count, rule)
+        least = count.threshold(rule.below)
+    below = f"{rule.below:,}"
+    if plan.tables is None and least > rule.below:
+        below = f"{least:,}, and would be rounded to less than {rule.below:,},"
+    said = f"a cell whose noisy {name} is below {below} is published without a value, and so is all else of it"
     out = [f"{said}; this costs nothing, and its interval says how many there may be"]
     if rules.sparse:
         out.append(
@@ -101,9 +106,18 @@ def _suppressed(plan: ReleasePlan, query: Query, rules: Rules, rule: Suppress) -
     return out
 
 
-def _check_decides(plan: ReleasePlan, query: Query, count: PlannedStatistic) -> None:
-    """Refuse a count whose noisy number, before it is moved into its domain, is not known or not noisy."""
+def _check_decides(
+    plan: ReleasePlan, query: Query, count: PlannedStatistic, rule: Suppress
+) -> None:
+    """Refuse a count whose noisy number, before it is moved into its domain, is not known or not noisy, or always too low."""
     block = plan.block(count.block)
+    if count.domain.hull[1] // count.step * count.step < rule.below:
+        _refuse(
+            query,
+            f"no published `{count.name}` could reach {rule.below:,}, below which cells are suppressed",
+            f"its domain ends at {count.domain.hull[1]:g}",
+            "lower `below`, or raise the end of the domain, which is `rows: {max: ...}` where none is declared",
+        )
     if count.domain.exact_gaps:
         _refuse(
             query,

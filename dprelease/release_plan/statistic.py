@@ -5,6 +5,7 @@ Units: errors and steps in the statistic's unit; sizes in rows per group.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -139,6 +140,11 @@ class PlannedStatistic(Stored):
     def sensitivity_text(self) -> str:
         """The sensitivity for people: of several tables plans keep `1 rows over all cells`."""
         return re.sub(r"^1 (row|unit)s\b", r"1 \1", self.sensitivity)
+
+    def threshold(self, below: int) -> int:
+        """Return the least noisy number that is published as `below` or more: it is rounded to a step, halves up."""
+        published = math.ceil(below / self.step) * self.step
+        return max(below, math.ceil(published - self.step / 2))
 
 
 def deciding(statistics: Sequence[PlannedStatistic], rule: Suppress) -> PlannedStatistic | None:

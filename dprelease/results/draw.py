@@ -199,7 +199,7 @@ def _decision(
         return None, {}
     block = next(b for b in blocks if b.name == by.block)
     drawn = DrawnBlock(block, cells[block.name], LEVEL)
-    return Decision.decide(by, *drawn.number(by), rule.below), {block.name: drawn}
+    return Decision.decide(by, *drawn.number(by), by.threshold(rule.below)), {block.name: drawn}
 
 
 def tidy(

@@ -169,6 +169,14 @@ def test_a_stated_error_of_rounded_numbers_is_the_exact_mean_error() -> None:
             "max_error",
         ),
         ({**SEVERAL, "rules": {"suppress": {"below": 5}, "sparse": True}}, "one table"),
+        (
+            {
+                **ONE,
+                "statistics": [{"statistic": "count", "domain": {"range": [0, 14]}}],
+                "rules": {"suppress": {"below": 11}, "round": 5},
+            },
+            "could reach 11",
+        ),
     ],
 )
 def test_a_rule_that_cannot_act_is_refused_before_anything_is_spent(
@@ -229,6 +237,32 @@ def test_the_highest_end_of_a_suppressed_count_is_the_least_that_covers() -> Non
     most = int(table["upper"][0])
     chance = [float(p[answer + d < BELOW].sum()) for answer in (most, most + 1)]
     assert chance[0] >= 0.025 > chance[1]
+
+
+@pytest.mark.parametrize(("below", "base"), [(11, 5), (10, 5), (8, 5), (12, 5), (3, 10), (16, 10)])
+def test_no_number_is_rounded_to_less_than_the_threshold_and_published(
+    below: int, base: int
+) -> None:
+    """The threshold is then the least number that is not, and every answer is covered."""
+    asked = {**ONE, "statistics": ["count"], "rules": {"suppress": {"below": below}, "round": base}}
+    made = plan(asked)
+    numbers = np.arange(-10, 60)
+    table = shown(made, numbers, made.rules)
+    rounded = base * np.floor(numbers / base + 0.5)
+    gone = (table["status"] == "suppressed").to_numpy()
+    assert (gone == ((numbers < below) | (rounded < below))).all()
+    assert (table["value"][~gone] == rounded[~gone]).all()
+    least = int(numbers[~gone].min())
+    assert (
+        f"below {least}, and would be rounded to less than {below}," in " ".join(made.notes)
+    ) == (least > below)
+    noise, chance = geometric(float(made.blocks[0].law.slope), 60)
+    for answer in range(40):
+        drawn = shown(made, answer + noise, made.rules)
+        covers = ((drawn["lower"] <= answer) & (answer <= drawn["upper"])).to_numpy()
+        kept = (drawn["status"] != "suppressed").to_numpy()
+        assert chance[covers].sum() >= 0.95 * chance.sum()
+        assert chance[covers & kept].sum() >= 0.95 * chance[kept].sum()
 
 
 def test_another_count_decides_and_all_else_of_the_cell_is_left_out() -> None:

@@ -415,6 +415,13 @@ GUARDS = (
         tests=("tests/results/test_rules.py",),
     ),
     Guard(
+        "a number that is rounded to less than the threshold is published",
+        file="results/draw.py",
+        old="by.threshold(rule.below)",
+        new="rule.below",
+        tests=("tests/results/test_rules.py",),
+    ),
+    Guard(
         "in tables that add up the estimate alone decides what is suppressed",
         file="results/fitted.py",
         old='lower = np.minimum(own["unbiased"], own["value"])',
