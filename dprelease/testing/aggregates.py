@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ _UNITS: tuple[Any, ...] = (
 _SALT = b"contract"
 
 Ints = npt.NDArray[np.object_]
+_Row = tuple[float | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,21 +172,30 @@ def _contributions(case: Setting) -> list[Ints]:
     most = 1
     if isinstance(schema.unit, UserUnit):
         most = schema.unit.max_rows_per_group * schema.unit.max_groups
-    kinds = list(itertools.product(case.values, case.groups))
+    kinds = tuple(itertools.product(case.values, case.groups))
     weights = np.array(family_of(measurement).counted(measurement), dtype=object)
     m = unit_bounds(schema.unit, None, len(case.groups)).rows
     places = list(PrimitivePlaces(case.task).find(measurement, m))
     out: dict[bytes, Ints] = {}
-    for size in range(most + 1):
-        for rows in itertools.combinations_with_replacement(kinds, size):
-            answer = ReferenceEngine().compute(as_source(_table(rows)), case.task, _SALT)
-            sums = answer.reveal_to_mechanism().sums[:, places]
-            cells = np.asarray(sums @ weights.T, dtype=object)
-            out[repr(cells.tolist()).encode()] = cells
+    for sums in _sums(case.task, kinds, most):
+        cells = np.asarray(sums[:, places] @ weights.T, dtype=object)
+        out[repr(cells.tolist()).encode()] = cells
     return list(out.values())
 
 
-def _table(rows: tuple[tuple[float | None, str], ...]) -> pa.Table:
+@lru_cache(maxsize=8)
+def _sums(task: BoundedQuery, kinds: tuple[_Row, ...], most: int) -> list[Any]:
+    """Return the sums of all that a unit of at most so many rows can be. Settings that ask for the same sums share them."""
+    tables = (
+        _table(rows)
+        for size in range(most + 1)
+        for rows in itertools.combinations_with_replacement(kinds, size)
+    )
+    answers = (ReferenceEngine().compute(as_source(table), task, _SALT) for table in tables)
+    return [answer.reveal_to_mechanism().sums for answer in answers]
+
+
+def _table(rows: tuple[_Row, ...]) -> pa.Table:
     return pa.table(
         {
             "who": pa.array(["one"] * len(rows), pa.string()),

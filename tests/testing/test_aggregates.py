@@ -20,6 +20,21 @@ def test_the_built_in_ones_keep_it(name):
     assert check_aggregate(name, ASKED[name], columns) >= whole(12, 18)
 
 
+def test_settings_that_ask_for_the_same_sums_share_them(monkeypatch):
+    asked, compute = [], aggregates.ReferenceEngine.compute
+
+    def counted(self, source, task, salt):
+        asked.append((task, repr(source.payload.to_pydict())))
+        return compute(self, source, task, salt)
+
+    monkeypatch.setattr(aggregates.ReferenceEngine, "compute", counted)
+    aggregates._sums.cache_clear()
+    columns = dict(some(COLUMNS.items(), 2))
+    tasks = [case.task for case in cases("mean(x)", columns)]
+    assert check_aggregate("mean", columns=columns) == len(tasks)
+    assert len(asked) == len(set(asked)) > len(set(tasks)) < len(tasks)
+
+
 @pytest.mark.parametrize("lost", ["l1_added_row", "l1_replaced_row"])
 def test_twin_one_step_too_few(lost, monkeypatch):
     true = aggregates.cases
