@@ -76,6 +76,9 @@ LOCK = (
 """What a connection is told last, in this order: after it no text of a query reaches a file or changes a setting."""
 
 
+_OPENED_AGAIN = (*in_memory.IN_MEMORY, "csv")
+"""Sources that Python opens, also behind the lock: `compute` takes the connection on which `preflight` planned."""
+
 _PLAN = "EXPLAIN "
 
 _SLOWER: deque[tuple[BoundedQuery, Any]] = deque(maxlen=64)
@@ -153,7 +156,7 @@ class DuckDBEngine:
                     break
                 if exact and kind is not None:
                     _SLOWER.append(kind)
-                elif kind is not None or source.kind in in_memory.IN_MEMORY:
+                elif kind is not None or source.kind in _OPENED_AGAIN:
                     self._ready = source, query, connection, run, opened.pop_all()
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
@@ -190,8 +193,8 @@ class DuckDBEngine:
             answer = self._answer(source, query, salt, self.timeout, exact=False)
             left = None if self.timeout is None else self.timeout - (monotonic() - start)
             again = answer is None and not cancelled.is_set() and (left is None or left > 0)
-            # the slower way (`parquet_rows`), or a frame whose rows have other types than it had without them
-            if again and (source.holds("parquet") or source.kind in in_memory.IN_MEMORY):
+            # the slower way (`parquet_rows`), or rows that have other types or places than they had before the charge
+            if again and (source.holds("parquet") or source.kind in _OPENED_AGAIN):
                 answer = self._answer(source, query, salt, left, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
@@ -285,7 +288,7 @@ class DuckDBEngine:
         if empty:
             self._run(connection, f"{_PLAN}{sql}", used).fetchall()
 
-        over_types = empty and source.kind in in_memory.IN_MEMORY
+        over_types = empty and source.kind in _OPENED_AGAIN
 
         def run(salt: bytes) -> Any:
             if over_types and open_rows(tables, source, query)[0].stored != opened.stored:

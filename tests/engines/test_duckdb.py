@@ -718,6 +718,28 @@ def test_a_frame_is_summed_where_it_was_planned_unless_its_types_are_others_by_t
     assert np.array_equal(found, fresh)
 
 
+@pytest.mark.parametrize(
+    ("then", "anew"), [("x,user,region\n2,u,a\n3,v,a\n", 0), ("region,x,user\na,3,u\n", 1)]
+)
+def test_a_csv_is_summed_where_it_was_planned_unless_its_columns_are_elsewhere_by_then(
+    then: str, anew: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a: (made.append(connect(*a)), made[-1])[1])
+    file = tmp_path / "held.csv"
+    file.write_text("x,user,region\n1,u,a\n")
+    source, asked = as_source(file), query()
+    engine = DuckDBEngine()
+    engine.preflight(source, asked)
+    file.write_text(then)
+    found = engine.compute(source, asked, b"").reveal_to_mechanism().sums
+    assert len(made) == 1 + anew
+    assert found[0, 0] == then.count("\n") - 1
+    fresh = DuckDBEngine().compute(source, asked, b"").reveal_to_mechanism().sums
+    assert np.array_equal(found, fresh)
+
+
 def test_settings_are_tried_before_the_charge_though_others_were_accepted(tmp_path: Path) -> None:
     DuckDBEngine().preflight(as_source(HELD), query())
     with pytest.raises(duckdb.Error):
