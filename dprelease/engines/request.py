@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -54,6 +55,7 @@ class Rounding:
     num: float
 
 
+@lru_cache(maxsize=64)  # asked for every cell
 def rounding(code: Fixed) -> Rounding:
     """Return the doubles both engines compute `code` with.
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed
@@ -55,6 +56,7 @@ def code_of(column: Column) -> Fixed | None:
     return Fixed(column.name, grid, column.step, default)
 
 
+@lru_cache(maxsize=64)  # asked for every cell
 def snapping(column: Column) -> Fixed | None:
     """Return the code whose grid the column's cleaned numbers lie on, None where there is no grid."""
     if column.kind not in (Kind.integer, Kind.number):

@@ -94,6 +94,11 @@ def test_unsafe_queries_are_refused(changes: dict[str, Any], code: str) -> None:
     assert code_of(query(**changes)) == code
 
 
+def test_the_constants_of_a_code_are_made_once_for_all_cells() -> None:
+    code = Fixed("x", GridSet(((0, 9),)), Fraction(1, 2))
+    assert rounding(code) is rounding(replace(code))
+
+
 @given(
     st.integers(-1000, 1000),
     st.integers(1, 10**6),

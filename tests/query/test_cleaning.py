@@ -223,6 +223,11 @@ def test_the_plan_s_hash_covers_how_a_condition_s_cells_are_cleaned() -> None:
     assert "cleaned" not in dp.plan(schema({}, {}, {})).to_json()["query"]
 
 
+def test_the_grid_of_a_column_is_made_once_for_all_cells() -> None:
+    column = schema(XS[3], {}, {}).columns["x"]
+    assert snapping(column) is snapping(replace(column)) is not None
+
+
 @pytest.mark.parametrize("ends", [[0, 10**9], [-(10**9), 10**9], [0, ".inf"]])
 def test_without_a_grid_of_doubles_a_cell_is_clamped_and_kept(ends: list[Any]) -> None:
     """A billion in steps of 1e-9 is finer than doubles: a filter on it still works, in both engines."""
