@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
@@ -101,6 +102,7 @@ def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
+@cache
 def _plan(make: Callable[[], ReleasePlan]) -> Any:
     return json.loads(json.dumps(make().to_json()))
 
