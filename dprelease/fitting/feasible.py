@@ -231,7 +231,9 @@ def _nothing(table: Table, cell: int) -> PlanError:
 
 
 def _crossing_error(side: Table, what: str, fix: str | None = None) -> PlanError:
-    whole = "add the table of all rows, whose domain caps every margin"
+    whole = (
+        "publish its statistics in the table of all rows too (`by: []`), which caps every margin"
+    )
     return PlanError(
         f"the table `{side.name}` crosses the others and has {what}",
         why="margins that cross each other need not have a common table then",

@@ -114,7 +114,8 @@ class TableReader:
                         "tables",
                         i,
                         f"the tables `{seen[file]}` and `{name}` would share a file",
-                        "rename one; a table's files are NAME.csv, NAME_wide.csv and NAME.parquet",
+                        "leave one out or rename it (those of `all_pairs` by listing them one by one); a table's"
+                        " files are NAME.csv, NAME_wide.csv and NAME.parquet",
                     )
             seen |= {name.lower(): name, f"{name.lower()}_wide": name}
             if name.lower() in _TAKEN:

@@ -258,6 +258,7 @@ def _check_different(axes: Sequence[TableAxis], tables: Sequence[TableGroups]) -
                 f"the tables `{other}` and `{table.name}` have the same groups",
                 where=table.spec.origin,
                 why="they are one table, measured twice",
-                fix="list the statistics of both in one of them",
+                fix="list the statistics of both in one of them; `all_pairs` takes one level of a hierarchy, and"
+                " no column of one label",
                 code="DPR290",
             )

@@ -43,7 +43,11 @@ def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], o
         if refused.where is not None:
             raise
         raise PlanError(
-            refused.what, where=origin, why=refused.why, fix=refused.fix, code=refused.code
+            f"{fit.name}: {refused.what}",
+            where=origin,
+            why=refused.why,
+            fix=refused.fix,
+            code=refused.code,
         ) from None
 
 

@@ -201,7 +201,10 @@ def test_what_a_set_cannot_hold_is_refused_before_any_charge() -> None:
     four = _by("q1 q2", "q2 q3", "q1 q3", "q1 q2 q3", "q1 q4")
     with pytest.raises(PlanError, match="may be those of no whole table") as refused:
         rows().dp.plan(schema(four))
-    assert (refused.value.code, refused.value.fix) == ("DPR290", "leave out the table `q1_q2`")
+    assert (refused.value.code, refused.value.fix) == (
+        "DPR290",
+        "leave out the table `q1_q2`; where it is one of `all_pairs`, list the others one by one",
+    )
     cases: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         ([{"all_pairs": NAMES, "statistics": ["count", "mean(age)"]}], {}),
         ([{"all_pairs": NAMES, "statistics": ["count(persons)"]}], {}),

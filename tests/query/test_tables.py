@@ -286,6 +286,33 @@ def test_a_level_of_one_group_is_the_table_of_all_rows() -> None:
     assert "`nation` and `land` have the same groups" in str(twice)
 
 
+def test_what_a_refusal_of_tables_says_to_do_is_taken() -> None:
+    sexes = {"name": "sexes", "by": ["sex"], "statistics": ["proportion(income > 3)"]}
+    regions, fine = ({**sexes, "name": "r", "by": [k]} for k in ("region", "district"))
+    fine = {**fine, "name": "f", "by": ["district", "sex"]}
+    tables = [NATION, sexes, regions, fine]
+    capped = refused(schema(tables))  # the table of all rows is there: what is asked of it decides
+    assert (capped.code, "publish its statistics in the table of all rows" in str(capped)) == (
+        "DPR283",
+        True,
+    )
+    dp.plan(schema([{**NATION, "statistics": ["count", *sexes["statistics"]]}, *tables[1:]]))
+
+    ages = {"name": "ages", "by": ["age_group", "sex"], "statistics": ["count"], "share": 0.5}
+    columns = schema()["columns"] | {"age_group": {"kind": "category", "values": ["old", "young"]}}
+    apart = [ages, {"name": "places", "by": ["district", "sex"], "statistics": ["count"]}]
+    shared = refused(schema(apart, columns=columns))
+    assert (shared.code, "`count` alone, without" in str(shared)) == ("DPR290", True)
+    dp.plan(schema([{k: v for k, v in ages.items() if k != "share"}, apart[1]], columns=columns))
+
+    pairs = {"all_pairs": ["district", "sex"], "statistics": ["count"]}
+    twice = refused(schema([pairs, {"by": ["sex"], "statistics": ["count"]}]))
+    assert (twice.code, "leave one out" in str(twice)) == ("DPR154", True)
+    dp.plan(schema([pairs]))
+    levels = refused(schema([pairs | {"all_pairs": ["district", "region", "sex"]}]))
+    assert (levels.code, "`all_pairs` takes one level" in str(levels)) == ("DPR290", True)
+
+
 def test_a_caller_replaces_tables_by_one_table_and_back() -> None:
     one = dp.plan(schema(), by=["sex"], statistics=["count"])
     assert one.tables is None

@@ -285,12 +285,14 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
     first = next(iter(members.values())).statistic.spec
     finest = query.tables.finest_of(list(members))
     if finest is None and not query.tables.margins:
+        every = query.tables.finest_of([t.name for t in query.tables.tables])
+        alone = "; or ask for `count` alone, without a `where` of its own, `share`, `zeros`, `detail` and `totals`"
         raise PlanError(
             f"no table with {first.text} is the finest of those that publish it",
             where=first.origin,
             why=f"{', '.join(members)} have no common table, and margins alone may fit none of whole"
             " numbers",
-            fix=f"add {first.text} to a table by all of their columns",
+            fix=f"add {first.text} to a table by all of their columns{'' if every else alone}",
             code="DPR290",
         )
     if len({m.statistic.spec.certain for t, m in members.items() if t not in found.hidden}) > 1:

@@ -329,7 +329,12 @@ def _no_order(
         with suppress(LookupError):
             ways([t for t in names if t != without])
             taken.append(names[without])
-    near = f"leave out the table `{taken[0]}`" if taken else "add a table by all of the columns"
+    left = "where it is one of `all_pairs`, list the others one by one"
+    near = (
+        f"leave out the table `{taken[0]}`; {left}"
+        if taken
+        else "add a table by all of the columns"
+    )
     return PlanError(
         f"`{words(table)}` has the margins {', '.join(map(words, margins))}, which may be those of no whole table",
         where=query.spec.origin,
