@@ -7,7 +7,7 @@ each in one of a cell's groups only: then a cell's sum is the number of its diff
 
 Of a set of tables without a finest one, every source is a product over its axes of one matrix each: sums of its keys, or f
 times these less the sum of all cells beside them. So is what a row adds, a column of it, and the product of what two rows add, whose columns are equal in some axes and
-differ in the others. Here these are added up axis by axis; the plan says it in closed form.
+differ in the others. Here these are found axis by axis, from the cell of every key; the plan says it in closed form.
 
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#sums-of-groups`,
 `docs/theory/publications-that-add-up.md#any-set-of-tables`.
@@ -112,10 +112,14 @@ def _moves(maps: tuple[tuple[int, ...], ...], *, residual: bool) -> tuple[int, i
     """
     fine = np.array(maps[-1])
     above = np.array(maps[-2]) if len(maps) > 1 else np.zeros_like(fine)
-    moves = (fine[:, None] == np.unique(fine)).astype(int)
-    if residual:
-        _, first = np.unique(fine, return_index=True)
-        same = above[:, None] == above[first]
-        moves = int(same.sum(axis=1).max()) * moves - same
-    met = moves @ moves.T
-    return int(np.abs(moves).sum(axis=1).max()), int(met.max()), int(met.min())
+    _, first = np.unique(fine, return_index=True)
+    if (above[first][np.searchsorted(fine[first], fine)] != above).any():
+        raise ValueError("a level of an axis of its tables divides a cell of the one below it")
+    if not residual:
+        return 1, 1, int(first.size == 1)
+    beside = np.unique(above[first], return_counts=True)[1].tolist()
+    fan = max(beside)
+    # of n cells the key's own moves by fan - 1 and each other by -1; two of them meet in n - 2 fan, those of two groups in 0
+    own = [(fan - 1) ** 2 + n - 1 for n in beside]
+    met = [*own, *(n - 2 * fan for n in beside if n > 1), *(0 for _ in beside[1:])]
+    return 2 * (fan - 1), max(own), min(met)

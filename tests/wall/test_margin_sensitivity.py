@@ -24,7 +24,7 @@ from dprelease.query.bounded import Cross, Primitive
 from dprelease.query.load import Schema
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
-from dprelease.wall.sums_of_groups import set_sensitivity
+from dprelease.wall.sums_of_groups import _moves, set_sensitivity
 from tests.folders import planned
 
 VALUES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"]}
@@ -115,6 +115,16 @@ def test_the_walls_number_is_that_of_every_row_and_every_two(design: Design) -> 
     assert moved <= 1.6 * max(int((m * m).sum()) for m in pairs)
     (claimed,) = [m for m in family.ways(list("abcd"), design.axes, design.tables) if m.margins == design]  # fmt: skip
     assert (claimed.l1_added_row, claimed.l1_replaced_row, *claimed.squares) == (added, replaced, square, moved)  # fmt: skip
+
+
+def test_an_axis_of_many_keys_takes_no_table_of_every_two_of_them() -> None:
+    n = 50_000  # 20 GB for every two
+    keys = tuple(range(n))
+    assert _moves((keys,), residual=True) == (2 * (n - 1), n * (n - 1), -n)
+    assert _moves((tuple(k // 2 for k in keys), keys), residual=True) == (2, 2, -2)
+    assert _moves((keys,), residual=False) == (1, 1, 0)
+    with pytest.raises(ValueError, match="divides a cell"):
+        _moves(((0, 1, 1), (0, 0, 1)), residual=True)
 
 
 def _forged(plan: ReleasePlan, **changed: Any) -> ReleasePlan:

@@ -92,8 +92,8 @@ GUARDS = (
     ),
     _whole_set(
         "residuals of a level are those of all cells",
-        old="        same = above[:, None] == above[first]\n",
-        new="        same = np.ones_like(moves, dtype=bool)\n",
+        old="    beside = np.unique(above[first], return_counts=True)[1].tolist()\n",
+        new="    beside = [first.size]\n",
     ),
     _whole_set(
         "a row is counted twice where two axes are one column",
