@@ -24,7 +24,8 @@ from dprelease.fitting.shares import FINE
 Objects = npt.NDArray[Any]
 
 _ROUNDS = 64
-_FAR = 2**400
+_FAR, _NEAR = 2**400, 2**60
+"""More than any distance; the second one where all numbers are far below it, and so a machine's."""
 
 
 class Whole(NamedTuple):
@@ -41,7 +42,11 @@ def nearest_whole(aims: Objects, rows: Objects, columns: Objects) -> Whole:
     Args:
         aims: `(rows, columns)`, Python integers as all else.
     """
-    v = np.zeros(aims.shape[1], dtype=object)
+    steps = 2 * _ROUNDS + sum(aims.shape)
+    costs = FINE * (max(*rows, *columns) + 3) + np.abs(aims).max()
+    if 8 * steps * costs < _NEAR:  # the same integers, many times faster
+        aims, rows, columns = (each.astype(np.int64) for each in (aims, rows, columns))
+    v = np.zeros_like(columns)
     u = _filled(aims, v, rows)
     best = None
     for _ in range(_ROUNDS):
@@ -59,7 +64,7 @@ def nearest_whole(aims: Objects, rows: Objects, columns: Objects) -> Whole:
 def _least(aims: Objects, u: Objects, v: Objects) -> Objects:
     """Return the least cells that node numbers allow."""
     found = -((FINE - 2 * aims - u[:, None] - v[None, :]) // (2 * FINE))
-    return np.asarray(np.maximum(found, 0), object)
+    return np.asarray(np.maximum(found, 0))
 
 
 def _filled(aims: Objects, v: Objects, rows: Objects) -> Objects:
@@ -71,17 +76,18 @@ def _filled(aims: Objects, v: Objects, rows: Objects) -> Objects:
         middle = (low + high + 1) // 2
         fits = _least(aims, middle, v).sum(axis=1) <= rows
         low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-    return np.asarray(low, object)
+    return np.asarray(low)
 
 
 def _routed(aims: Objects, u: Objects, v: Objects, rows: Objects, columns: Objects) -> Whole:
     """Send what is left along shortest paths from nodes with too much to nodes with too little."""
     values, height = _least(aims, u, v), rows.size
     excess = np.concatenate([rows - values.sum(axis=1), values.sum(axis=0) - columns])
+    none = _FAR if values.dtype == object else _NEAR
     while (excess > 0).any():
         up = 2 * FINE * values + FINE - 2 * aims - u[:, None] - v[None, :]
-        down = np.where(values > 0, 2 * FINE - up, _FAR)
-        far, before, end = _nearest(up, down, excess)
+        down = np.where(values > 0, 2 * FINE - up, none)
+        far, before, end = _nearest(up, down, excess, none)
         shortest = np.minimum(far, far[end])
         u, v = u - shortest[:height], v + shortest[height:]
         excess[end] += 1
@@ -97,13 +103,15 @@ def _routed(aims: Objects, u: Objects, v: Objects, rows: Objects, columns: Objec
     return Whole(values, u, v)
 
 
-def _nearest(up: Objects, down: Objects, excess: Objects) -> tuple[Objects, list[int], int]:
+def _nearest(
+    up: Objects, down: Objects, excess: Objects, none: int
+) -> tuple[Objects, list[int], int]:
     """Return distances from the nodes with too much, where each is come from, and the nearest with too little."""
     height, size = up.shape[0], excess.size
-    far = np.where(excess > 0, np.array(0, object), _FAR)
+    far = np.where(excess > 0, np.zeros_like(excess), none)
     before, open_ = [-1] * size, np.ones(size, dtype=bool)
     while True:
-        at = int(np.where(open_, far, 2 * _FAR).argmin())
+        at = int(np.where(open_, far, 2 * none).argmin())
         if excess[at] < 0:
             return far, before, at
         open_[at] = False

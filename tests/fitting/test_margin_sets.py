@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dprelease.fitting import transport
 from dprelease.fitting.certificate import node_faults
 from dprelease.fitting.cross import CrossEstimator
 from dprelease.fitting.estimate import ONE, Objects
@@ -230,6 +231,25 @@ def test_transported_tables_are_the_nearest_of_all() -> None:
         again = nearest_whole(aims, *kept)
         assert (again.values == both.values).all()  # a fixed rule for ties
         assert (again.rows == both.rows).all()
+
+
+def test_machine_integers_make_the_same_table_as_integers_of_any_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        some = rng.poisson(rng.choice([0.1, 2, 50]), rng.integers(1, 12, 2))
+        aims = np.rint((some + rng.normal(0, 5, some.shape)) * FINE).astype(int).astype(object)
+        kept = some.sum(axis=1).astype(object), some.sum(axis=0).astype(object)
+        quick = nearest_whole(aims, *kept)
+        with monkeypatch.context() as patch:
+            patch.setattr(transport, "_NEAR", 0)
+            slow = nearest_whole(aims, *kept)
+        assert {each.dtype for each in quick} == {np.dtype(np.int64)}
+        assert {each.dtype for each in slow} == {np.dtype(object)}
+        assert all((a == b).all() for a, b in zip(quick, slow, strict=True))
+    far = np.array([[2**62, 0], [0, 2**62]], dtype=object)  # beyond what is added up safely
+    assert (nearest_whole(far * FINE, *[far.sum(axis=0)] * 2).values == far).all()
 
 
 def test_residuals_reach_the_bound_that_tables_do_not() -> None:

@@ -67,8 +67,8 @@ GUARDS = (
     _set(
         "a cell of a transported table may be below 0",
         file="fitting/transport.py",
-        old="    return np.asarray(np.maximum(found, 0), object)",
-        new="    return np.asarray(found, object)",
+        old="    return np.asarray(np.maximum(found, 0))",
+        new="    return np.asarray(found)",
     ),
     _whole_set(
         "residuals move by what one of their axes does",
