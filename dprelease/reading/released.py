@@ -112,12 +112,14 @@ class Released:
     def _html(self, table: str | None = None, most: int = 40) -> str:
         """Return the wide table for a notebook, with signs of thousands, and words for values that say nothing."""
         frame: Any = self.to_pandas(table, intervals=False).astype(object)
-        for name in [c for c in frame if f"{c}_status" in frame]:
-            said = frame.pop(f"{name}_status").map(
+        columns = dict(frame.items())  # a frame takes a copy for every column that changes
+        for name in [c for c in columns if f"{c}_status" in columns]:
+            said = columns.pop(f"{name}_status").map(
                 {**SAYS_NOTHING, **{name: name for name in WITHOUT_VALUE}}
             )
-            shown = frame[name].map("{:,}".format, na_action="ignore")
-            frame[name] = shown.where(said.isna(), said)
+            shown = columns[name].map("{:,}".format, na_action="ignore")
+            columns[name] = shown.where(said.isna(), said)
+        frame = type(frame)(columns)
         return str(frame.to_html(index=False, max_rows=most, escape=True, border=0))
 
     def plot(

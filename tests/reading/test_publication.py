@@ -117,6 +117,16 @@ def test_a_notebook_says_which_values_say_nothing():
     assert weak.to_pandas(status=False)["mean_x"].isna().tolist() == nothing.tolist()
 
 
+def test_a_notebook_table_is_made_at_once(monkeypatch):
+    """A frame is copied for every column that is set in it: of 300 bins that took 5 seconds."""
+    release = dp.release(table(1), schema(("count", "histogram(x, [0, 2, 5, 9])")), epsilon=1)
+    changed = []
+    for name in ("pop", "__setitem__"):
+        monkeypatch.setattr(pd.DataFrame, name, lambda *_, name=name: changed.append(name))
+    assert "histogram_x[2,5)</th>" in release._repr_html_()
+    assert not changed
+
+
 def test_a_release_and_its_publication_say_the_same(folder):
     assert isinstance(dp.read(folder / "2026-W01"), dp.Released)
     held = dp.read(folder / "2026-W01")
