@@ -101,7 +101,7 @@ def _cutoff(terms: Sequence[Term]) -> float:
     return 1.5 * far + 14 * math.sqrt(square) + 2 * float(max(t.weight for t in terms))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)  # a law has up to 2 MB, and its quantiles are kept (`law.quantile`)
 def _unit_law(terms: tuple[Term, ...], size: int) -> SumLaw:
     cutoff, h = _cutoff(terms), _common(terms)
     exact = 2 * cutoff <= 4 * size * h
