@@ -15,6 +15,7 @@ from dprelease.budget.composition import WORDS
 from dprelease.core.numeric import counted, figure, plain
 from dprelease.measurements.base import counts_values, family_of
 from dprelease.query.nodes import compared
+from dprelease.query.statistic import split_where
 from dprelease.schema.unit import UserUnit
 from dprelease.statistics.base import kind_named
 from dprelease.statistics.measurement import Measurement
@@ -146,6 +147,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     if plan.request is not None:
         yield from _in_steps(plan.request)
         yield from _uncounted(plan, plan.request)
+        yield from _of_fewer_rows(plan)
         columns = [c for c in plan.request.schema.columns.values() if c.name in plan.by]
         if dropped := [f"`{c.name}`" for c in columns if c.values and c.other is None]:
             yield (
@@ -192,6 +194,20 @@ def _uncounted(plan: ReleasePlan, query: Query) -> Iterable[str]:
         yield (
             f"{', '.join(dict.fromkeys(names))}: nothing here counts the known values; without any, an allowed one comes all the"
             " same, with the status no_interval: a mean of the column beside it shows that"
+        )
+
+
+def _of_fewer_rows(plan: ReleasePlan) -> Iterable[str]:
+    """Yield of statistics of some rows that `rows.expected`, for which their errors are stated, counts all rows."""
+    names = [
+        s.name
+        for s in plan.statistics
+        if split_where(s.text)[1] and family_of(plan.block(s.block).measurement).sized
+    ]
+    if names:
+        yield (
+            f"{', '.join(names)}: the error is stated, and a `max_error` is met, if all expected rows meet the condition; if half of"
+            " them do, it is about twice as large"
         )
 
 

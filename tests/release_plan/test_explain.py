@@ -59,3 +59,12 @@ def test_a_unit_has_the_publishers_word() -> None:
     said = text(plan, 140)
     assert "for one guest" in said and "one who" not in said and "per who" not in said
     assert "e+0" not in said  # 120,000 and not 1.2e+05
+
+
+def test_an_error_of_some_rows_is_said_to_be_for_all_of_them() -> None:
+    """Of half of 1,000 rows a mean errs twice what is stated at n=1,000, and a `max_error` that was taken is passed."""
+    more = {"columns": {"x": SHORT, "y": SHORT}, "rows": {"max": 5000, "expected": 1000}}
+    goal = {"statistic": "mean(x) where y >= 50", "as": "older", "max_error": 5}
+    said = text(planned([goal, "mean(x)", "count where y >= 50"], **more))
+    assert "\nolder: the error is stated, and a `max_error` is met, if all expected rows" in said
+    assert "older: the error" not in text(planned(["mean(x)", "sum(x) where y >= 50"], **more))
