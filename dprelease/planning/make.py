@@ -194,12 +194,11 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     if request is None or not request.epsilon or plan.tables is not None:
         return []
 
-    ways, others = layouts(request), []
+    ways, prices, others = layouts(request), Prices(request, brief=True), []
     for epsilon in (request.epsilon * f for f in FACTORS):
         if epsilon > MAX_EPSILON:
             continue
         query = replace(request, spec=replace(request.spec, epsilon=epsilon))
-        prices = Prices(query, brief=True)
         try:
             each = (spend(b, epsilon, query.spec.delta, query.loss, prices) for b in ways)
             spending = min(each, key=partial(mean_error, prices=prices))
