@@ -217,7 +217,8 @@ def _is_counted(chosen: Measurement, plan: ReleasePlan) -> bool:
     same = (m for m in rows if counts_values(m, chosen))
     whole = (s for s in plan.statistics if s.text == s.function)
     counts = {s.block for s in whole if kind_named(s.function).of_rows}
-    counting = any(b.name in counts for b in plan.blocks if b.measurement in rows)
+    of_rows = (b for b in plan.blocks if b.measurement.max_rows == chosen.max_rows)
+    counting = any(b.name in counts for b in of_rows)
     complete = bool(chosen.data.get("complete"))
     return any(family_of(m).counts_known(m) for m in same) or (complete and counting)
 
