@@ -71,8 +71,9 @@ def allocate(
     elif free:
         power = (1 if loss == "absolute" else 2) / (2 if concentrated else 1)
         parts = [_parts(blocks[i], power) for i in free]
+        each = rest / sum(parts)
         for i, part in zip(free, parts, strict=True):
-            out[i] = rest * part / sum(parts)
+            out[i] = each * part
     whole = [whole_nano(e) for e in out]
     if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
         whole[free[-1]] += whole_nano(epsilon) - sum(whole, Fraction(0))
