@@ -1,8 +1,9 @@
 """Which answers make a drawn value likely enough: intervals of laws whose P_q(Y <= y) falls in q.
 
 Both ends are found by bisection over the hull, for all groups at once: one evaluation of the law's
-distribution function per halving, whatever the size of the domain. An empty set becomes the nearer
-end of the hull.
+distribution function per halving, whatever the size of the domain. A value that even an end of the hull
+draws, or passes, with less than both tails together is read as the first one that it does not: else 0 would be
+published as certain under wide noise. More answers cover as well. An empty set becomes the nearer end of the hull.
 
 Units    answers and draws in grid steps. Shapes: `(groups,)`.
 Sources  `docs/theory/intervals.md#inversion`.
@@ -32,7 +33,7 @@ def likely_answers(
     room: float = 1e-6,
     off: float = 0.0,
 ) -> tuple[IntArray, IntArray]:
-    """Return the ends of {q in hull: P_q(Y >= y) and P_q(Y <= y) at least (1 - level) / 2}.
+    """Return the ends of {q in hull: P_q(Y >= y) and P_q(Y <= y) at least (1 - level) / 2}, or of more near an end.
 
     Args:
         y: drawn values inside the hull.
@@ -46,6 +47,13 @@ def likely_answers(
     check_level(level)
     alpha = (1 - level) / 2 * (1 - room) - 2 * off
     turn = allowed.lower + allowed.upper
+    if level > 0.5:  # the median of a draw is not moved
+        first, last = np.array([allowed.lower]), np.array([allowed.upper])
+        least = first_answer(allowed, first, lambda x: below(first, x) >= 2 * alpha)
+        most = turn - first_answer(
+            allowed, last, lambda x: 1 - below(last, turn - x - 1) >= 2 * alpha
+        )
+        y = np.minimum(np.maximum(y, least), most)
     lows = first_answer(allowed, y, lambda q: 1 - below(q, y - 1) >= alpha)
     highs = turn - first_answer(allowed, y, lambda q: below(turn - q, y) >= alpha)
     return np.minimum(lows, highs), np.maximum(lows, highs)

@@ -34,10 +34,10 @@ import numpy as np
 
 from dprelease.core.entropy import RandomBits
 from dprelease.core.numeric import exp_lower, exp_upper
-from dprelease.mechanisms.arguments import FloatArray, IntArray, check_level
+from dprelease.mechanisms.arguments import FloatArray, IntArray
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.forms.base import PMF_LIMIT, ScalarLaw, too_many_outputs
-from dprelease.mechanisms.forms.hull_interval import first_answer
+from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import Ends, ExpectedError, GridRequest, choose_answers
 
@@ -113,18 +113,10 @@ class ReflectedLaplaceLaw(ScalarLaw):
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
 
-        P_q(Y <= y) falls in q, so both ends are found by bisection, for all groups at once.
+        By bisection over q, for all groups at once: P_q(Y <= y) falls in q.
         """
-        check_level(level)
-        alpha = (1 - level) / 2 * (1 - 1e-6)
-        low, high = self.allowed.lower, self.allowed.upper
         y = self.clamp(raw)
-        mirror = low + high - y
-        lows = first_answer(self.allowed, y, lambda q: self._upper_tail(q, y) >= alpha)
-        # the law is its own mirror image
-        tops = first_answer(self.allowed, y, lambda q: self._upper_tail(q, mirror) >= alpha)
-        highs = low + high - tops
-        return np.minimum(lows, highs), np.maximum(lows, highs)
+        return likely_answers(self.allowed, y, level, lambda q, y: 1 - self._upper_tail(q, y + 1))
 
     def _upper_tail(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dprelease.core.errors import ArgumentError
+from dprelease.core.registry import load
 from dprelease.mechanisms.forms import hull_interval
 from dprelease.mechanisms.forms.hull_interval import first_answer, likely_answers
+from dprelease.mechanisms.law import GridRequest
 from dprelease.schema.domain import GridSet
 
 HULLS = [((0, 0),), ((-7, 12),), ((-40, -20), (3, 9)), ((2**60 - 60, 2**60),)]
@@ -30,6 +33,16 @@ def by_definition(allowed, y, level, below):
     return min(first, last), max(first, last)
 
 
+def by_definition_at(allowed, y, level, below):
+    """What either end draws that far out, or farther, with less than both tails is read as what it does not."""
+    hull = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
+    some = (1 - level) * (1 - 1e-6) if level > 0.5 else 0
+    low = hull[below(np.full_like(hull, hull[0]), hull) >= some]
+    high = hull[1 - below(np.full_like(hull, hull[-1]), hull - 1) >= some]
+    y = max(y, low[0] if low.size else hull[-1])
+    return by_definition(allowed, min(y, high[-1] if high.size else hull[0]), level, below)
+
+
 def ends(allowed, level, below):
     y = allowed.points()
     low, high = likely_answers(allowed, y, level, below)
@@ -37,7 +50,7 @@ def ends(allowed, level, below):
 
 
 def expected(allowed, level, below):
-    return [by_definition(allowed, y, level, below) for y in allowed.points().tolist()]
+    return [by_definition_at(allowed, y, level, below) for y in allowed.points().tolist()]
 
 
 @pytest.mark.parametrize("runs", HULLS)
@@ -46,6 +59,28 @@ def expected(allowed, level, below):
 def test_the_ends_are_those_of_the_set(runs, level, scale):
     allowed, below = GridSet(runs), logistic(scale)
     assert ends(allowed, level, below) == expected(allowed, level, below)
+
+
+@pytest.mark.parametrize("make", ["bounded_laplace", "bounded_gaussian", "reflected_laplace"])
+def test_no_interval_is_one_point_where_noise_is_wider_than_a_step(make):
+    """A draw of 0 was published with [0, 0]: it is read as a value that the end draws, or passes, in 5 % of draws."""
+    allowed = GridSet(((0, 2000),))
+    [law] = load("mechanisms", make).grid_laws(GridRequest(allowed, 1, Fraction(1, 20)))
+    y = allowed.points()
+    low, high = law.interval(y)
+    assert ((low <= y) & (y <= high) & (low < high)).all()
+    assert (high - low == (high - low)[::-1]).all()
+    assert high[0] > 20
+    answers = np.array([0, 1, 30, 1000])
+    for q in answers.tolist():
+        inside = set(y[(low <= q) & (q <= high)].tolist())
+        assert sum(float(p) for x, p in law.pmf(q).items() if x in inside) >= 0.95
+
+
+def test_where_noise_is_narrower_than_a_step_a_draw_of_the_end_is_that_answer():
+    request = GridRequest(GridSet(((0, 9),)), 1, Fraction(8))
+    [law] = load("mechanisms", "bounded_laplace").grid_laws(request)
+    assert [int(end[0]) for end in law.interval(np.array([0]))] == [0, 0]
 
 
 def test_a_search_that_stops_early_is_noticed(monkeypatch):

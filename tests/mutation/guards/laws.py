@@ -34,6 +34,13 @@ GUARDS = (
         ("tests/mechanisms/test_gaps.py",),
     ),
     Guard(
+        "a value that even the end hardly draws is that end for certain",
+        "mechanisms/forms/hull_interval.py",
+        "        y = np.minimum(np.maximum(y, least), most)\n",
+        "",
+        ("tests/mechanisms/forms/test_hull_interval.py",),
+    ),
+    Guard(
         "a cap of a box forgets that rounding adds a step",
         "mechanisms/certifiers/box_gaussian.py",
         "out.append(min(math.ceil(min(limits) / g), a.hull_steps))",
