@@ -85,17 +85,20 @@ demo-year: $(VENV)/.installed
 	$(BIN)/dprelease ledger show $(YEAR)
 	@echo; echo "open  public/flights_year/index.html"
 
+# Three for two cores: a test that waits for Java, a server or a browser leaves its core to another.
+WORKERS  ?= 3
+
 # The static checks need one core: they run beside the first tests, and their output comes last.
 # make has another name here, because `make -n` would run every line that contains $(MAKE).
 AGAIN    := $(MAKE)
 
 test: $(VENV)/.installed-test
 	@mkdir -p build; $(AGAIN) -s lint > build/lint.txt 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal; tested=$$?; \
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal; tested=$$?; \
 	wait $$checks; linted=$$?; cat build/lint.txt; exit $$((tested | linted))
 
 test-fast: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not statistical" \
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not statistical" \
 		$(addprefix --ignore=,$(SLOW)) $(FAST)
 
 # Without Spark, whose oldest allowed version is 400 MB for one more door.
