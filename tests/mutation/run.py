@@ -8,10 +8,13 @@ printed, and the exit status is 1. Words choose guards by area, file or name.
 from __future__ import annotations
 
 import compileall
+import functools
+import json
 import os
 import py_compile
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,37 +108,41 @@ def copy_of_the_tree(*, compiled: bool = True) -> Iterator[Path]:
 
 
 def passes(tree: Path, tests: Sequence[str]) -> str | None:
-    """Return None if the tests pass in `tree`, else the first test that fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-        *tests,
-    ]
-    # No byte code is written: two broken texts of one second and one length would share it.
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("DPRELEASE_EVIDENCE", None)
-    try:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_LONGEST,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "no end"
-    if done.returncode == 0:
+    """Return None if the tests pass in `tree`, else the first test that fails.
+
+    Raises:
+        RuntimeError: none was run. That says nothing of the guard.
+    """
+    words = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as said:
+        process = _forking()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([str(tree), words, said.name, _LONGEST]) + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        lines = said.read().splitlines()
+    if status == 0:
         return None
-    named = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return named[0].split(" ")[1] if named else f"pytest ended with status {done.returncode}"
+    if status == -signal.SIGKILL:
+        return "no end"
+    named = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    if not named:
+        raise RuntimeError(f"no test failed, but pytest ended with status {status}", lines[-9:])
+    return named[0].split(" ")[1]
+
+
+@functools.cache
+def _forking() -> subprocess.Popen[str]:
+    """Start what has imported the packages that all tests need, and nothing of ours: it forks for every broken build."""
+    # No byte code is written: two broken texts of one second and one length would share it.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+    for name in ("DPRELEASE_EVIDENCE", "PYTHONPATH"):
+        environment.pop(name, None)
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("forking.py"))],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
 
 
 def outcome(tree: Path, guard: Guard) -> Outcome:

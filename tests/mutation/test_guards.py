@@ -11,7 +11,7 @@ import pytest
 from tests.meta.trees import no_garbage
 from tests.mutation.guard import Guard
 from tests.mutation.guards import AREAS
-from tests.mutation.run import ROOT, broken_text, copy_of_the_tree, outcome
+from tests.mutation.run import ROOT, broken_text, copy_of_the_tree, outcome, passes
 from tests.sizes import FULL
 
 EVERY = [guard for guards in AREAS.values() for guard in guards]
@@ -65,6 +65,11 @@ def test_the_runner_tells_a_broken_build_from_a_whole_one():
         assert "test_entropy" in noticed
         # it was mended, and a whole build passes
         assert outcome(tree, harmless).noticed_by is None
+
+
+def test_a_run_of_no_test_says_nothing():
+    with pytest.raises(RuntimeError, match="no test failed"):
+        passes(ROOT, ["tests/none.py"])
 
 
 @pytest.mark.skipif(not FULL, reason="all guards take most of an hour: `make evidence`")
