@@ -151,7 +151,7 @@ class PlannedTables(Stored):
     def empty(self, table: str, rows: Sequence[tuple[str, int]] = ()) -> list[bool]:
         """Return which rows of a table are published as impossible; `rows`: table and cell of each, of several levels."""
         rows = rows or [(table, cell) for cell in range(len(self.named(table).keys))]
-        some = {name: set(self.named(name).of) for name, _ in rows}
+        some = {name: set(self.named(name).of) for name in dict(rows)}
         return [self.impossible and cell not in some[name] for name, cell in rows]
 
     def sums(self, table: str | None) -> tuple[tuple[int, ...], int] | None:
