@@ -36,7 +36,7 @@ from tests.sizes import FULL, NIGHTLY, sized, some, whole
 
 CANARY = "CANARY9041"
 SALT = b"salt"
-TABLES = sized(whole(3, 8), 1000)
+TABLES = sized(whole(2, 8), 1000)
 PAID = Receipt("1", "0", "one unit")
 BASE: dict[str, Any] = {
     "dprelease": "schema/1",
@@ -241,9 +241,11 @@ def test_a_bound_of_half_the_size_would_be_seen() -> None:
 
 @pytest.mark.parametrize("column", FITTING)
 def test_a_type_that_does_not_fit_is_refused_before_the_charge_and_unquoted(column: str) -> None:
+    """Each type in two of the six columns, in all of them in `make evidence`."""
     pick, plan = random.Random(column), plan_of("user")
     refused, taken = 0, []
-    for kind in MAKERS:
+    turn = 0 if FULL else list(FITTING).index(column) % 3
+    for kind in some(list(MAKERS)[turn:], 3):
         kinds = {name: fit[0] for name, fit in FITTING.items()} | {column: kind}
         cells = {name: cells_of(pick, k, 6) for name, k in kinds.items()}
         table = table_of(kinds, cells)
@@ -258,7 +260,7 @@ def test_a_type_that_does_not_fit_is_refused_before_the_charge_and_unquoted(colu
         else:
             taken.append(source)
     assert refused
-    for source in some(taken[list(FITTING).index(column) % 3 if not FULL else 0 :], 3):
+    for source in some(taken, 2):
         preflight.engine_named("duckdb").compute(source, plan.query, SALT)
 
 
