@@ -10,7 +10,7 @@ from tests.rules_alone import built_in_rules_only
 from tests.sizes import FULL
 
 WHOLE = {
-    "test_any_epsilon", "test_canary", "test_flights", "test_karate", "test_newcomer", "test_non_interference", "test_readme",
+    "test_any_epsilon", "test_canary", "test_flights", "test_karate", "test_newcomer", "test_readme",
 }  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def compared(base, other):
     return rest + sum(len(data) for data in base["files"].values())
 
 
-@pytest.mark.parametrize("change", some(CHANGES, 2))
+@pytest.mark.parametrize("change", some(CHANGES, 3))
 def test_nothing_but_the_noise_depends_on_the_rows(watched, change):
     began = time.perf_counter()
     base, exact = usual(watched)
