@@ -26,6 +26,7 @@ from dprelease.results.validate.rules import check
 from dprelease.schema.release_spec import Rules, Suppress
 from tests.redrawn import redrawn
 from tests.rules_alone import built_in_rules_only
+from tests.sizes import whole
 
 BELOW = 10
 BASE: dict[str, Any] = {
@@ -358,7 +359,7 @@ def test_of_published_cells_alone_at_most_one_in_twenty_is_expected_to_miss() ->
     rng = np.random.default_rng(8)
     answers = np.where(rng.random(5000) < 0.995, rng.integers(0, 4, 5000), 60)
     shares: list[list[float]] = []
-    for _ in range(40):
+    for _ in range(whole(20, 40)):
         noise = rng.geometric(-math.expm1(-rate), 5000) - rng.geometric(-math.expm1(-rate), 5000)
         row = []
         for rules in (Rules(Suppress(8), sparse=True), Rules(Suppress(8)), None):
