@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -13,11 +14,12 @@ from types import ModuleType
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sizes import whole
+from tests.sizes import FULL, whole
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
+@cache
 def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
     assert spec is not None
@@ -42,8 +44,9 @@ def test_no_family_beats_the_optimum_and_the_choice_is_close_to_it(criterion: st
     assert any("planner's choice" in line for line in lines)
 
 
-def test_the_speed_table_has_its_rows() -> None:
-    speed = load("mechanisms")
+def test_the_speed_table_has_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    speed, best_of = load("mechanisms"), load("mechanisms").best_of
+    monkeypatch.setattr(speed, "best_of", lambda _, work: best_of(1, work))  # nobody reads these
     rows: list[str] = []
     speed.draws(rows, 500)
     speed.certification(rows)
@@ -80,7 +83,8 @@ def test_every_law_s_interval_covers_every_answer_exactly(monkeypatch: pytest.Mo
     tried = {n: d for n, d in coverage.DOMAINS.items() if n.startswith(("0..40,", "gap"))}
     assert len(tried) >= 2
     monkeypatch.setattr(coverage, "DOMAINS", tried)
-    chosen = list(coverage.laws())
+    # many outputs at one epsilon, few at each; many at each in `make evidence`
+    chosen = [law for law in coverage.laws() if FULL or law[1] == 1 or "gap" not in law[0]]
     assert len({law.family for _, _, law in chosen}) >= 7
     lines, least = coverage.exact_table(chosen)
     assert least >= 0.95 - 1e-6
