@@ -19,6 +19,7 @@ from dprelease.results import draw as draw_module
 from dprelease.results.draw import CELL_BYTES, TIDY, assemble, decode, encode, outward
 from dprelease.results.validate.rules import on_step
 from tests.planning.requests import USER, planned, public
+from tests.sizes import some
 
 GROUPS = [f"k{i}" for i in range(4_000)]
 X = {"kind": "number", "range": [0, 10], "step": 0.5}
@@ -181,11 +182,15 @@ ENDS: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
-@pytest.mark.parametrize("asked", ENDS, ids=str)
+RELATIONS = ("add_remove", "substitution")
+CROSS = [(asked, by) for i, asked in enumerate(ENDS) for by in RELATIONS[:: 1 if i % 2 else -1]]
+
+
+@pytest.mark.parametrize(("asked", "adjacency"), some(CROSS, 2), ids=str)
 def test_at_the_ends_of_a_domain_intervals_cover_and_none_is_a_point(
     asked: object, adjacency: str
 ) -> None:
+    """Each statistic under one of the two relations, in turn; under both in `make evidence`."""
     plan = private([asked], epsilon=1, adjacency=adjacency)
     for rows in (np.zeros(0), np.zeros(57), np.full(57, 10.0)):
         if len(rows) or asked in ("count", "sum(x)"):
