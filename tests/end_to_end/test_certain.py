@@ -17,6 +17,7 @@ import dprelease as dp
 from dprelease.core.errors import ArgumentError, BudgetError, PlanError
 from tests import several_tables
 from tests.planning.requests import declared
+from tests.redrawn import redrawn
 from tests.sizes import whole
 
 GROUPS = ["a", "b", "c"]
@@ -26,9 +27,10 @@ ASKED = [
     {"statistic": "histogram(x, [0, 3, 7, 10])", "certain": True},
     "mean(x)",
 ]
-SCHEMA = declared(ASKED, epsilon=2, delta="0.000001", by=["g"], groups=GROUPS, rows={"max": 5000})
-DELTA = "0.01"
-"""Where draws are to reach the ends of the noise now and then."""
+WITHIN: dict[str, Any] = {"by": ["g"], "groups": GROUPS, "rows": {"max": 5000}}
+SCHEMA = declared(ASKED, epsilon=2, delta="0.000001", **WITHIN)
+OFTEN = declared(ASKED, epsilon=4, delta="0.01", **WITHIN)
+"""Whose draws reach the ends of the noise now and then."""
 
 
 def frame() -> pd.DataFrame:
@@ -112,8 +114,7 @@ def test_exact_numbers_lie_in_every_certain_interval() -> None:
     """Of draws that reach their ends in one of a hundred: and so some 95 % intervals miss, as they must."""
     rows, missed, cells = frame(), 0, 0
     numbers = exact(rows)
-    for _ in range(whole(12, 200)):
-        release = rows.dp.release(SCHEMA, epsilon=4, delta=DELTA)
+    for release in redrawn(rows, OFTEN, whole(12, 200)):
         for row in release.table.to_pylist():
             if row["statistic"] == "mean_x":
                 continue
@@ -136,8 +137,7 @@ def test_derived_values_lie_in_their_certain_intervals() -> None:
         "count - 2 * sum_x": [n - 2 * s for s, n in zip(sums, counts, strict=True)],
         "rank(count)": [1.0 + sum(other > n for other in counts) for n in counts],
     }
-    for _ in range(whole(5, 100)):
-        release = rows.dp.release(SCHEMA, epsilon=4, delta=DELTA)
+    for release in redrawn(rows, OFTEN, whole(5, 100)):
         for expression, values in wanted.items():
             found = release.derive(expression, certain=True)
             assert found.level == 1
@@ -177,8 +177,7 @@ def test_fitted_cells_lie_where_measured_ones_leave_them(tmp_path: Path) -> None
     rows["income"] = rows["income"].fillna(0).clip(-20, 100)
     known = rows[rows["region"].notna() & (rows["sex"] != "?")]
     schema = tables_schema(TABLES)
-    for _ in range(whole(4, 60)):
-        release = rows.dp.release(schema)
+    for release in redrawn(rows, schema, whole(4, 60)):
         for name, by in (
             ("nation", []),
             ("regions", ["region"]),
