@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease import facade
-from dprelease.pipeline.planned import plan_release
+from tests.redrawn import counted
 from tests.sizes import whole
 
 SCHEMA = """\
@@ -34,15 +33,12 @@ def schema(folder, **changes):
 
 
 def released(path, *tables, times=1):
-    """Return what is released of each table, so many times: all by the one plan of a schema."""
+    """Return what is released of each table, so many times: its rows are counted once."""
     schema = dp.Schema.load(path)
-    plan = plan_release(schema)
+    draws = [counted(pd.DataFrame({"x": values}), schema) for values in tables]
     found = []
-    for values in tables * times:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(facade, "plan_release", lambda *_, **__: plan)
-            with pytest.warns(dp.UnledgeredWarning):
-                table = facade.release(pd.DataFrame({"x": values}), schema).table
+    for draw in draws * times:
+        table = draw().table
         pairs = zip(table["statistic"].to_pylist(), table["value"].to_pylist(), strict=True)
         found.append(dict(pairs))
     return found
