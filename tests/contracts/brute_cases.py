@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,7 @@ UNITS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """One statistic in one setting, its bounded query, and what a row may hold, raw."""
 
@@ -100,6 +102,12 @@ class Case:
         return [float(end) for piece in domain.exact_pieces for end in piece]
 
 
+@cache
+def _declared(data: str) -> Schema:
+    """Return the schema of JSON, which the cases of many statistics share."""
+    return Schema.from_dict(json.loads(data))
+
+
 def built(
     columns: Mapping[str, Mapping[str, Any]],
     text: str | Mapping[str, Any],
@@ -120,10 +128,10 @@ def built(
             **columns,
             "g": {"kind": "category", "values": list("abc"[:groups])},
         },
-        "release": {"epsilon": 1, "statistics": [text]} | ({"by": ["g"]} if groups > 1 else {}),
     }
-    schema = Schema.from_dict(data)
-    query = resolve(schema, merge_release(schema))
+    release = {"epsilon": 1, "statistics": [text]} | ({"by": ["g"]} if groups > 1 else {})
+    schema = _declared(json.dumps(data))
+    query = resolve(schema, merge_release(schema, release))
     measurements = tuple(e for b in layout(query) for e in b.options)
     return Case(query, measurements, bounded_query(query, tuple((e, None) for e in measurements)))
 
@@ -146,5 +154,5 @@ def obvious_code(code: Fixed, value: float | None) -> int | None:
     if value is None:
         return code.default
     allowed = [k for low, high in code.grid.runs for k in range(low, high + 1)]
-    at = Fraction(value) / code.step
-    return min(allowed, key=lambda k: (abs(k - at), k)) - code.grid.lower
+    at, whole = (Fraction(value) / code.step).as_integer_ratio()
+    return min(allowed, key=lambda k: (abs(k * whole - at), k)) - code.grid.lower

@@ -37,18 +37,12 @@ from tests.statistics.dense_ranks import chances, rank_scores
 
 Ints = npt.NDArray[np.int64]
 
-TEXTS = {"quantile": "quantile(x, 0.75)"}
 FAR = 4
 """Which row from the end min and max aim at here; the planner chooses others."""
 
 
 def made(name: str, column: str, unit: str, adjacency: str, groups: int = 1) -> Case:
     return harness.case(name, column, unit, adjacency, groups)
-
-
-@pytest.fixture(autouse=True)
-def _asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "TEXTS", {**harness.TEXTS, **TEXTS})
 
 
 def measurements(case: Case) -> Iterator[Measurement]:

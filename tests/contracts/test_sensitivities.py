@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ TEXTS = {
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
     "histogram_of_ranges": "histogram(x, [{low}, {middle}, {third}, {high}])",
     "cdf": "cdf(x, [{low}, {middle}])",
+    "quantile": "quantile(x, 0.75)",
 }
 OPTIONS = {"histogram_of_ranges": {"accurate_for": "ranges"}}
 """How to ask for a statistic; one that is not listed is asked for as `name(x)`."""
@@ -60,6 +62,7 @@ AGGREGATES = tuple(n for n in registry.names("aggregates") if n not in ELSEWHERE
 """Of any one column; those of several have their own tables in `test_pair_sensitivities`."""
 
 
+@cache
 def case(
     name: str, column: str, unit: str, adjacency: str, groups: int = 1, public: int | None = None
 ) -> Case:
@@ -106,15 +109,19 @@ def primitives(task: BoundedQuery, value: Raw, number: int) -> list[int]:
     return out
 
 
+@cache
 def contributions(case: Case) -> Ints:
     """Return the primitives of everything one unit may hold, `(contributions, K, primitives)`."""
     bounds = unit_bounds(case.query.schema.unit, None, case.groups)
     zero = [0] * len(case.task.primitives)
+    added = {
+        (v, i): primitives(case.task, v, i) for v in case.values for i in range(1, bounds.rows + 1)
+    }
     here = {0: [zero]}
     for rows in range(1, bounds.rows + 1):
         here[rows] = []
         for chosen in itertools.combinations_with_replacement(case.values, rows):
-            parts = [primitives(case.task, v, i) for i, v in enumerate(chosen, start=1)]
+            parts = [added[v, i] for i, v in enumerate(chosen, start=1)]
             here[rows].append([sum(column) for column in zip(*parts, strict=True)])
     out = []
     total = bounds.total or bounds.rows * bounds.groups
