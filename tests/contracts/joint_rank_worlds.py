@@ -39,26 +39,24 @@ def ends(rows: Rows, point: int) -> tuple[int, int]:
     return below, below + sum(1 for v in rows if v == point)
 
 
-def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
-    """Return by how much the miss changes at every value and after the last, in rows."""
-    misses = [Fraction(0)]
+def in_steps(rows: Rows, outcome: Outcome, targets: Targets) -> list[int]:
+    """Return by how much the miss changes at every value and after the last, in steps: so many are a row."""
+    misses = [0]
     for point, (a, b, _) in zip(outcome, targets, strict=True):
-        low, high = (end - Fraction(a * len(rows), b) for end in ends(rows, point))
-        miss = misses[-1]
-        miss = max(miss, low)
-        miss = min(miss, high)
-        misses.append(miss)
-    return [abs(after - before) for before, after in itertools.pairwise([*misses, Fraction(0)])]
+        low, high = (b * end - a * len(rows) for end in ends(rows, point))
+        misses.append(min(max(misses[-1], low), high))
+    return [abs(after - before) for before, after in itertools.pairwise([*misses, 0])]
+
+
+def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
+    """Return the same in rows."""
+    return [Fraction(e, targets[0][1]) for e in in_steps(rows, outcome, targets)]
 
 
 @cache
 def steps(rows: Rows, targets: Targets, points: int = POINTS) -> dict[Outcome, list[int]]:
-    """Return the errors of every sequence in whole steps, the same for every law."""
-    unit = targets[0][1]
-    return {
-        y: [int(unit * e) for e in errors(rows, y, targets)]
-        for y in sequences(len(targets), points)
-    }
+    """Return the errors of every sequence in steps, the same for every law."""
+    return {y: in_steps(rows, y, targets) for y in sequences(len(targets), points)}
 
 
 def drawer(

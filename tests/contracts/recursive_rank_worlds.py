@@ -73,12 +73,12 @@ def unit_of(node: Node, targets: Targets, tree: Tree) -> int:
 
 
 class Table:
-    """One table: stretches, middles and scores of all copies."""
+    """One table: stretches and scores of all copies; ranks are in parts of a row, so many of which are a copy's middle."""
 
     def __init__(self, rows: Rows, points: int, targets: Targets, tree: Tree) -> None:
-        self.total, self._targets, self._tree = Fraction(len(rows)), targets, tree
-        held = [Fraction(sum(1 for v in rows if v == p), COPIES) for p in range(points)]
-        below = [sum(1 for v in rows if v < p) for p in range(points)]
+        self.total, self._targets, self._tree = 2 * COPIES * len(rows), targets, tree
+        held = [2 * sum(1 for v in rows if v == p) for p in range(points)]
+        below = [2 * COPIES * sum(1 for v in rows if v < p) for p in range(points)]
         self.stretches = [
             (below[p] + i * held[p], below[p] + (i + 1) * held[p])
             for p in range(points)
@@ -86,24 +86,23 @@ class Table:
         ]
         self.score, self.aim = cache(self._score), cache(self._aim)
 
-    def middle(self, copy: int | None, end: Fraction) -> Fraction:
-        return end if copy is None else sum(self.stretches[copy], Fraction(0)) / 2
+    def middle(self, copy: int | None, end: int) -> int:
+        return end if copy is None else sum(self.stretches[copy]) // 2
 
     def between(self, lo: int | None, hi: int | None) -> range:
         return range(lo or 0, len(self.stretches) if hi is None else hi + 1)
 
-    def _aim(
-        self, node: Node, lo: int | None, hi: int | None
-    ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the ends of what a choice is between, and where it aims."""
-        base, top = self.middle(lo, Fraction(0)), self.middle(hi, self.total)
-        return base, top, base + share_of(node, self._targets) * (top - base)
+    def _aim(self, node: Node, lo: int | None, hi: int | None) -> tuple[int, int, int, int, int]:
+        """Return the ends of what a choice is between, and times a number where it aims; that number, and the steps of the score."""
+        base, top = self.middle(lo, 0), self.middle(hi, self.total)
+        near, whole = share_of(node, self._targets).as_integer_ratio()
+        unit = unit_of(node, self._targets, self._tree)
+        return base, top, whole * base + near * (top - base), whole, unit
 
     def _score(self, node: Node, lo: int | None, hi: int | None, copy: int) -> int:
-        base, top, aim = self.aim(node, lo, hi)
-        first, last = (min(max(end, base), top) for end in self.stretches[copy])
-        unit = unit_of(node, self._targets, self._tree)
-        return math.floor(unit * max(Fraction(0), first - aim, aim - last))
+        base, top, aim, whole, unit = self.aim(node, lo, hi)
+        first, last = (whole * min(max(end, base), top) for end in self.stretches[copy])
+        return unit * max(0, first - aim, aim - last) // (2 * COPIES * whole)
 
 
 class Law:
