@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,21 @@ def clean(cell: Any, declared: Mapping[str, Any]) -> Any:
 
 
 def _number(cell: Any, declared: Mapping[str, Any]) -> float:
+    step = declared.get("step", 1 if declared["kind"] == "integer" else None)
+    gaps = tuple(map(tuple, declared.get("forbidden", [])))
+    return _allowed(float(cell), *declared["range"], step, gaps)
+
+
+@cache
+def _allowed(cell: float, least: Any, most: Any, width: Any, gaps: tuple[Any, ...]) -> float:
     """Clamp, round to the step with halves up, then leave a forbidden interval by the nearer end."""
-    low, high = (Fraction(str(end)) for end in declared["range"])
-    step = Fraction(str(declared.get("step", 1 if declared["kind"] == "integer" else None)))
+    low, high, step = (Fraction(str(number)) for number in (least, most, width))
     if math.isinf(cell):
         value = high if cell > 0 else low
     else:
-        value = min(max(Fraction(Decimal(repr(float(cell)))), low), high)
+        value = min(max(Fraction(Decimal(repr(cell))), low), high)
     value = math.floor(value / step + Fraction(1, 2)) * step
-    for left, right in declared.get("forbidden", []):
+    for left, right in gaps:
         left, right = Fraction(str(left)), Fraction(str(right))
         if left < value < right:
             value = left if value - left <= right - value else right

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -239,13 +240,20 @@ def case(seed: object, *, unit: str | None = None) -> Case:
     )
 
 
-def answers(case: Case) -> dict[tuple[tuple[str, ...], int], list[float] | None]:
-    """Return the reference's numbers by group and place of the statistic."""
+def members(case: Case) -> dict[tuple[str, ...], list[plain.Row]]:
+    """Return the cleaned rows of every group."""
     kept = plain.cleaned_rows(case.frame, case.columns, case.derived)
     if case.where is not None:
         kept = [row for row in kept if case.where(row) is True]
+    return plain.grouped(kept, case.by, case.columns)
+
+
+def answers(
+    case: Case, groups: Mapping[tuple[str, ...], list[plain.Row]]
+) -> dict[tuple[tuple[str, ...], int], list[float] | None]:
+    """Return the reference's numbers by group and place of the statistic."""
     return {
-        (key, place): plain.statistic(name, arguments, members)
-        for key, members in plain.grouped(kept, case.by, case.columns).items()
+        (key, place): plain.statistic(name, arguments, rows)
+        for key, rows in groups.items()
         for place, (name, arguments) in enumerate(case.asked)
     }
