@@ -52,10 +52,11 @@ def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> Non
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
         source, query = _made(kind, rows, tmp_path), query_of(rng)
-        DuckDBEngine().preflight(source, query)
-        ReferenceEngine().preflight(source, query)
-        found = answer(DuckDBEngine(threads=1), source, query)
-        assert found == answer(ReferenceEngine(), source, query), (kind, seed)
+        engines = DuckDBEngine(threads=1), ReferenceEngine()
+        for engine in engines:
+            engine.preflight(source, query)
+        found, expected = (answer(engine, source, query) for engine in engines)
+        assert found == expected, (kind, seed)
         nonzero += any(any(row) for row in found[: len(query.groups.keys)])
     assert nonzero >= max(1, len(seeds) // 4)  # the agreement is not about empty results
 
@@ -87,7 +88,7 @@ def test_products_far_beyond_doubles_are_summed_exactly() -> None:
 
 
 def test_row_order_and_threads_do_not_matter() -> None:
-    for seed in range(whole(2, 8)):
+    for seed in range(whole(1, 8)):
         rng = random.Random(seed)
         rows = rows_of(rng, 200)
         query = query_of(rng, user="user id", where=None, window=None)
