@@ -98,9 +98,10 @@ def largest_ratio(one: dict[Outcome, int], other: dict[Outcome, int]) -> Fractio
     return max(Fraction(*up), Fraction(*down))
 
 
-def replaced(rows: Rows) -> Iterator[Rows]:
-    for i, v in itertools.product(range(len(rows)), range(POINTS)):
-        yield tuple(sorted((*rows[:i], v, *rows[i + 1 :])))
+def replaced(rows: Rows) -> list[Rows]:
+    """Return all other tables, each once."""
+    every = itertools.product(range(len(rows)), range(POINTS))
+    return sorted({tuple(sorted((*rows[:i], v, *rows[i + 1 :]))) for i, v in every} - {rows})
 
 
 def added(rows: Rows) -> Iterator[Rows]:

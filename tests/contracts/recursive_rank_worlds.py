@@ -50,9 +50,10 @@ def added(rows: Rows, points: int) -> Iterator[Rows]:
         yield tuple(sorted((*rows, v)))
 
 
-def replaced(rows: Rows, points: int) -> Iterator[Rows]:
-    for i, v in itertools.product(range(len(rows)), range(points)):
-        yield tuple(sorted((*rows[:i], v, *rows[i + 1 :])))
+def replaced(rows: Rows, points: int) -> list[Rows]:
+    """Return all other tables, each once."""
+    every = itertools.product(range(len(rows)), range(points))
+    return sorted({tuple(sorted((*rows[:i], v, *rows[i + 1 :]))) for i, v in every} - {rows})
 
 
 @cache

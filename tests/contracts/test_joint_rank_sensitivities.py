@@ -23,6 +23,7 @@ from tests.contracts.joint_rank_worlds import (
     drawer,
     ends,
     errors,
+    in_steps,
     largest_ratio,
     masses,
     positions,
@@ -150,16 +151,15 @@ def test_the_audit_finds_the_largest_ratio_of_all_outcomes(targets: Targets) -> 
 def test_the_errors_add_up_to_the_least_that_any_ranks_of_the_values_give(targets: Targets) -> None:
     """By every choice of ranks, to half a step, within those of each value."""
     for rows in tables(3):
-        shares = [Fraction(a * len(rows), b) for a, b, _ in targets]
-        steps = [Fraction(k, 2 * targets[0][1]) for k in range(2 * targets[0][1] * len(rows) + 1)]
+        row = 2 * targets[0][1]  # in half steps
         for outcome in sequences(len(targets)):
-            cost = {Fraction(0): Fraction(0)}
-            for point, share in zip(outcome, shares, strict=True):
-                low, high = ends(rows, point)
-                misses = [r - share for r in steps if low <= r <= high] or [low - share]
+            cost = {0: 0}
+            for point, (a, _, _) in zip(outcome, targets, strict=True):
+                low, high = (row * end for end in ends(rows, point))
+                misses = [r - 2 * a * len(rows) for r in range(low, high + 1)]
                 cost = {e: min(c + abs(e - d) for d, c in cost.items()) for e in misses}
             least = min(c + abs(e) for e, c in cost.items())
-            assert sum(errors(rows, outcome, targets)) == least
+            assert 2 * sum(in_steps(rows, outcome, targets)) == least
 
 
 def test_heaps_hold_several_quantiles() -> None:
