@@ -6,6 +6,7 @@ import itertools
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,7 @@ def test_an_interval_is_three_choices_of_a_third_of_the_range(replaced: bool) ->
     assert isinstance(law, IntervalLaw)
     stated, worst, k = float(execute.concentrated(plan)), 0.0, law.inside
 
+    @cache
     def three(rows: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
         return [
             np.array([float(p) for p in law.law.pmf(np.array(held(rows, 4, aim, k)))])
@@ -308,6 +310,7 @@ def test_cells_between_limits_are_two_that_move_by_one_unit(degree: int, epsilon
             known[rate, k, order] = divergence(rate, k, order)
         return known[rate, k, order]
 
+    @cache
     def limits(rows: tuple[int, ...]) -> dict[tuple[int, int], float]:
         out: dict[tuple[int, int], float] = {}
         chances = [law.choice.pmf(np.array(quarter(rows, t))) for t in (1, 3)]

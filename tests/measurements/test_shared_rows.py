@@ -109,13 +109,13 @@ def covered(plan: ReleasePlan, n: int, wider: float = 1.0) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("more", [{}, {"delta": 1e-6}, {"delta": 1e-6, "epsilon": 8}], ids=str)
-@pytest.mark.parametrize("n", [3, 60, 2000])
-def test_intervals_of_a_shared_block_cover(n: int, more: dict[str, Any]) -> None:
+def test_intervals_of_a_shared_block_cover(more: dict[str, Any]) -> None:
     plan = together(ALL, **more)
     assert [b.family for b in plan.blocks] == ["shared_rows"]
     least = LEVEL - FAR * np.sqrt(LEVEL * (1 - LEVEL) / DRAWS)
-    found = covered(plan, n)
-    assert len(found) == len(ALL) and min(found.values()) >= least, found
+    for n in (3, 60, 2000):
+        found = covered(plan, n)
+        assert len(found) == len(ALL) and min(found.values()) >= least, (n, found)
 
 
 def test_noise_that_is_wider_than_planned_is_not_covered() -> None:
