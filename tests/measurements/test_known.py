@@ -13,7 +13,7 @@ import dprelease as dp
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.core import registry
 from dprelease.core.entropy import ReplayBits
-from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements.base import family_named
 from dprelease.measurements.known import Known, all_of, known_values
 from dprelease.results.draw import LEVEL, assemble
@@ -81,7 +81,7 @@ def rows() -> pa.Table:
 
 def drawn(plan: dp.Plan, seeds: int) -> Iterator[dict[str, Any]]:
     """The tidy rows of `seeds` releases, drawn as one; the bits are replayed, so they are always these."""
-    answer = answer_of(plan, rows(), ReferenceEngine()).repeated(range(len(plan.keys)), seeds)
+    answer = answer_of(plan, rows(), DuckDBEngine(threads=1)).repeated(range(len(plan.keys)), seeds)
     exact = cells_of(plan, answer)
     cells = {
         block.name: block.law.draw(answers, ReplayBits(block.name)).tolist()
@@ -168,7 +168,7 @@ def test_what_each_family_counts_is_a_multiple_of_the_known_rows():
     for adjacency, by in (("add_remove", ["g"]), ("substitution", [])):
         for statistics in (["mean(x)"], ["variance(x)"], BESIDE[4][1:], SHARED)[: 4 if by else 3]:
             plan = plan_of(statistics, adjacency, by)
-            (exact,) = cells_of(plan, answer_of(plan, rows(), ReferenceEngine()))
+            (exact,) = cells_of(plan, answer_of(plan, rows(), DuckDBEngine(threads=1)))
             (block,) = plan.blocks
             ends = exact.astype(float)
             measurement = block.measurement
