@@ -25,7 +25,7 @@ from dprelease.engines.source import as_source
 from dprelease.schema.column import Kind
 from tests.contracts.cells import KINDS, answer_of, query_of, refuses
 from tests.rules_alone import built_in_rules_only
-from tests.sizes import FULL, some
+from tests.sizes import FULL
 
 ENGINES = (DuckDBEngine, ReferenceEngine)
 
@@ -78,12 +78,13 @@ def test_such_objects_are_null_and_no_object_decides_whether_a_column_is_taken(n
         for engine, one in itertools.product(ENGINES if FULL else ENGINES[:1], some_of):
             assert answer_of(engine(), as_source(one), kind, ()) == (0, 0), kind
         dated = kind in (Kind.date, Kind.timestamp)
-        for engine in ENGINES:
+        for engine in ENGINES if FULL else [ENGINES[(turn + place) % 2]]:
             assert answer_of(engine(), as_source(day), kind, ()) == ((1, 1) if dated else (0, 0))
     if name in TYPED:
         typed = as_source(pd.DataFrame({"x": TYPED[name]}))
         assert all(
-            refuses(DuckDBEngine(), typed, query_of(kind, ("2024-01",))) for kind in some(KINDS, 3)
+            refuses(DuckDBEngine(), typed, query_of(kind, ("2024-01",)))
+            for kind in (KINDS if FULL else [KINDS[turn % len(KINDS)]])
         )
 
 
