@@ -37,6 +37,7 @@ from dprelease.statistics.sensitivity import (
     unit_bounds,
 )
 from dprelease.wall.recompute import recompute
+from tests.sizes import FULL
 
 SALT = b"salt"
 MONDAY = datetime(2013, 1, 28, 5)
@@ -45,8 +46,10 @@ ROWS: tuple[Row, ...] = tuple(itertools.product("pq", (0, 1), "ab"))
 TABLES = [
     Counter(rows)
     for size in range(5)
-    for rows in itertools.combinations_with_replacement(ROWS, size)
+    for place, rows in enumerate(itertools.combinations_with_replacement(ROWS, size))
+    if FULL or size < 4 or place % 3 == 0 or len({row[:2] for row in rows}) == 1
 ]
+"""All of up to three rows; of four rows those of one person's week, and every third."""
 BOUNDS = [(1, 1, None), (1, 2, None), (2, 1, None), (2, 2, 3)]
 
 

@@ -33,6 +33,7 @@ from dprelease.statistics.exact import exact_cells, summed
 from dprelease.statistics.sensitivity import Sensitivity, sensitivity, unit_bounds
 from dprelease.wall.recompute import recompute
 from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema
+from tests.sizes import some
 
 Ints = npt.NDArray[np.int64]
 
@@ -250,9 +251,10 @@ def in_a_world(engine: Any, persons: World, groups: int) -> tuple[list[int], lis
 @pytest.mark.parametrize("engine", [DuckDBEngine(), ReferenceEngine()], ids=["duckdb", "reference"])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_every_world_of_two_persons(engine: Any, groups: int) -> None:
-    """All 64 (16 in DuckDB): a person counts once per region, and a neighbour moves one person's regions at most."""
+    """All 64 (6 in DuckDB): a person counts once per region, and a neighbour moves one person's regions at most."""
     each = [(), *(held for held in itertools.product((0, 1), repeat=3) if any(held))]
     other = each if engine.name == "reference" else [(), (1, 1, 0)]
+    each = each if engine.name == "reference" else some(each, 3)
     found = {w: in_a_world(engine, w, groups) for w in itertools.product(each, other)}
     if groups == 3:  # nothing is cut: the persons themselves
         for persons, (once, _) in found.items():
