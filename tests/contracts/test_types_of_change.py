@@ -238,7 +238,7 @@ def test_the_largest_type_is_attained_and_never_passed(unit: str) -> None:
     caps = UNITS[unit][1:]
     tried = raised = attained = 0
     seed = 0
-    while tried < whole(12, 70):
+    while tried < whole(8, 70):
         seed += 1
         plan = dp.plan(asked(seed, unit))
         if not additive(plan):
@@ -278,7 +278,7 @@ def test_normal_noise_costs_its_most_over_types_which_is_attained_and_never_pass
 ) -> None:
     """By the analytic formula of the farthest that one unit moves all cells, listed; of single rows it is the whole epsilon."""
     raised = attained = tables = 0
-    for seed in range(whole(7, 70)):
+    for seed in range(whole(5, 70)):
         request = asked(seed, unit)
         release = request["release"] | {"epsilon": 0.1, "delta": 0.02}
         if "statistics" in release:
