@@ -29,8 +29,8 @@ from tests.several_tables import schema
 from tests.sizes import some, whole
 
 DRAWS = whole(250, 10_000)
-FAR = 12
-"""Noise beyond it is left out of the enumeration: less than 10^-5 of the probability, stated below."""
+FAR = whole(10, 12)
+"""Noise beyond it is left out of the enumeration: less than 10^-4 of the probability, stated below."""
 COUNT = ["count"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.consistency import to_domain
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned
+from tests.sizes import some
 
 WIDE = Domain(0, 1000)
 STEPS = {m * Fraction(10) ** p for m in (1, 2, 5) for p in range(-30, 30)}
@@ -81,8 +83,9 @@ def off_by(plan: ReleasePlan, answers: range) -> np.ndarray[Any, Any]:
     return np.array(out)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", 3])
-@pytest.mark.parametrize("step", [1, 10, 25])
+@pytest.mark.parametrize(
+    ("step", "epsilon"), some(itertools.product([1, 10, 25], ["0.1", "0.5", 3]), 2)
+)
 def test_the_stated_error_of_a_rounded_count_is_its_mean_over_a_step_and_a_goal_holds_at_its_worst_place(
     step: int, epsilon: object
 ) -> None:

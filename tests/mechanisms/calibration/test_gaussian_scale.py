@@ -44,7 +44,7 @@ def random_domain(pick: random.Random, gaps: int) -> Domain:
 def test_random_intervals_and_unions(part: int) -> None:
     pick = random.Random(f"scales {part}")
     with mp.workdps(40):
-        for i in range(whole(9, 54)):
+        for i in range(whole(6, 54)):
             domain = random_domain(pick, i % 3)
             width = float(domain.width)
             sensitivity = float(f"{width * 10 ** pick.uniform(-4, 0.2):.4g}")

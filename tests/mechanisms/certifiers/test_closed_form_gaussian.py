@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -178,8 +179,11 @@ def chi_square(draws: IntArray, law: BoundedGaussianWideLaw, q: int) -> float:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("epsilon", [Fraction(2), Fraction(1, 10)], ids=["blocks", "uniform"])
-@pytest.mark.parametrize("q", some([0, 30, 45, 100, -7], 2))
+@pytest.mark.parametrize(
+    ("q", "epsilon"),
+    some(product([0, 30, 45, 100, -7], [Fraction(1, 10), Fraction(2)]), 3),
+    ids=str,
+)
 def test_draws_fit_the_law_and_a_wrong_scale_is_caught(q: int, epsilon: Fraction) -> None:
     request = GridRequest(GridSet(((0, 40), (50, 100))), 8, epsilon, point_masses=False)
     law = BoundedGaussianWideLaw.calibrate(request)
