@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from dprelease.fitting.structure import Design, MarginSource
 from dprelease.measurements.cells import CellLaw
 from dprelease.measurements.gaussian import GaussianLaw
 from dprelease.measurements.table_set import family
-from dprelease.query.bounded import Cross, Primitive
+from dprelease.query.answer import Answer
+from dprelease.query.bounded import BoundedQuery, Cross, Primitive
 from dprelease.query.load import Schema
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
@@ -42,12 +44,17 @@ def plan_of(delta: float = 0, unit: Any = "row", adjacency: str = "add_remove") 
     return planned(Schema.from_dict(found))
 
 
+@cache
+def _answer(query: BoundedQuery, rows: tuple[tuple[str, ...], ...]) -> Answer:
+    """Return what an engine sums; plans of either delta ask the same of it."""
+    frame = pd.DataFrame([(*row, "p") for row in rows], columns=[*VALUES, "id"], dtype=str)
+    return ReferenceEngine().compute(as_source(frame), query, b"salt").reveal_to_mechanism()
+
+
 def _exact(plan: ReleasePlan, rows: Sequence[tuple[str, ...]]) -> np.ndarray:
     """Return the integers that noise is added to, of the rows of one person."""
-    frame = pd.DataFrame([(*row, "p") for row in rows], columns=[*VALUES, "id"], dtype=str)
-    answer = ReferenceEngine().compute(as_source(frame), plan.query, b"salt")
     (block,) = plan.blocks
-    return execute._cells(plan, answer.reveal_to_mechanism(), block)[0]
+    return execute._cells(plan, _answer(plan.query, tuple(rows)), block)[0]
 
 
 @pytest.mark.parametrize("unit", ["row", USER], ids=["row", "two rows"])
