@@ -28,6 +28,7 @@ from dprelease.query.written import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall.execute import check
 from dprelease.wall.recompute import recompute
+from tests.sizes import whole
 
 MANY = FEW + 36
 PLAIN: Mapping[str, Any] = {"unit": "row", "adjacency": "add_remove"}
@@ -273,12 +274,13 @@ def test_many_bins_move_as_they_do_with_weights(change: str, more: Mapping[str, 
 
 @pytest.mark.parametrize("regular", [True, False])
 def test_a_long_histogram_is_published_short_and_verifies(tmp_path: Path, *, regular: bool) -> None:
+    bins = whole(1500, 3000)
     edges = (
-        range(3001)
+        range(bins + 1)
         if regular
-        else np.cumsum(np.random.default_rng(3).integers(1, 9, 3001)).tolist()
+        else np.cumsum(np.random.default_rng(3).integers(1, 9, bins + 1)).tolist()
     )
-    text = "range(0, 3000, 1)" if regular else str(list(edges))
+    text = f"range(0, {bins}, 1)" if regular else str(list(edges))
     asked = declared(
         f"histogram(x, {text})", columns={"x": {"kind": "integer", "range": [0, int(edges[-1])]}}
     )
@@ -291,10 +293,10 @@ def test_a_long_histogram_is_published_short_and_verifies(tmp_path: Path, *, reg
     folder = tmp_path / "public" / "many" / "once"
     release.publish(tmp_path / "public")
     size = (folder / "release.json").stat().st_size
-    assert size <= 50 * 3000
+    assert size <= 50 * bins
     found = dp.verify(folder, ledger=ledger)
     assert found.ok, str(found)
-    assert dp.read(folder).table.num_rows == dp.read(folder, verify=False).table.num_rows == 3000
+    assert dp.read(folder).table.num_rows == dp.read(folder, verify=False).table.num_rows == bins
 
 
 def test_a_plan_reads_back_and_small_lists_stand_as_they_are() -> None:
