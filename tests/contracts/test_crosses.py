@@ -56,8 +56,9 @@ def test_duckdb_counts_the_cells_of_crosses_as_the_reference_does(tmp_path: Path
     counted = 0
     for seed in range(whole(4, 60)):  # each of the sets of key columns
         source, query = source_of("arrow", _rows(seed), tmp_path), crossed(seed)
-        DuckDBEngine().preflight(source, query)
-        found = answer(DuckDBEngine(threads=1), source, query)
+        engine = DuckDBEngine(threads=1)
+        engine.preflight(source, query)
+        found = answer(engine, source, query)
         assert found == answer(ReferenceEngine(), source, query), seed
         counted += any(any(row) for row in found[:1])
     assert counted >= whole(2, 15)
