@@ -59,6 +59,24 @@ def chances(plan: ReleasePlan, block: str) -> dict[int, float]:
     return {k: float((1 - p) / (1 + p) * p ** abs(k)) for k in range(-FAR, FAR + 1)}
 
 
+@cache
+def published(drawn: tuple[int, ...]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], int]:
+    """Return the ends of all rows, coarse first, and the coarse value: whatever was counted before the draw."""
+    plan, _ = two_groups()
+    assert plan.tables is not None
+    fit, cells = plan.tables.fits[0], {"fine.count": tuple((k,) for k in drawn)}
+    one = OneFit(plan, fit, cells)
+    values = fits_of(plan, cells)[fit.name]["values"]  # intervals hold what is published
+    columns = [one.column(table, values) for table in ("coarse", "fine")]
+    low, high = (np.concatenate([c[end] for c in columns]) for end in ("lower", "upper"))
+    return low, high, max(0, round(columns[0]["unbiased"][0]))
+
+
+@cache
+def two_groups() -> tuple[ReleasePlan, PlannedDetail]:
+    return planned([], 0.5, epsilon=2)
+
+
 def outcomes(
     plan: ReleasePlan, exact: tuple[int, ...]
 ) -> Iterator[tuple[float, int, npt.NDArray[np.bool_]]]:
@@ -66,19 +84,12 @@ def outcomes(
 
     Rows: the coarse one, then the fine ones.
     """
-    assert plan.tables is not None
-    fit = plan.tables.fits[0]
     chance = chances(plan, "fine.count")
     for drawn in itertools.product(chance, repeat=len(exact)):
-        cells = {"fine.count": tuple((x + k,) for x, k in zip(exact, drawn, strict=True))}
-        one = OneFit(plan, fit, cells)
-        values = fits_of(plan, cells)[fit.name]["values"]  # intervals hold what is published
-        inside = []
-        for table, truth in (("coarse", (sum(exact),)), ("fine", exact)):
-            column = one.column(table, values)
-            inside += list((column["lower"] <= truth) & (truth <= column["upper"]))
-        coarse = max(0, round(one.column("coarse", values)["unbiased"][0]))
-        yield float(np.prod([chance[k] for k in drawn])), coarse, np.array(inside)
+        low, high, coarse = published(tuple(x + k for x, k in zip(exact, drawn, strict=True)))
+        truth = np.array([sum(exact), *exact])
+        inside = (low <= truth) & (truth <= high)
+        yield float(np.prod([chance[k] for k in drawn])), coarse, inside
 
 
 @cache
@@ -86,7 +97,7 @@ def every_outcome(
     exact: tuple[int, int],
 ) -> tuple[ReleasePlan, PlannedDetail, tuple[tuple[float, int, npt.NDArray[np.bool_]], ...]]:
     """Return a plan of two groups, and all outcomes of its published draw."""
-    plan, detail = planned([], 0.5, epsilon=2)
+    plan, detail = two_groups()
     return plan, detail, tuple(outcomes(plan, exact))
 
 
