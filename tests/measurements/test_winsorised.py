@@ -386,14 +386,15 @@ def test_intervals_of_whole_draws_hold_the_statistic_of_the_clamped_rows(
     assert len(set(limits)) > 30
     reading = draw.reading(raw, 0.95)
     assert reading.scale is not None
-    narrow = replace(reading, scale=reading.scale / 2)
+    few = whole(200, count)  # of 200 draws the control's deviation is 0.03
+    narrow = replace(draw.reading(raw[:few], 0.95), scale=reading.scale / 2)
     for one in inner:
         statistic_kind: StatisticKind = kind_named(f"winsorised_{one}")
         wanted = {(a, b): plainly(list(values), a, b, one) for a, b in set(limits)}
         truth = np.array([wanted[pair] for pair in limits])
         held = _held(statistic_kind, measurement, reading, truth)
         assert held >= 0.95 - 5 * (0.05 * 0.95 / count) ** 0.5
-        assert _held(statistic_kind, measurement, narrow, truth) < 0.9  # control
+        assert _held(statistic_kind, measurement, narrow, truth[:few]) < 0.9  # control
 
 
 def _held(
