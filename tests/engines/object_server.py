@@ -177,7 +177,9 @@ def served() -> Iterator[ObjectServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     state.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(
+        target=server.serve_forever, args=(0.02,), daemon=True
+    )  # looks so often whether it is over
     thread.start()
     try:
         yield state

@@ -99,7 +99,7 @@ def test_every_small_unit_under_every_small_cap(total: int | None, persons: bool
     primitives = PRIMITIVES if persons else (*PRIMITIVES[:4], Primitive("rows", max_rows=2))
     every = itertools.product((1, 2, 3), (1, 2, 3))
     caps = [(g, r) for g, r in every if total is None or total >= r]
-    for max_groups, max_rows in caps if FULL else caps[persons::2]:
+    for max_groups, max_rows in caps if FULL else caps[persons::4]:
         asked = query(
             max_groups=max_groups, max_rows=max_rows, max_rows_total=total, primitives=primitives
         )

@@ -31,6 +31,7 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from tests.contracts.cells import answer_of
 from tests.rules_alone import built_in_rules_only
+from tests.sizes import whole
 
 SCHEMA: dict[str, Any] = {
     "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove", "rows": {"max": 1000},
@@ -292,7 +293,7 @@ def test_whatever_is_made_of_these_signs_is_read_alike_by_both_engines(tmp_path:
     for decimal in ",.":
         cells = [
             "".join(one)
-            for size in (1, 2, 3, 4)
+            for size in (1, 2, 3, 4)[: whole(3, 4)]
             for one in itertools.product("1-.,' ", repeat=size)
         ]
         cells += [f"1{a}111{b}111{c}1" for a, b, c in itertools.product(".,' e", repeat=3)]

@@ -142,7 +142,7 @@ def sums(engine: Any, source: Any, task: BoundedQuery) -> Any:
 def test_the_engines_agree(kind: str, tmp_path: Path) -> None:
     nonzero = 0
     # a CSV column that the schema does not declare is text: no arithmetic with it
-    views = {"arrow": VIEWS, "csv": [VIEWS[2], VIEWS[4]]}.get(kind, some(VIEWS, 2))
+    views = {"arrow": VIEWS, "csv": [VIEWS[2], VIEWS[4]]}.get(kind, some(VIEWS, 3))
     for seed, sql in enumerate(views * times(1, 2)):
         rng = random.Random(seed)
         source = sources(visits(rng, (25, 25, 1, 40)[seed % 4]), tmp_path, kind)
@@ -167,7 +167,7 @@ def test_one_private_row_moves_one_row_of_the_view(sql: str, tmp_path: Path) -> 
         fewer = pa.concat_tables([table.slice(0, gone), table.slice(gone + 1)])
         less = sums(DuckDBEngine(), sources(fewer, tmp_path), task)[:, 0]
         moved.append(int(np.abs(whole - less).sum()))
-        if not FULL and gone > 2 and max(moved):
+        if not FULL and gone and max(moved):
             break
     assert max(moved) == 1
     if kept:
@@ -266,7 +266,7 @@ def test_an_accepted_view_runs_behind_the_lock(tmp_path: Path) -> None:
     assert caught_missing.value.code == "DPR503"
 
 
-@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
+@pytest.mark.parametrize("collation", some(["NOCASE.NOACCENT", "NOCASE", "NOACCENT"], 3))
 def test_keys_are_joined_by_their_bytes(collation: str, tmp_path: Path) -> None:
     import duckdb
 
