@@ -7,17 +7,19 @@ from functools import reduce
 from operator import add
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.budget.accountant import ATTO, Cost
 from dprelease.core.errors import ArgumentError
 from dprelease.core.numeric import NANO
+from tests.sizes import whole
 
 epsilons = st.fractions("1/1000", 20, max_denominator=10**12)
 deltas = st.fractions(0, "1/1000", max_denominator=10**15)
 
 
+@settings(max_examples=whole(30, 100))
 @given(st.lists(st.tuples(epsilons, deltas), max_size=30))
 def test_sum_is_never_below_the_exact_sum_and_at_most_a_unit_each_above(losses):
     total = sum((Cost.rounded_up(e, d) for e, d in losses), Cost(0))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dprelease.budget.ledger import Ledger
 from dprelease.core.errors import LedgerError
 from tests.budget.samples import entry, key, new_ledger, release, tamper
+from tests.sizes import whole
 
 
 @pytest.fixture
@@ -251,7 +252,7 @@ def good(tmp_path_factory) -> tuple[bytes, Path]:
     return made.path.read_bytes(), folder
 
 
-@settings(max_examples=150)
+@settings(max_examples=whole(50, 150))
 @given(st.data())
 def test_a_flipped_byte_is_found_or_harmless(good, data):
     content, folder = good
