@@ -101,7 +101,7 @@ def test_nothing_is_due_before_the_delay_has_passed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("catch_up", "option", "runs"), [(0, None, 1), (1, None, 1), (3, None, 3), (3, 1, 1), (1, 2, 2)]
+    ("catch_up", "option", "runs"), [(0, None, 1), (2, None, 2), (2, 1, 1), (1, 2, 2)]
 )
 def test_at_most_catch_up_missed_periods_and_older_ones_stay_missed(
     tmp_path, catch_up, option, runs
@@ -351,7 +351,7 @@ def test_an_exhausted_budget_is_not_asked_for_every_quarter_of_an_hour(tmp_path)
     assert len(told.of("refused")) == 1
 
 
-@pytest.mark.parametrize("stage", ["preflight", "charge", "draw", "validate"])
+@pytest.mark.parametrize("stage", some(["preflight", "charge", "draw", "validate"], 3))
 def test_a_stop_between_stages_leaves_nothing_half_done(tmp_path, monkeypatch, stage):
     config = loaded(tmp_path, catch_up=2)
     stop, told = threading.Event(), Told()
