@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
+from tests.sizes import some
 
 K = Column("k", Kind.category, values=("a", "b"))
 COLUMNS = (Column("x", Kind.integer), Column("z", Kind.integer), K, Column("u", Kind.identifier))
@@ -57,8 +59,13 @@ def summed(engine: Any, top: int, asked: BoundedQuery) -> Any:
     return engine.compute(as_source(rows(top)), asked, b"salt").reveal_to_mechanism().sums
 
 
-@pytest.mark.parametrize("top", TOPS)
-@pytest.mark.parametrize("more", [{}, {"by": False}, {"user": "u", "max_rows": 3, "max_groups": 2}])
+@pytest.mark.parametrize(
+    ("top", "more"),
+    some(
+        itertools.product(TOPS, ({}, {"by": False}, {"user": "u", "max_rows": 3, "max_groups": 2})),
+        2,
+    ),
+)
 def test_wide_sums_are_those_of_the_reference(top: int, more: dict[str, Any]) -> None:
     asked = query(top, **more)
     found, wanted = (summed(e, top, asked) for e in (DuckDBEngine(), ReferenceEngine()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import date, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, duckdb_table
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
+from tests.sizes import some
 
 STORED = {
     "BIGINT": "42",
@@ -190,9 +192,15 @@ PANDAS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [Kind.identifier, Kind.category, Kind.number, Kind.boolean, Kind.date, Kind.timestamp]
+    ("name", "kind"),
+    some(  # every type and every kind
+        itertools.product(
+            PANDAS,
+            (Kind.identifier, Kind.category, Kind.number, Kind.boolean, Kind.date, Kind.timestamp),
+        ),
+        5,
+    ),
 )
-@pytest.mark.parametrize("name", PANDAS)
 def test_pandas_types_that_fit_nothing(name: str, kind: Kind) -> None:
     column = Column("g", kind, values=("north",) if kind is Kind.category else ())
     query = BoundedQuery((column,), GroupKeys((), ((),)), (), (Primitive("rows"),), user="g")

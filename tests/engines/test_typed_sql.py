@@ -76,7 +76,8 @@ BYTES = [
 def test_bytes_are_read_as_every_kind(kind: Kind, where: str, rows: int, tmp_path: Path) -> None:
     source = table("BLOB", pa.array(BYTES, pa.binary()), tmp_path)
     assert [found[0] for found in counted(source, Column("x", kind), where)] == [rows, rows]
-    assert counted(source, Column("x", kind), user="x") == [[9, 9], [9, 9]]
+    if FULL or kind in (Kind.number, Kind.identifier):
+        assert counted(source, Column("x", kind), user="x") == [[9, 9], [9, 9]]
 
 
 @pytest.mark.parametrize(("stored", "unit", "odd"), [
