@@ -19,6 +19,7 @@ from dprelease.measurements.scalar import ScalarCellLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.consistency import to_domain
 from tests.planning.requests import planned
+from tests.sizes import some
 
 ROWS = 12
 AGES = {"kind": "integer", "range": [0, 3]}
@@ -62,7 +63,7 @@ def off_by(plan: ReleasePlan, answers: range) -> np.ndarray[Any, Any]:
     return np.array(out)
 
 
-@pytest.mark.parametrize(("text", "epsilon", "cap", "domain"), CASES)
+@pytest.mark.parametrize(("text", "epsilon", "cap", "domain"), [*some(CASES[:-1], 3), CASES[-1]])
 def test_the_stated_error_is_the_mean_over_likely_answers(
     text: str, epsilon: str, cap: int, domain: dict[str, Any] | None
 ) -> None:
