@@ -22,7 +22,7 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, duckdb_table
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
-from tests.sizes import some
+from tests.sizes import FULL, some
 
 STORED = {
     "BIGINT": "42",
@@ -175,7 +175,8 @@ def test_every_door_refuses_labels_that_its_type_never_has(kind: str, tmp_path: 
         del sources["pandas"]  # objects, or a Categorical: text
     if kind == "boolean":
         sources["nullable"] = table.to_pandas().convert_dtypes()
-    for name, data in sources.items():
+    doors = list(sources.items())
+    for name, data in doors if FULL else doors[list(NEVER).index(kind) % 2 :: 2]:
         for engine in (DuckDBEngine(), ReferenceEngine()):
             with pytest.raises(SourceError) as caught:
                 engine.preflight(as_source(data), QUERY)
