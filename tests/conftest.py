@@ -29,7 +29,7 @@ settings.load_profile("dprelease")
 # What an app's commands are is found out once, not in each call of the command line: 30 ms.
 typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
-# Two workers have two cores: linear algebra that waits for a second thread takes twice as long. numpy reads this
+# No worker has a second core to itself: linear algebra that waits for a second thread takes twice as long. numpy reads this
 # when it is imported, which workers do later; a process alone has done so, and has all cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
